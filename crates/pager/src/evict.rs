@@ -2,7 +2,7 @@
 //! one after the other; and writes of what was moved out, by the thread that makes room.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::core::{Claim, Evicting, Evictor, Task, WINDOW};
@@ -11,6 +11,9 @@ use crate::store::{Page, StoreError, SwapArea};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
 use crate::uffd::PAGE;
+
+/// Looks until a thread that was waiting for the lock has it: some 20 µs, by which it is awake.
+const LOOKS: usize = if cfg!(feature = "shuttle") { 1 } else { 1000 };
 
 /// A core that threads drive.
 pub(crate) trait Driven {
@@ -27,6 +30,8 @@ pub(crate) trait Driven {
 /// What the threads of every driver share: its core under a lock, its clock, and word of work.
 pub(crate) struct Common<C> {
     core: Mutex<C>,
+    /// Threads that wait for that lock.
+    waiting: AtomicUsize,
     started: Instant,
     /// The evictor has something to do.
     pub(crate) work: Condvar,
@@ -36,12 +41,26 @@ pub(crate) struct Common<C> {
 
 impl<C: Driven> Common<C> {
     pub(crate) fn new(core: C) -> Common<C> {
-        Common { core: Mutex::new(core), started: Instant::now(), work: Condvar::new(), stop: AtomicBool::new(false) }
+        Common {
+            core: Mutex::new(core),
+            waiting: AtomicUsize::new(0),
+            started: Instant::now(),
+            work: Condvar::new(),
+            stop: AtomicBool::new(false),
+        }
     }
 
     /// The lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, C> {
-        threads::lock(&self.core)
+        match self.core.try_lock() {
+            Ok(core) => core,
+            Err(_) => {
+                self.waiting.fetch_add(1, Ordering::Relaxed);
+                let core = threads::lock(&self.core);
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                core
+            }
+        }
     }
 
     /// The lock, and time goes on.
@@ -49,6 +68,23 @@ impl<C: Driven> Common<C> {
         let mut core = self.lock();
         self.tick(&mut core);
         core
+    }
+
+    /// The lock, after a thread that waits for it has had it. A lock that is let go and taken at
+    /// once stays with the thread that has it: the other one is not awake by then.
+    pub(crate) fn give_way<'a>(&'a self, core: MutexGuard<'a, C>) -> MutexGuard<'a, C> {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        if waiting == 0 {
+            return core;
+        }
+        drop(core);
+        for _ in 0..LOOKS {
+            if self.waiting.load(Ordering::Relaxed) < waiting {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        self.lock_now()
     }
 
     /// Time goes on.

@@ -17,6 +17,9 @@ const PRESENT: u64 = 1 << 63;
 pub struct Pagemap(File);
 
 impl Pagemap {
+    /// Pages that are asked about together: their entries are two cache lines.
+    pub(crate) const NEIGHBOURS: usize = 16;
+
     /// That of this process.
     pub fn open() -> io::Result<Pagemap> {
         calls::made(Call::OpenPagemap, || File::open("/proc/self/pagemap")).map(Pagemap)
@@ -43,21 +46,32 @@ impl Pagemap {
         Ok(entries.map(|e| e & PRESENT_OR_SWAPPED != 0).collect())
     }
 
+    /// Of [`Pagemap::NEIGHBOURS`] pages from `address` on, a bit for each that is in place and was
+    /// written since it was protected last, or never was.
+    pub(crate) fn are_written(&self, address: usize) -> io::Result<u16> {
+        const PROTECTED: u64 = 1 << 57;
+        let mut entries = [0u64; Pagemap::NEIGHBOURS];
+        let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
+        // Asked of each page that may leave: the C library's `pread` is a point of cancellation,
+        // which costs a sixth of it.
+        let (file, to, bytes) = (self.0.as_raw_fd(), entries.as_mut_ptr(), size_of_val(&entries));
+        // SAFETY: the kernel writes at most the size of `entries`, which any bytes are valid for.
+        let read = || unsafe { libc::syscall(libc::SYS_pread64, file, to, bytes, at) };
+        let read = calls::number(Call::ReadPagemap, read)? as usize / size_of::<u64>();
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let is_written = |entry: &u64| entry & (PRESENT | PROTECTED) == PRESENT;
+        Ok(entries[..read].iter().enumerate().fold(0, |bits, (i, e)| bits | u16::from(is_written(e)) << i))
+    }
+
     /// Whether the page of that address is in place and was written since it was protected last, or
     /// never was.
     pub fn is_written(&self, address: usize) -> io::Result<bool> {
         const PROTECTED: u64 = 1 << 57;
-        let mut entry = 0u64;
-        let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
-        // Asked of each page that may leave: the C library's `pread` is a point of cancellation,
-        // which costs a sixth of it.
-        let (file, to) = (self.0.as_raw_fd(), &raw mut entry);
-        // SAFETY: the kernel writes at most the size of `entry`, which any bytes are valid for.
-        let read = || unsafe { libc::syscall(libc::SYS_pread64, file, to, size_of::<u64>(), at) };
-        match calls::number(Call::ReadPagemap, read)? {
-            8 => Ok(entry & (PRESENT | PROTECTED) == PRESENT),
-            _ => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        let mut entry = [0; size_of::<u64>()];
+        self.read(&mut entry, address)?;
+        Ok(u64::from_ne_bytes(entry) & (PRESENT | PROTECTED) == PRESENT)
     }
 
     /// Pages that are in memory and that nobody shares.

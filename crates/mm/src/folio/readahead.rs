@@ -35,12 +35,12 @@ impl Streams {
     const MAX: usize = 8;
 
     /// The window of a fault: one page unless it goes on where a run is expected to; then twice the
-    /// last window, at least four pages.
+    /// last window. Programs have many runs of two or three pages.
     pub(crate) fn next_window(&mut self, page: u32, max: u32) -> u32 {
         // What is in memory within a window lets the run skip ahead.
         let goes_on = |&(end, window): &(u32, u32)| window > 0 && (end..end + window).contains(&page);
         if let Some(i) = self.runs.iter().position(goes_on) {
-            let window = (self.runs[i].1 * 2).max(4).min(max);
+            let window = (self.runs[i].1 * 2).min(max);
             (self.runs[i], self.current) = ((page + window, window), i);
             return window;
         }

@@ -186,6 +186,7 @@ impl Core {
         debug_assert!(now_ns >= self.now_ns, "time goes on, from {} to {now_ns}", self.now_ns);
         self.now_ns = now_ns;
         self.engine.set_now_ns(now_ns);
+        self.memory.written.forget_asked();
         self.stall_ns += self.served.drain(..).map(|since_ns| now_ns - since_ns).sum::<u64>();
         self.memory.look_for_record(now_ns);
         self.note_pressure();

@@ -8,7 +8,6 @@ use super::Shared;
 use super::abi;
 use super::agent::Answer;
 use super::core::Core;
-use super::memory::KEPT_PLACES;
 use crate::core::{Claim, Evicting, State, WINDOW};
 use crate::evict::{self, Driven, Evicts, SwapsOut};
 use crate::staging;
@@ -30,6 +29,7 @@ impl Evicts for Shared {
         let before = core.memory.counts.moved_out;
         core.kswapd_step();
         core.mark_the_rest();
+        core = self.give_way(core);
         core = self.evict_round(core);
         core.retry_waiting();
         core.charge_overhead();
@@ -70,7 +70,8 @@ impl SwapsOut for Shared {
     }
 
     fn take_discards(core: &mut Core) -> Vec<u32> {
-        core.memory.take_discards(KEPT_PLACES)
+        let kept = core.memory.kept_places;
+        core.memory.take_discards(kept)
     }
 
     fn settle_discards(core: &mut Core, places: &[u32]) {
@@ -151,7 +152,10 @@ impl Shared {
 
     /// Moves out what is to leave, writes what is to be written, discards what is of no use.
     pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        while core.move_out() {}
+        while core.move_out() {
+            // An agent takes as long for an order as a device for some pages.
+            core = self.give_way(core);
+        }
         self.tick(&mut core);
         core.memory.free_slots();
         core = evict::write_round(self, &self.area, core);

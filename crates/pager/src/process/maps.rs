@@ -1,7 +1,7 @@
 //! What `/proc` says of a process: its mappings, and the memory that it has.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 
 use crate::calls::{self, Call};
@@ -15,6 +15,14 @@ pub(super) fn anonymous(pid: i32) -> io::Result<Vec<Range<usize>>> {
 
 fn read(pid: i32, name: &str) -> io::Result<String> {
     calls::made(Call::ReadProc, || fs::read_to_string(format!("/proc/{pid}/{name}")))
+}
+
+/// As [`read`], of a file that is a line or two: one read gives all of it, and half of the time
+/// goes into what `read_to_string` does to find that out.
+fn read_line(pid: i32, name: &str) -> io::Result<String> {
+    let mut line = [0; 1024];
+    let n = calls::made(Call::ReadProc, || fs::File::open(format!("/proc/{pid}/{name}"))?.read(&mut line))?;
+    Ok(String::from_utf8_lossy(&line[..n]).into_owned())
 }
 
 /// A line of `maps`: `start-end protection offset device inode name`.
@@ -42,7 +50,7 @@ pub(super) struct Size {
 
 /// How much memory a process has. Nothing: it is gone.
 pub(super) fn size(pid: i32) -> Size {
-    read(pid, "statm").ok().and_then(|statm| parse_size(&statm)).unwrap_or_default()
+    read_line(pid, "statm").ok().and_then(|statm| parse_size(&statm)).unwrap_or_default()
 }
 
 /// Anonymous memory of a process, in pages, where each page counts by how many processes have it;
@@ -61,7 +69,7 @@ pub(super) fn proportional(pid: i32) -> Option<u64> {
 /// it got a copy of a page that it shared.
 pub(super) fn minor_faults(pid: i32) -> u64 {
     const AFTER_THE_NAME: usize = 7;
-    let stat = read(pid, "stat").unwrap_or_default();
+    let stat = read_line(pid, "stat").unwrap_or_default();
     let faults = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(AFTER_THE_NAME));
     faults.and_then(|f| f.parse().ok()).unwrap_or(0)
 }
@@ -98,7 +106,7 @@ fn parse_wiped(smaps: &str, address: usize) -> Option<Range<usize>> {
 
 /// The process that started a process.
 pub(super) fn parent(pid: i32) -> Option<i32> {
-    let stat = read(pid, "stat").ok()?;
+    let stat = read_line(pid, "stat").ok()?;
     // The name may contain anything, but ends at the last bracket.
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
@@ -115,7 +123,7 @@ pub(super) fn tracer(pid: i32) -> Option<i32> {
 
 /// Whether a process is stopped, by a signal or a debugger: its agent would not answer.
 pub(super) fn is_stopped(pid: i32) -> bool {
-    let stat = read(pid, "stat").unwrap_or_default();
+    let stat = read_line(pid, "stat").unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
@@ -134,14 +142,14 @@ pub(super) fn running(pid: i32, most: &mut usize) -> usize {
 
 /// Whether a process has ended: who started it may not have asked for its status yet.
 pub(super) fn has_ended(pid: i32) -> bool {
-    let stat = read(pid, "stat").unwrap_or_default();
+    let stat = read_line(pid, "stat").unwrap_or_default();
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
 /// The status of a program of whose threads none is left: its first one has ended, and there is one
 /// more, the agent.
 pub(super) fn ended_with(pid: i32) -> Option<u32> {
-    let status = parse_ended(&read(pid, "stat").ok()?)?;
+    let status = parse_ended(&read_line(pid, "stat").ok()?)?;
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     (threads.count() == 2).then_some(status)
 }

@@ -15,9 +15,13 @@ use crate::mem::Mapping;
 use crate::store::{CowSwap, PageBuf, SwapArea};
 use crate::uffd::PAGE;
 
-/// Staging places that are kept to be filled again, as many as an order moves: it takes a page
-/// fault to fill one that is empty, and a call to empty it.
-pub(super) const KEPT_PLACES: usize = WINDOW;
+/// Staging places that are kept to be filled again, of a memory of so many pages: it takes a page
+/// fault to fill one that is empty, and a call to empty it. As many as an order moves, and four
+/// times as many where that is not much.
+pub(super) fn kept_places(max_pages: usize) -> usize {
+    const PART: usize = 128;
+    (max_pages / PART).clamp(WINDOW, 4 * WINDOW)
+}
 
 /// Buffers that are kept.
 const SPARE: usize = 32;
@@ -79,6 +83,8 @@ pub(super) struct Memory {
     pages: Pages<Residents>,
     /// Where staging places are.
     pub(super) staging: Mapping,
+    /// [`kept_places`].
+    pub(super) kept_places: usize,
     pub(super) written: Written,
     /// `madvise` is about to drop what is in place, or did: it must not be moved out as long as it
     /// may be there.
@@ -121,9 +127,10 @@ impl DerefMut for Memory {
 }
 
 impl Memory {
-    /// With so many windows of staging places.
-    pub(super) fn new(area: Arc<SwapArea>, windows: usize) -> std::io::Result<Memory> {
+    /// With so many windows of staging places, of which so many places are kept.
+    pub(super) fn new(area: Arc<SwapArea>, windows: usize, kept_places: usize) -> std::io::Result<Memory> {
         Ok(Memory {
+            kept_places,
             pages: Pages::new(area, 0, Places::new(windows), Residents::default()),
             staging: Mapping::new(windows * WINDOW * PAGE)?,
             written: Written::default(),
@@ -194,7 +201,7 @@ impl Memory {
 
     /// Whether there are so many more places of no use than are kept that they are worth a call.
     pub(super) fn has_discards(&self) -> bool {
-        self.discards.len() >= KEPT_PLACES + DISCARD_BATCH
+        self.discards.len() >= self.kept_places + DISCARD_BATCH
     }
 
     /// The address of a staging place.

@@ -53,12 +53,12 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use refault_mm::{Engine, MemcgId, SwapAllocator};
+use refault_mm::{Engine, MemcgId, NodeConfig, SwapAllocator};
 
 use self::agent::Listener;
 use self::core::Core;
 use self::lanes::Lanes;
-use self::memory::{KEPT_PLACES, Memory};
+use self::memory::{Memory, kept_places};
 use self::poll::Ready;
 use self::record::Recorder;
 use crate::config::RegionConfig;
@@ -141,6 +141,7 @@ impl Tree {
         let store = m.store(slots.saturating_mul(2))?;
         let area = Arc::new(SwapArea::sharing(store, slots));
         let mut config_of_engine = m.engine();
+        config_of_engine.node = Some(node(max_pages as u64));
         (config_of_engine.readahead.page_cluster, config_of_engine.readahead.swap_map_ahead) = (READ_AHEAD_ORDER, true);
         // As kernels since 6.13: clusters that are used in part come first. So slots in use, and
         // with them the tables, stay close together.
@@ -148,7 +149,8 @@ impl Tree {
         let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;
         let group =
             engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;
-        let memory = Memory::new(area.clone(), max_pages / 8 + 16)
+        let kept_places = kept_places(max_pages);
+        let memory = Memory::new(area.clone(), max_pages / 8 + 16, kept_places)
             .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
         let most_lanes = match m.fault_threads {
             0 => MOST_LANES,
@@ -160,7 +162,7 @@ impl Tree {
             n => n,
         };
         // Places of no use that are not emptied yet, with what a round of writing adds.
-        let in_passing = (KEPT_PLACES + DISCARD_BATCH + WINDOW) * PAGE;
+        let in_passing = (kept_places + DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (serving + 3) * THREAD_BYTES + cpu_latency_qos::THREAD_BYTES + in_passing;
         let mut core = Core::new(engine, group, memory, fixed);
         core.stall_limit_ns = threads::nanoseconds(m.stall_limit);
@@ -193,6 +195,15 @@ impl Tree {
         start("refault-greet", Shared::handshakes)?;
         Ok(tree)
     }
+}
+
+/// The memory as a node of the engine. The min mark is what an order moves out: all that is below
+/// it is for is that reclaim can go on. By the formula of the kernel, whose devices take pages
+/// whenever they like, it would be up to 3 % of the limit.
+fn node(pages: u64) -> NodeConfig {
+    let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) };
+    let min_pages = node.min_mark_pages().min(WINDOW as u64);
+    NodeConfig { min_free_kbytes: Some(min_pages * (PAGE as u64 >> 10)), ..node }
 }
 
 impl Drop for Tree {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::memory::Memory;
 use crate::core::{State, extend};
 use crate::pagemap::Pagemap;
+use crate::uffd::PAGE;
 
 /// What it takes to know.
 #[derive(Default)]
@@ -23,9 +24,55 @@ pub(super) struct Written {
     /// Pages that came in unprotected since then: the walk takes them for written, whatever was
     /// done to them.
     came: Vec<bool>,
+    /// What was asked of pages that may leave, since time went on last.
+    asked: Asked,
+}
+
+/// Neighbours of pages that were asked about: a call for a page takes as long as one for all of
+/// them, and pages that may leave have neighbours that may.
+#[derive(Default)]
+struct Asked {
+    blocks: [Option<Block>; 8],
+    next: usize,
+}
+
+/// Pages of a process from an address on, and a bit for each that was written.
+#[derive(Clone, Copy)]
+struct Block {
+    process: usize,
+    start: usize,
+    written: u16,
+}
+
+impl Block {
+    const BYTES: usize = Pagemap::NEIGHBOURS * PAGE;
+
+    fn has(&self, address: usize) -> bool {
+        self.written >> ((address - self.start) / PAGE) & 1 == 1
+    }
+}
+
+impl Asked {
+    /// Whether a page was written; `ask` says it of the block that begins at an address.
+    fn is_written(&mut self, process: usize, address: usize, ask: impl FnOnce(usize) -> u16) -> bool {
+        let start = address / Block::BYTES * Block::BYTES;
+        let known = self.blocks.iter().flatten().find(|b| b.process == process && b.start == start);
+        if let Some(block) = known {
+            return block.has(address);
+        }
+        let block = Block { process, start, written: ask(start) };
+        self.blocks[self.next] = Some(block);
+        self.next = (self.next + 1) % self.blocks.len();
+        block.has(address)
+    }
 }
 
 impl Written {
+    /// Time goes on: what was asked may have changed.
+    pub(super) fn forget_asked(&mut self) {
+        self.asked = Asked::default();
+    }
+
     /// A process is there, or is gone.
     pub(super) fn set_pagemap(&mut self, process: usize, pagemap: Option<Arc<Pagemap>>) {
         if self.pagemaps.len() <= process {
@@ -79,6 +126,8 @@ impl Memory {
     /// Pages that were written since the last time are young.
     pub(super) fn collect_writes(&mut self) {
         let (found, took) = self.written.take();
+        // They are protected now.
+        self.written.forget_asked();
         let mut finders: Vec<Finder> = found.iter().map(|ranges| Finder { ranges, at: 0 }).collect();
         let mut seen = Vec::new();
         for i in 0..self.states().len() {
@@ -111,10 +160,11 @@ impl Memory {
 
     /// Whether a page that is in place was written since the last walk. Where there was none,
     /// nothing is protected, and all pages are as if written.
-    pub(super) fn is_written(&self, page: u32) -> bool {
-        let map = self.written.pagemaps.get(self.owner(page));
-        let is_written = |map: &Arc<Pagemap>| map.is_written(self.address[page as usize]).unwrap_or(false);
-        self.written.has_walked && map.and_then(Option::as_ref).is_some_and(is_written)
+    pub(super) fn is_written(&mut self, page: u32) -> bool {
+        let (process, address) = self.place_of(page);
+        let Written { pagemaps, has_walked, asked, .. } = &mut self.written;
+        let Some(map) = pagemaps.get(process).and_then(Option::as_ref).filter(|_| *has_walked) else { return false };
+        asked.is_written(process, address, |start| map.are_written(start).unwrap_or(0))
     }
 
     /// Whether pages that come in because they were read are protected: so that it is known whether
