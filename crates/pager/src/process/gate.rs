@@ -186,8 +186,9 @@ impl Core {
         self.memory.most_under_way = (self.budget.max_pages / part).clamp(WINDOW as u64, MOST_UNDER_WAY);
     }
 
-    /// Pages that are taken beside those that processes have.
+    /// Pages that are taken beside those that processes have. Places of no use are among what
+    /// counts as the pager's own.
     fn beside(&self) -> u64 {
-        self.overhead_pages() + self.memory.places.in_use()
+        self.overhead_pages() + self.memory.places.in_use() - self.memory.discards.len() as u64
     }
 }

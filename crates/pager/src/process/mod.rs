@@ -197,12 +197,13 @@ impl Tree {
     }
 }
 
-/// The memory as a node of the engine. The min mark is what an order moves out: all that is below
-/// it is for is that reclaim can go on. By the formula of the kernel, whose devices take pages
-/// whenever they like, it would be up to 3 % of the limit.
+/// The memory as a node of the engine. The min mark is three times what an order moves out, for
+/// what is moved is in an agent's scratch pages, in the window and in staging places for a moment.
+/// By the formula of the kernel, whose devices take pages whenever they like, it would be 1 % of a
+/// limit of 150 MiB.
 fn node(pages: u64) -> NodeConfig {
     let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) };
-    let min_pages = node.min_mark_pages().min(WINDOW as u64);
+    let min_pages = node.min_mark_pages().min(3 * WINDOW as u64);
     NodeConfig { min_free_kbytes: Some(min_pages * (PAGE as u64 >> 10)), ..node }
 }
 
