@@ -207,6 +207,7 @@ fn mistakes_end_in_one_line() {
     let s = Sandbox::new();
     let trace = s.generate("plain.parquet", &["900: A:loop:300"]);
     let trace = trace.to_str().expect("text");
+    std::fs::write(s.path("notes"), "what was said\n").expect("ours");
     let cases: &[(&[&str], &str)] = &[
         (&["record", "-o", "x"], "nothing to record; give -- COMMAND"),
         (&["record", "-o", "x", "--for", "5x", "--all"], "\"5x\" is not a time"),
@@ -215,7 +216,10 @@ fn mistakes_end_in_one_line() {
         (&["record", "-o", "x", "--all", "--touches", "1ms"], "10ms is the shortest interval"),
         (&["record", "-o", "x", "--all", "--touches", "1s", "--touches-by", "luck"], "is one of idle, soft-dirty"),
         (&["record", "-o", "x", "--all", "--touches-by", "idle"], "--touches"),
+        (&["record", "-o", "x", "--all", "--touches", "0"], "give 10ms or more, or off"),
+        (&["record", "-o", "x", "--all", "--max-size", "0"], "--max-size 0: no file is that small"),
         (&["record", "--all"], "--output"),
+        (&["verify", "notes"], "notes: is no recording of a kernel"),
         (&["verify", trace], "is no recording of a kernel: refault record makes one"),
         (&["verify"], "were not provided"),
         (&["verify", "--play", trace], "--memory"),
@@ -229,7 +233,7 @@ fn mistakes_end_in_one_line() {
         let complaint = error(&s.run(args));
         assert!(complaint.contains(want), "{args:?}: {complaint}");
     }
-    assert_eq!(s.files(), ["plain.parquet"]);
+    assert_eq!(s.files(), ["notes", "plain.parquet"]);
 }
 
 #[test]

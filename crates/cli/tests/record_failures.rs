@@ -107,6 +107,7 @@ fn a_full_disk_ends_it_in_one_line() {
     );
     let told = error(&mounted(&script).expect("it runs"));
     assert!(told.contains("small/t.parquet: cannot be written: No space left"), "{told}");
+    assert!(told.contains("make room, or name a file of another disk with -o"), "{told}");
     // The whole name is not there; what there is, is readable and says that it was cut.
     let left = std::fs::read_to_string(dir.path().join("left")).expect("listed");
     if !left.is_empty() {
@@ -114,6 +115,32 @@ fn a_full_disk_ends_it_in_one_line() {
         let info = std::fs::read_to_string(dir.path().join("info")).expect("asked");
         let info: Value = serde_json::from_str(&info).unwrap_or_else(|e| panic!("{e}: {info}"));
         assert_eq!(info["recording"]["cut"], true);
+    }
+}
+
+#[test]
+fn a_kill_for_want_of_memory_is_told() {
+    let Some((dir, _)) = recordable() else { return };
+    // It keeps all that it reads, as there is no end of a line.
+    let program = "cat file >/dev/null; (ulimit -v 500000; tail /dev/zero); true";
+    let flags = ["--memory", "24M", "--json", "--touches", "off"];
+    let done = record(dir.path(), &["sh", "-c", program], &flags).output().expect("it runs");
+    if String::from_utf8_lossy(&done.stderr).contains("no memory cgroup") {
+        return;
+    }
+    assert!(done.status.success(), "{done:?}");
+    let json: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let has_swap = std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1);
+    if !has_swap {
+        assert_eq!(json["oom_kills"], 1, "{json}");
+        let s = Sandbox::new();
+        let path = dir.path().join("t.parquet");
+        let path = path.to_str().expect("text");
+        assert!(ok(&s.run(&["verify", path])).contains("oom kills       1 processes of the group"));
+        assert_eq!(info(Path::new(path))["recording"]["oom_kills"], 1);
+        // The group is told by its name.
+        let text = ok(&s.run(&["trace", "info", path]));
+        assert!(text.contains("\n/refault-record-") && text.contains("oom kills"), "{text}");
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::common::command::{Sandbox, error, ok};
 use refault_trace::{
-    Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Recording, Series, Snapshot, Via,
+    Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordSource as _, Recording,
+    Series, Snapshot, Via,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -38,6 +39,34 @@ fn made_up_of(path: &Path, memory_pages: u64, snapshots: Vec<Snapshot>, misses: 
         }
     }
     writer.finish(&header).expect("writable");
+}
+
+#[test]
+fn a_recording_without_a_group_says_that_its_sizes_are_of_files() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 200, |i| i < 100);
+    let recording = path.to_str().expect("text");
+    let said = |words: &[&str]| String::from_utf8(s.run(words).stderr).expect("text");
+    let size = ["size", recording, "--target", "hit_rate>50%"];
+    assert!(!said(&size).contains("without a memory cgroup"));
+    // More than is touched is cut down, and that is said.
+    let told = said(&["replay", recording]);
+    assert!(told.contains("the recorded limit of 800.0K is more than all that the trace touches (400.0K)"), "{told}");
+    let mut source = refault_trace::open(&path, &refault_trace::OpenOptions::default()).expect("ours");
+    let (mut records, mut chunk) = (Vec::new(), Vec::new());
+    while source.next_chunk(&mut chunk).expect("ours") {
+        records.extend_from_slice(&chunk);
+    }
+    let mut header = source.header().clone();
+    if let Some(recording) = &mut header.recording {
+        recording.group = None;
+    }
+    let mut writer = NativeWriter::create(&path).expect("writable");
+    writer.write(&records).expect("writable");
+    writer.finish(&header).expect("writable");
+    let told = said(&size);
+    assert!(told.contains("was recorded without a memory cgroup, so that sizes are of pages of files only"), "{told}");
 }
 
 #[test]

@@ -149,6 +149,12 @@ impl Group {
         self.number(if self.second { "memory.current" } else { "memory.usage_in_bytes" })
     }
 
+    /// Processes in it and below that the kernel has killed for want of memory, ever.
+    pub fn oom_kills(&self) -> u64 {
+        let file = if self.second { "memory.events" } else { "memory.oom_control" };
+        self.text(file).as_deref().and_then(oom_kills_in).unwrap_or(0)
+    }
+
     /// Its swappiness, which groups of the second version do not have.
     pub fn swappiness(&self) -> Option<u32> {
         self.number("memory.swappiness").map(|n| n as u32)
@@ -180,6 +186,11 @@ impl Ids {
         }
         *self.known.entry(id).or_insert(false)
     }
+}
+
+/// The line `oom_kill N` of `memory.events` or `memory.oom_control`.
+fn oom_kills_in(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
 }
 
 fn number(file: &Path) -> Option<u64> {
@@ -297,6 +308,13 @@ mod tests {
         fs::write(folder.join("memory.limit_in_bytes"), "9223372036854771712\n").expect("writable");
         fs::write(folder.join("memory.swappiness"), "60\n").expect("writable");
         assert_eq!((group.limit_bytes(), group.swappiness()), (None, Some(60)));
+    }
+
+    #[test]
+    fn kills_of_both_versions() {
+        assert_eq!(oom_kills_in("low 0\nmax 7\noom 2\noom_kill 3\noom_group_kill 1\n"), Some(3));
+        assert_eq!(oom_kills_in("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"), Some(2));
+        assert_eq!(oom_kills_in("oom_kill_disable 0\n"), None);
     }
 
     #[test]

@@ -277,7 +277,12 @@ impl Files for Names {
 
     fn numbered(&mut self, inode: Inode, object: u32, pid: u32) {
         debug_assert_eq!(object as usize, self.files.len());
-        let found = self.find(inode, pid);
+        let mut found = self.find(inode, pid);
+        // Of several names the kernel tells the one that it looked up last: the process knows which
+        // it used.
+        if found.as_ref().is_some_and(|(_, metadata)| metadata.nlink() > 1) {
+            found = self.of_process(inode, pid).or(found);
+        }
         let length = found.as_ref().map(|(_, metadata)| pages(metadata));
         // A file whose name the kernel has forgotten has a number in the place of a path.
         let path = found.map(|(path, _)| path).filter(|path| path.is_absolute() && path.as_os_str() != "/");
@@ -366,6 +371,22 @@ mod tests {
         assert_eq!(names.all(false), [(canonical, ObjectKind::File, Some(3))]);
         assert_eq!(names.all(true), [("file 0".to_owned(), ObjectKind::File, Some(3))]);
         assert_eq!(names.pages(Inode { dev: 0, ino: 1 }, std::process::id()), None);
+    }
+
+    #[test]
+    fn a_file_of_two_names_has_the_one_that_its_process_used() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("there");
+        let (used, other) = (root.join("used"), root.join("other"));
+        fs::write(&used, "x").expect("writable");
+        fs::hard_link(&used, &other).expect("a link");
+        let open = File::open(&used).expect("there");
+        // What looks it up last is another.
+        drop(File::open(&other).expect("there"));
+        let metadata = open.metadata().expect("there");
+        let mut names = Names::new();
+        names.numbered(Inode { dev: device(&metadata), ino: metadata.ino() }, 0, std::process::id());
+        assert_eq!(names.all(false), [(used.display().to_string(), ObjectKind::File, Some(1))]);
     }
 
     #[test]

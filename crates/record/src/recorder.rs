@@ -136,6 +136,8 @@ struct Recorder {
     scans: VecDeque<Scan>,
     /// Footers that were written.
     checkpoints: u64,
+    /// Processes of the group that were killed for want of memory before the program ran.
+    killed_before: u64,
 }
 
 /// Records. `tell` is called several times a second.
@@ -167,6 +169,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     if let Ok(folder) = std::env::current_dir() {
         names.look_below(folder);
     }
+    let killed_before = group.as_ref().map(Group::oom_kills);
     let Started { mut child, mut members, pid } = start(options, group.as_ref())?;
     // Not so if events tell the groups of another hierarchy.
     if let Some(ids) = ids.filter(|_| group::own_id() == Some(calibration.cgroup)) {
@@ -174,6 +177,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     }
     let group = group.or_else(|| group_of_target(pid));
     let columns = Columns::of(group.as_ref());
+    let killed_before = killed_before.unwrap_or_else(|| group.as_ref().map_or(0, Group::oom_kills));
     let mut recorder = Recorder {
         rings,
         writer,
@@ -203,6 +207,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
         sampler,
         scans: VecDeque::new(),
         checkpoints: 0,
+        killed_before,
     };
     if recorder.sampler.is_some() {
         recorder.assembler.record_memory();
@@ -350,6 +355,8 @@ impl Recorder {
 
     fn header(&mut self) -> Header {
         (self.recording.events, self.recording.lost) = (self.rings.read, self.rings.lost + self.rings.undecoded);
+        let killed = self.group.as_ref().map_or(0, Group::oom_kills);
+        self.recording.oom_kills = killed.saturating_sub(self.killed_before).max(self.recording.oom_kills);
         self.recording.touches = self.sampler.as_ref().map(Sampler::about);
         self.recording.read_ahead_pages = self.names.read_ahead_pages();
         let mut header = Header::new(Format::Native);

@@ -25,6 +25,9 @@ impl Unfinished {
 
     /// An error that says where what was recorded is.
     pub(crate) fn with_hint(&self, error: String) -> String {
+        let full = ["No space left", "Disk quota exceeded", "File too large"].iter().any(|what| error.contains(what));
+        let what_to_do = if full { "; make room, or name a file of another disk with -o" } else { "" };
+        let error = error + what_to_do;
         match self.kept && self.part.exists() {
             true => format!("{error}; what was recorded until then is in {}", self.part.display()),
             false => error,

@@ -26,6 +26,9 @@ pub struct Recording {
     pub group: Option<String>,
     /// Its limit in bytes; none: no limit.
     pub memory_max: Option<u64>,
+    /// Processes of it that the kernel killed for want of memory.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub oom_kills: u64,
     /// Its swappiness.
     pub swappiness: Option<u32>,
     /// Whether multi-gen LRU was on.
@@ -39,6 +42,10 @@ pub struct Recording {
     pub touches: Option<Touches>,
     /// How the group, or the machine, was over time.
     pub series: Series,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// How touches of memory in place were sampled.

@@ -31,6 +31,17 @@ pub(crate) fn note_touches(recording: Option<&Recording>, path: &Path) {
     }
 }
 
+/// Says that nothing but files has a size, where no group was recorded.
+pub(crate) fn note_files_only(recording: &Recording, path: &Path) {
+    if recording.group.is_none() {
+        let path = printable(&path.display().to_string());
+        eprintln!(
+            "note: {path}: was recorded without a memory cgroup, so that sizes are of pages of files only; what the \
+             programs take besides comes on top. With record --cgroup or --memory it is in the size"
+        );
+    }
+}
+
 /// The profile for a release such as `6.18.44-generic`: the last one that is not younger.
 fn profile(release: &str) -> Kernel {
     let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);

@@ -109,6 +109,11 @@ impl RecordArgs {
         if let Some(size) = self.memory.as_ref().filter(|size| bytes(size) < 4096) {
             return Err(format!("--memory {size}: is less than one page"));
         }
+        if let Some(size) = self.max_size.as_ref().filter(|size| bytes(size) == 0) {
+            return Err(format!(
+                "--max-size {size}: no file is that small; give 1M or more, or leave it out for no end"
+            ));
+        }
         let ring_bytes = bytes(&self.ring);
         if !(65536..=1 << 30).contains(&ring_bytes) || !ring_bytes.is_power_of_two() {
             return Err(format!("--ring {}: is a power of two from 64K to 1G", self.ring));
@@ -142,6 +147,9 @@ pub(super) enum Touches {
 fn touches(text: &str) -> Result<Touches, String> {
     if text == "off" {
         return Ok(Touches::Off);
+    }
+    if text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).parse() == Ok(0.0) {
+        return Err("0 is no interval; give 10ms or more, or off for no touches".to_owned());
     }
     match time(text)? {
         interval if interval < Duration::from_millis(10) => Err("10ms is the shortest interval".to_owned()),
@@ -184,6 +192,9 @@ mod tests {
     fn touches_have_an_interval_and_a_method() {
         assert_eq!(touches("off"), Ok(Touches::Off));
         assert_eq!(touches("250ms"), Ok(Touches::Every(Duration::from_millis(250))));
+        for zero in ["0", "0s", "0.0ms"] {
+            assert!(touches(zero).is_err_and(|e| e.contains("off for no touches")), "{zero}");
+        }
         assert!(touches("9ms").is_err() && touches("on").is_err());
         assert_eq!(touches_by("soft-dirty"), Ok(TouchMethod::SoftDirty));
         assert!(touches_by("Idle").is_err());

@@ -81,6 +81,7 @@ struct Json<'a> {
     ended_by: &'static str,
     memory_max: Option<u64>,
     group: Option<&'a str>,
+    oom_kills: u64,
 }
 
 fn ended_by(end: End) -> &'static str {
@@ -113,6 +114,7 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
             ended_by: ended_by(report.end),
             memory_max: report.recording.memory_max,
             group: report.recording.group.as_deref(),
+            oom_kills: report.recording.oom_kills,
         };
         return print(&(serde_json::to_string_pretty(&json)? + "\n"));
     }
@@ -127,10 +129,20 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
         human(p.bytes),
     );
     if let Some(touches) = report.recording.touches {
-        eprintln!("refault: and {} touches of memory in place ({touches})", grouped(p.touches));
+        eprintln!(
+            "refault: and {} touches of memory in place and faults on anonymous memory ({touches})",
+            grouped(p.touches)
+        );
     }
     if let Some(complaint) = &report.complaint {
         eprintln!("refault: not all memory could be looked at: {complaint}");
+    }
+    if report.recording.oom_kills > 0 {
+        eprintln!(
+            "refault: the kernel killed {} processes of the group for want of memory{limit}; the program did not do all \
+             of its work: give it more memory",
+            grouped(report.recording.oom_kills)
+        );
     }
     if p.lost > 0 {
         eprintln!(

@@ -350,7 +350,18 @@ pub(super) fn sizes_or_recorded(
 ) -> Result<Vec<u64>, Failure> {
     let recorded = recorded_bytes.map(|bytes| (bytes / u64::from(page_size)).min(footprint));
     match recorded.filter(|pages| *pages > 0 && args.memory.is_empty() && !args.output.curve) {
-        Some(pages) => Ok(vec![pages]),
+        Some(pages) => {
+            let limit = recorded_bytes.unwrap_or(0);
+            if limit / u64::from(page_size) > pages {
+                eprintln!(
+                    "note: {trace}: the recorded limit of {} is more than all that the trace touches ({}); replayed with \
+                     that",
+                    human(limit),
+                    human(pages * u64::from(page_size))
+                );
+            }
+            Ok(vec![pages])
+        }
         None => sizes(args, trace, page_size, footprint),
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
     args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
     let subject = Subject::new(args, given, Loaded::read(source)?)?;
     recorded::note_touches(Some(&subject.loaded.recording), subject.loaded.name.as_ref());
+    recorded::note_files_only(&subject.loaded.recording, subject.loaded.name.as_ref());
     let footprint = subject.loaded.footprint_pages();
     let whole = footprint + footprint / 32 + 64 + subject.loaded.besides_files_pages();
     let pages = |size: &Size| size.pages(PAGE_SIZE as u32, footprint);

@@ -88,6 +88,9 @@ fn table(summary: &Summary, all: bool) -> String {
         if let Some(bytes) = recording.memory_max {
             line("limit", human(bytes));
         }
+        if recording.oom_kills > 0 {
+            line("oom kills", format!("{} processes of the group", grouped(recording.oom_kills)));
+        }
         if recording.cut {
             line("", "cut: its recorder was ended; this is what it had written".to_owned());
         }
@@ -114,9 +117,12 @@ fn groups(text: &mut String, summary: &Summary, all: bool) {
         groups.truncate(LISTED);
     }
     let _ = writeln!(text, "\n{:<30} {:>13} {:>15}", "group", "pages", "accesses");
+    // What is recorded of one group says no groups: all of it is of that one.
+    let one = summary.recording.as_ref().and_then(|recording| recording.group.as_deref());
+    let one = one.filter(|_| summary.groups.len() == 1);
     for group in groups {
         let (pages, accesses) = (grouped(group.pages), grouped(group.accesses));
-        let _ = writeln!(text, "{:<30} {pages:>13} {accesses:>15}", printable(&group.path));
+        let _ = writeln!(text, "{:<30} {pages:>13} {accesses:>15}", printable(one.unwrap_or(&group.path)));
     }
     if hidden > 0 {
         let _ = writeln!(text, "and {hidden} more; --all lists them");

@@ -63,7 +63,16 @@ pub(crate) fn json(recording: &Path, kernel: Option<Kernel>) -> Result<String, F
 }
 
 fn verify(args: &VerifyArgs, path: &Path) -> Result<Verified, Failure> {
-    let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
+    let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default()).map_err(|e| {
+        // There is no flag for the format of a recording: it has one.
+        let is_other = e.to_string().contains("--format");
+        let name = path.display();
+        if is_other {
+            format!("{name}: is no recording of a kernel: refault record makes one").into()
+        } else {
+            Failure::from(e)
+        }
+    })?;
     let loaded = Loaded::read(&mut source)?;
     let settings = args.settings(&loaded)?;
     let compared = recording::run(&loaded, &settings).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -22,6 +22,9 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     if let Some(order) = largest_order(loaded, settings) {
         line("large folios", format!("of files, up to {}", human(4096 << order)));
     }
+    if recording.oom_kills > 0 {
+        line("oom kills", format!("{} processes of the group", grouped(recording.oom_kills)));
+    }
     let exact = if recording.lost == 0 { "" } else { ": not exact" };
     line("events", format!("{}, {} lost{exact}", grouped(recording.events), grouped(recording.lost)));
     line("accesses", grouped(compared.total.accesses));

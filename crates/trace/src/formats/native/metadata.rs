@@ -21,6 +21,9 @@ const MAX_CANDIDATES: usize = 64;
 /// Bytes of a cut file that are searched at a time.
 const BLOCK: u64 = 1 << 20;
 
+/// How this program calls itself as a writer, before its version.
+const OWN: &[u8] = b"refault ";
+
 /// What all our keys begin with; other writers add their own.
 const OUR_KEYS: &[u8] = b"refault.";
 
@@ -32,6 +35,8 @@ pub(super) struct Metadata {
     /// Those of our columns that are there, by their place among all.
     pub(super) columns: Vec<Leaf>,
     pub(super) groups: Vec<Group>,
+    /// This program wrote it.
+    pub(super) own: bool,
     /// Keys of ours and their values.
     pub(super) pairs: Vec<(String, String)>,
     /// Where the metadata begin: columns lie in front of it.
@@ -197,6 +202,7 @@ fn parse(bytes: &[u8]) -> Result<Metadata, usize> {
                 found.pairs.extend(pair(t)?);
                 Some(())
             })?,
+            6 => found.own = t.binary(f)?.starts_with(OWN),
             _ => t.skip(f)?,
         }
         Some(())

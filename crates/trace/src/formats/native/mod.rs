@@ -8,6 +8,7 @@
 //! | `write`, `read` | rows to Parquet, by the library; Parquet to rows |
 //! | `metadata`, `thrift` | the footer: what must hold before the library may read it |
 //! | `pages`, `header`, `checked` | pages of columns, the same way |
+//! | `sums` | checksums of row groups and metadata |
 //!
 //! It calls `input`, `memcg` and `error`. The parent and `open` call it, writers of traces call
 //! [`NativeWriter`].
@@ -17,6 +18,7 @@ mod header;
 mod metadata;
 mod pages;
 mod read;
+mod sums;
 mod thrift;
 mod write;
 
@@ -43,6 +45,7 @@ mod key {
     pub(super) const RECORDED_ON: &str = "refault.recorded_on";
     pub(super) const COLLAPSE: &str = "refault.collapse";
     pub(super) const RECORDING: &str = "refault.recording";
+    pub(super) const SUMS: &str = "refault.checksums";
 }
 
 /// The columns, in the order of the file.

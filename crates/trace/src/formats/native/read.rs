@@ -2,6 +2,7 @@
 
 use super::metadata::{Leaf, Metadata, Repetition};
 use super::pages::Pages;
+use super::sums::{self, Sums};
 use super::{COLUMNS, OPS, VERSION, key, op_from_code};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
@@ -74,6 +75,8 @@ struct NativeSource {
     header: Header,
     file: Arc<File>,
     metadata: Metadata,
+    /// None: the file has none, or another program wrote it.
+    sums: Option<Sums>,
     columns: Vec<Column>,
     group: usize,
     left: u64,
@@ -85,9 +88,14 @@ impl NativeSource {
     fn new(name: String, mut file: File) -> Result<Self, TraceError> {
         let metadata = Metadata::read(&name, &mut file)?;
         let header = header(&name, &metadata)?;
+        let sums = if metadata.own { Sums::read(&metadata.pairs, &metadata.groups, metadata.rows) } else { Ok(None) };
+        let sums = sums.map_err(|what| damaged(&name, &what))?;
         let columns = columns(&name, &metadata)?;
+        if sums.is_some() && columns.iter().any(|column| column.present.is_none()) {
+            return Err(damaged(&name, "a column has lost its name"));
+        }
         let file = Arc::new(file);
-        Ok(Self { name, header, file, metadata, columns, group: 0, left: 0, row: 0, failed: None })
+        Ok(Self { name, header, file, metadata, sums, columns, group: 0, left: 0, row: 0, failed: None })
     }
 
     /// Opens the next row group that has rows; `false` after the last.
@@ -97,6 +105,7 @@ impl NativeSource {
             let failure = |what: String| broken(&self.name, &what);
             let rows = group.rows;
             self.left = u64::try_from(rows).map_err(|_| failure(format!("a row group of {rows} rows")))?;
+            self.check_group()?;
             self.group += 1;
             if self.left == 0 {
                 continue;
@@ -115,6 +124,26 @@ impl NativeSource {
             }
         }
         Ok(true)
+    }
+
+    /// Whether the bytes of the row group are those that were written.
+    fn check_group(&self) -> Result<(), TraceError> {
+        let Some((_, sum)) = self.sums.as_ref().and_then(|sums| sums.groups.get(self.group)) else { return Ok(()) };
+        let parts = self.metadata.groups[self.group].chunks.iter().map(|chunk| chunk.range(self.metadata.start));
+        let parts = parts.collect::<Result<Vec<_>, _>>().map_err(|what| broken(&self.name, &what))?;
+        let (start, end) = match (parts.first(), parts.last()) {
+            // Columns follow one another, as they were written.
+            (Some(first), Some(last)) if parts.windows(2).all(|two| two[0].end == two[1].start) => {
+                (first.start, last.end)
+            }
+            _ => return Err(damaged(&self.name, "its columns do not follow one another")),
+        };
+        let found = sums::of_part(&self.file, start..end);
+        let found = found.map_err(|e| TraceError::io(&*self.name, "cannot be read", &e))?;
+        match found == *sum {
+            true => Ok(()),
+            false => Err(damaged(&self.name, &format!("bytes {start} to {end} do not have their checksum"))),
+        }
     }
 
     fn step(&mut self, out: &mut Vec<Record>) -> Result<(), TraceError> {
@@ -251,6 +280,12 @@ impl<'a> Rows<'a> {
         }
         format!("page {} plus {pages} is beyond 64 bits", page as u64)
     }
+}
+
+/// What the checksums say.
+fn damaged(name: &str, what: &str) -> TraceError {
+    let what = format!("is damaged: {what}; take another copy, or record it again");
+    TraceError::new(ErrorKind::Malformed, name, Place::Whole, what)
 }
 
 fn broken(name: &str, what: &str) -> TraceError {

@@ -1,5 +1,6 @@
 //! Writing the native format, all of it or nothing.
 
+use super::sums::{Summed, Sums};
 use super::{COLUMNS, SCHEMA, VERSION, key, op_code};
 use crate::atomic::{AtomicFile, PartFile, WholeFile};
 use crate::error::{ErrorKind, Place, TraceError};
@@ -61,8 +62,10 @@ impl Columns {
 /// any error, nothing is there.
 pub struct NativeWriter<F: WholeFile = AtomicFile> {
     name: String,
-    file: SerializedFileWriter<F>,
+    file: SerializedFileWriter<Summed<F>>,
     columns: Columns,
+    /// Of each row group that was written: its rows and its checksum.
+    groups: Vec<(u64, u32)>,
     last: Option<Record>,
     rows: u64,
     /// There is a record that is more than a plain touch.
@@ -95,7 +98,7 @@ impl NativeWriter<PartFile> {
         if self.rows == 0 {
             return Ok(());
         }
-        let pairs = metadata(header, self.acts);
+        let pairs = metadata(header, self.acts, &self.groups);
         let pairs = pairs.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect();
         let by = self.file.properties().created_by().to_owned();
         let schema = Arc::new(self.file.schema_descr().clone());
@@ -118,9 +121,9 @@ impl<F: WholeFile> NativeWriter<F> {
     fn start(path: &Path, file: F) -> Result<Self, TraceError> {
         let name = path.display().to_string();
         let schema = parse_message_type(SCHEMA).map_err(|e| failure(&name, &e))?;
-        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties(&name)?))
+        let file = SerializedFileWriter::new(Summed::new(file), Arc::new(schema), Arc::new(properties(&name)?))
             .map_err(|e| failure(&name, &e))?;
-        Ok(Self { name, file, columns: Columns::default(), last: None, rows: 0, acts: false })
+        Ok(Self { name, file, columns: Columns::default(), groups: Vec::new(), last: None, rows: 0, acts: false })
     }
 
     /// Appends records. Touches of consecutive pages become one row when nothing else differs.
@@ -148,9 +151,11 @@ impl<F: WholeFile> NativeWriter<F> {
     }
 
     fn flush(&mut self) -> Result<(), TraceError> {
-        let Self { file, columns, name, rows, .. } = self;
-        *rows += columns.op.len() as u64;
-        write_group(file, columns).map_err(|e| failure(name, &e))?;
+        let Self { file, columns, name, rows, groups, .. } = self;
+        let written = columns.op.len() as u64;
+        *rows += written;
+        let sum = write_group(file, columns).map_err(|e| failure(name, &e))?;
+        groups.push((written, sum));
         columns.clear();
         Ok(())
     }
@@ -169,11 +174,11 @@ impl<F: WholeFile> NativeWriter<F> {
             let what = "there is no access to write";
             return Err(TraceError::new(ErrorKind::Empty, self.name, Place::Whole, what));
         }
-        for (key, value) in metadata(header, self.acts) {
+        for (key, value) in metadata(header, self.acts, &self.groups) {
             self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }
         let file = self.file.into_inner().map_err(|e| failure(&self.name, &e))?;
-        file.commit()?;
+        file.file.commit()?;
         Ok(self.rows)
     }
 }
@@ -213,7 +218,14 @@ fn properties(name: &str) -> Result<WriterProperties, TraceError> {
     Ok(builder.build())
 }
 
-fn write_group<F: WholeFile>(file: &mut SerializedFileWriter<F>, columns: &Columns) -> Result<(), ParquetError> {
+/// Writes a row group; its checksum.
+fn write_group<F: WholeFile>(
+    file: &mut SerializedFileWriter<Summed<F>>,
+    columns: &Columns,
+) -> Result<u32, ParquetError> {
+    // What is still in the buffers is of what came before.
+    file.flush()?;
+    file.inner_mut().take();
     let mut group = file.next_row_group()?;
     wide(&mut group, &columns.time_ns)?;
     narrow(&mut group, &columns.task)?;
@@ -223,10 +235,11 @@ fn write_group<F: WholeFile>(file: &mut SerializedFileWriter<F>, columns: &Colum
     narrow(&mut group, &columns.pages)?;
     narrow(&mut group, &columns.op)?;
     group.close()?;
-    Ok(())
+    file.flush()?;
+    Ok(file.inner_mut().take())
 }
 
-type Group<'a, F> = SerializedRowGroupWriter<'a, F>;
+type Group<'a, F> = SerializedRowGroupWriter<'a, Summed<F>>;
 
 fn wide<F: WholeFile>(group: &mut Group<'_, F>, values: &[i64]) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else {
@@ -245,7 +258,7 @@ fn narrow<F: WholeFile>(group: &mut Group<'_, F>, values: &[i32]) -> Result<(), 
 }
 
 /// The key-value metadata of a header.
-fn metadata(header: &Header, acts: bool) -> Vec<(&'static str, String)> {
+fn metadata(header: &Header, acts: bool, groups: &[(u64, u32)]) -> Vec<(&'static str, String)> {
     // Lists of plain structs and strings always have a JSON form.
     let json = |value: serde_json::Result<String>| value.unwrap_or_default();
     let mut pairs = vec![
@@ -267,5 +280,6 @@ fn metadata(header: &Header, acts: bool) -> Vec<(&'static str, String)> {
     if let Some(recording) = &header.recording {
         pairs.push((key::RECORDING, json(serde_json::to_string(recording))));
     }
+    pairs.push(Sums::pair(groups, &pairs));
     pairs
 }
