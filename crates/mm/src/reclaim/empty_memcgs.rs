@@ -40,8 +40,8 @@ impl<W: World> Reclaim<'_, W> {
     /// nothing changes nothing then.
     fn lists_are_empty_down_to(&self, v: LruvecId) -> Option<u32> {
         let (lruvec, groups) = (&self.mem.pages.lruvecs[v.index()], &self.mem.groups);
-        // What is left over of pages to scan of a sample is carried on; what is left of a group that
-        // was removed goes at any priority.
+        // What is left over of pages to scan of a sample is carried on; what is left of a group
+        // that was removed goes at any priority.
         let simple = self.mem.cfg.lru.pages_per_page == 1
             && (groups.memcgs.offline.is_empty() || groups.memcgs.get(lruvec.memcg).is_online());
         let largest = lruvec.size[..UNEVICTABLE].iter().copied().max().unwrap_or(0);
