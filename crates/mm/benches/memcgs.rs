@@ -47,6 +47,8 @@ struct Measured {
     run_pages: f64,
     /// Of `memory.reclaim`: a page, where 32, 1,024, and a tenth of memory are asked for.
     asked_page_ns: [f64; 3],
+    /// Groups that a request for 32 pages visits.
+    visits: f64,
 }
 
 fn arg(name: &str) -> Option<String> {
@@ -96,6 +98,8 @@ fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> M
         }
     }
     let stolen = e.vmstat().get(Counter::PgstealKswapd);
+    e.take_work();
+    let mut visits = 0.0;
     let asked_page_ns = [(32, u64::MAX), (1_024, u64::MAX), (pages / 10, 1)].map(|(asked, most_calls)| {
         let (start, mut freed, mut calls, mut over) = (cpu_time(), 0, 0, false);
         // Who frees far more than was asked for must leave something for the next.
@@ -106,13 +110,18 @@ fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> M
             // Looking takes as long as a small request.
             over = calls % 32 == 0 && cpu_time() - start > Duration::from_millis(500);
         }
-        (cpu_time() - start).as_nanos() as f64 / freed.max(1) as f64
+        let ns = (cpu_time() - start).as_nanos() as f64;
+        let visited = e.take_work().memcgs;
+        if asked == 32 {
+            visits = visited as f64 / calls as f64;
+        }
+        ns / freed.max(1) as f64
     });
     runs.sort_unstable();
     // Others may have had the processor during some of them.
     let run_us = runs.get(runs.len() / 2).map_or(0.0, |time| time.as_nanos() as f64 / 1e3);
     let run_pages = stolen as f64 / runs.len().max(1) as f64;
-    Measured { page_ns: run_us * 1e3 / run_pages.max(1.0), run_us, run_pages, asked_page_ns }
+    Measured { page_ns: run_us * 1e3 / run_pages.max(1.0), run_us, run_pages, asked_page_ns, visits }
 }
 
 fn main() {
@@ -122,8 +131,8 @@ fn main() {
     let only = arg("--only").map(|text| text.replace(',', ", "));
     println!("{pages} pages; the best of {best_of}");
     println!(
-        "{:24} {:>7} {:>9} {:>10} {:>10} {:>13} {:>12} {:>12}",
-        "", "groups", "ns/page", "us/run", "pages/run", "ns/page of 32", "of 1,024", "of a tenth"
+        "{:24} {:>7} {:>9} {:>10} {:>10} {:>13} {:>9} {:>12} {:>12}",
+        "", "groups", "ns/page", "us/run", "pages/run", "ns/page of 32", "visits", "of 1,024", "of a tenth"
     );
     let kinds = [
         ("mglru, memcg-lru", Policy::Mglru, MemcgSelection::MemcgLru),
@@ -138,13 +147,14 @@ fn main() {
                 page_ns: a.page_ns.min(b.page_ns),
                 run_us: a.run_us.min(b.run_us),
                 run_pages: a.run_pages,
+                visits: a.visits,
                 asked_page_ns: std::array::from_fn(|i| a.asked_page_ns[i].min(b.asked_page_ns[i])),
             };
             let m = runs.reduce(best).expect("a run");
             let [small, large, tenth] = m.asked_page_ns;
             println!(
-                "{name:24} {groups:>7} {:>9.1} {:>10.0} {:>10.0} {small:>13.0} {large:>12.0} {tenth:>12.0}",
-                m.page_ns, m.run_us, m.run_pages
+                "{name:24} {groups:>7} {:>9.1} {:>10.0} {:>10.0} {small:>13.0} {:>9.0} {large:>12.0} {tenth:>12.0}",
+                m.page_ns, m.run_us, m.run_pages, m.visits
             );
         }
     }

@@ -8,6 +8,17 @@ pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 /// Priority at which reclaim starts: lists are scanned by size >> priority.
 pub(crate) const DEF_PRIORITY: u32 = 12;
 
+/// A pass over a whole subtree that found nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct EmptyPass {
+    /// The time since something changed last, as groups number it.
+    pub(crate) since: u64,
+    pub(crate) nid: NodeId,
+    /// At no priority from this one up is anything found.
+    pub(crate) lowest: u32,
+    pub(crate) memcgs: u64,
+}
+
 /// What one run aims at and has seen.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanControl {
@@ -67,6 +78,8 @@ pub(crate) struct ScanControl {
     pub(crate) blocked: bool,
     /// Since when this run has seen groups that have nothing to give; 0: it has seen none.
     pub(crate) empty_since: u64,
+    /// The last pass that found nothing at all.
+    pub(crate) empty_pass: Option<EmptyPass>,
     /// What the pass under way met.
     pub(crate) seen: ShrinkStat,
 }
@@ -110,6 +123,7 @@ impl ScanControl {
             queue_full: false,
             blocked: false,
             empty_since: 0,
+            empty_pass: None,
             seen: ShrinkStat::default(),
         }
     }

@@ -240,6 +240,8 @@ pub struct Work {
     pub compressed: u64,
     /// Pages that zswap decompressed.
     pub decompressed: u64,
+    /// Memory cgroups that reclaim visited.
+    pub memcgs: u64,
     /// Pages of large folios that were split.
     pub split: u64,
     /// Pages whose migration to another node was ordered.

@@ -55,6 +55,12 @@ impl Engine {
                     self.mem.pages.node_sizes[nid.index()]
                 ));
             }
+            let here = self.mem.pages.lruvecs.iter().filter(|v| v.nid == nid).map(|v| v.activated);
+            let sum = here.fold([0; 2], |sum: [u64; 2], v| [sum[0] + v[0], sum[1] + v[1]]);
+            let activations = self.mem.pages.node_activations[nid.index()];
+            if sum != activations {
+                return Err(format!("node {}: activations {activations:?}, lruvecs have {sum:?}", nid.0));
+            }
         }
         Ok(())
     }

@@ -7,11 +7,7 @@ use crate::rows::Rows;
 /// `--compare OLD NEW`. Spread is from the slowest run to the fastest one, as a part of the median:
 /// a ratio that is nearer to 1 than the spread says nothing.
 pub fn run() -> Result<ExitCode, String> {
-    let mut files = std::env::args().skip_while(|arg| arg != "--compare").skip(1);
-    let (Some(old), Some(new)) = (files.next(), files.next()) else {
-        return Err("--compare: wants two files of --json, the old one first".into());
-    };
-    let (old, new) = (Rows::read(&old)?, Rows::read(&new)?);
+    let (old, new) = Rows::pair("--compare")?;
     println!("{:44} {:>10} {:>10} {:>7} {:>7} {:>7}", "row (medians)", "old", "new", "new/old", "spread", "spread");
     for row in &new.rows {
         let Some(before) = old.rows.iter().find(|other| other.name == row.name && other.unit == row.unit) else {

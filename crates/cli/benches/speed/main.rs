@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench -p refault-cli --bench speed -- [replay|lab]... [FLAG]...
 //! cargo bench -p refault-cli --bench speed -- --compare OLD.json NEW.json
+//! cargo bench -p refault-cli --bench speed -- --table OLD.json NEW.json
 //! cargo bench -p refault-cli --bench speed -- --instructions [--write]
 //! ```
 //!
@@ -11,9 +12,14 @@
 //! | `--runs N` | how often each row is run | 3 |
 //! | `--only ROW` | this row alone | all |
 //! | `--json FILE` | the figures of every run, too | |
-//! | `--accesses N`, `--pages N`, `--via fd\|map` | the trace of `replay` | 20 million, 1 million, both |
+//! | `--append` | with it: add the runs to those of a file that is there | |
+//! | `--accesses N`, `--pages N`, `--via fd,map,anon` | the trace of `replay` | 20 million, 1 million, all |
+//! | `--percent 10\|50` | memory, of what is touched | both |
+//! | `--no-limits` | no limit loops | |
+//! | `--dump FILE` | write the trace as oracleGeneral instead, for other simulators | |
 //! | `--scale K` | the scale of machines in `lab`; 1 is full size | 32 |
 //! | `--compare OLD NEW` | two files of `--json`: ratios of medians, and how far runs lie apart | |
+//! | `--table OLD NEW` | the same as one table of policies: medians of old and new | |
 //! | `--instructions` | instructions of ten paths under callgrind, beside `instructions.json`; more than 3 % above it ends with status 1 | |
 //! | `--write` | with it: write `instructions.json` anew | |
 
@@ -22,6 +28,7 @@ mod instructions;
 mod lab;
 mod replay;
 mod rows;
+mod table;
 
 use rows::{Rows, flag, has};
 use std::process::ExitCode;
@@ -29,6 +36,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let result = match () {
         () if has("--compare") => compare::run(),
+        () if has("--table") => table::run(),
         () if has("--instructions") => instructions::run(),
         () if has("--path") => instructions::run_path(),
         () => measure(),
@@ -47,7 +55,7 @@ fn measure() -> Result<ExitCode, String> {
     let mut rows = Rows::default();
     let both = !has("replay") && !has("lab");
     if both || has("replay") {
-        replay::run(&mut rows);
+        replay::run(&mut rows)?;
     }
     if both || has("lab") {
         lab::run(&mut rows)?;

@@ -81,9 +81,29 @@ impl Rows {
         self.rows.last().expect("a row was added")
     }
 
-    pub fn write(&self, path: &str) -> Result<(), String> {
-        let text = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
+    /// Writes the file; with `--append` the runs of one that is there come first.
+    pub fn write(mut self, path: &str) -> Result<(), String> {
+        if has("--append") && std::path::Path::new(path).exists() {
+            let mut all = Rows::read(path)?;
+            for row in std::mem::take(&mut self.rows) {
+                match all.rows.iter_mut().find(|old| old.name == row.name && old.unit == row.unit) {
+                    Some(old) => old.values.extend(row.values),
+                    None => all.rows.push(row),
+                }
+            }
+            self = all;
+        }
+        let text = serde_json::to_string_pretty(&self).map_err(|e| e.to_string())?;
         std::fs::write(path, text + "\n").map_err(|e| format!("{path}: {e}"))
+    }
+
+    /// The two files behind a flag.
+    pub fn pair(flag: &str) -> Result<(Rows, Rows), String> {
+        let mut files = std::env::args().skip_while(|arg| arg != flag).skip(1);
+        let (Some(old), Some(new)) = (files.next(), files.next()) else {
+            return Err(format!("{flag}: wants two files of --json, the old one first"));
+        };
+        Ok((Rows::read(&old)?, Rows::read(&new)?))
     }
 
     pub fn read(path: &str) -> Result<Rows, String> {

@@ -27,6 +27,8 @@ pub(crate) struct Pages {
     pub(crate) lruvecs: Vec<Lruvec>,
     /// By node: pages on the lists of all groups.
     pub(crate) node_sizes: Vec<[u64; 5]>,
+    /// By node: `workingset_activate` of the two lists of all groups, anon and file.
+    pub(crate) node_activations: Vec<[u64; 2]>,
     /// By CPU.
     pub(crate) batches: Vec<CpuBatches>,
     /// The CPU on which things happen.
@@ -62,6 +64,7 @@ impl Pages {
         let mut pages = Pages {
             cfg: cfg.lru,
             node_sizes: vec![[0; 5]; nr_nodes],
+            node_activations: vec![[0; 2]; nr_nodes],
             folios,
             space: PageSpace::default(),
             lruvecs,

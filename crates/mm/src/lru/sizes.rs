@@ -99,6 +99,9 @@ impl Pages {
 
     /// `workingset_activate` of a type on a node, descendants included.
     pub(crate) fn activations(&self, groups: &Groups, memcg: MemcgId, nid: NodeId, t: usize) -> u64 {
+        if memcg == MemcgId::ROOT {
+            return self.node_activations[nid.index()][t];
+        }
         let own = |m: MemcgId| self.lruvecs[self.lruvec_of(m, nid).index()].activated[t];
         groups.memcgs.subtree(memcg).map(own).sum()
     }

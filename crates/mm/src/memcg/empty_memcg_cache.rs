@@ -1,5 +1,5 @@
 //! Groups that a run of reclaim has seen to have nothing to give at its priority: the memcg LRU
-//! visits them again and again.
+//! visits them again and again, as does the walk over the tree of two lists.
 //!
 //! With thousands of groups of fewer than 4,096 pages each is visited twice at every priority
 //! before the first has something to give. The first of these visits says for how long the others
@@ -8,7 +8,7 @@
 //! reclaim has done nothing but such visits, because then nothing has changed.
 
 use crate::ids::{MemcgId, NodeId};
-use crate::scan::ScanControl;
+use crate::scan::{EmptyPass, ScanControl};
 
 /// What is known of the groups of all nodes.
 #[derive(Clone, Debug, Default)]
@@ -24,15 +24,31 @@ pub(crate) struct EmptyMemcgs {
 }
 
 impl EmptyMemcgs {
+    /// A pass over all `memcgs` groups of a subtree is over, and found nothing down to a priority.
+    pub(crate) fn note_pass(&self, nid: NodeId, lowest: u32, memcgs: u64) -> EmptyPass {
+        EmptyPass { since: self.now, nid, lowest, memcgs }
+    }
+
     /// Something may have changed: nothing is known any more.
     pub(crate) fn forget(&mut self, sc: &mut ScanControl) {
         self.now += 1;
         sc.empty_since = self.now;
     }
 
-    pub(crate) fn knows(&self, id: MemcgId, sc: &ScanControl) -> bool {
-        let seen = self.seen.get(sc.nid.index()).and_then(|node| node.get(id.index()));
-        seen.is_some_and(|&seen| seen >> 8 == self.now && u64::from(sc.priority) >= seen & 0xff)
+    /// The lowest priority at which nothing is found in a group, if it is known not to be above
+    /// the present one.
+    pub(crate) fn knows(&self, id: MemcgId, sc: &ScanControl) -> Option<u32> {
+        let seen = *self.seen.get(sc.nid.index())?.get(id.index())?;
+        let lowest = (seen & 0xff) as u32;
+        (seen >> 8 == self.now && sc.priority >= lowest).then_some(lowest)
+    }
+
+    /// Nothing has changed since the run saw all groups of its subtree on this node, and they had
+    /// nothing to give at this priority, either: how many they are.
+    pub(crate) fn knows_all(&self, sc: &ScanControl) -> Option<u64> {
+        let all = sc.empty_pass.as_ref()?;
+        let holds = all.since == self.now && sc.empty_since == self.now && all.nid == sc.nid;
+        (holds && sc.priority >= all.lowest).then_some(all.memcgs)
     }
 
     pub(crate) fn note(&mut self, id: MemcgId, nid: NodeId, priority: u32) {

@@ -52,7 +52,7 @@ impl<W: World> Reclaim<'_, W> {
     pub(crate) fn shrink_proportionally(&mut self) {
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
-            self.mem.groups.note_visit(m);
+            self.note_visit(m);
             self.shrink_lruvec_first(m);
             let (v, priority) = (self.mem.pages.lruvec_of(m, self.sc.nid), self.sc.priority);
             self.mem.charged().shrink_shadow_nodes(v, priority);

@@ -42,13 +42,13 @@ impl<W: World> Reclaim<'_, W> {
             Shield::Low => self.mem.groups.memcgs.event(id, |e| &mut e.low),
             Shield::None => {}
         }
-        self.mem.groups.note_visit(id);
+        self.note_visit(id);
         if self.mem.pages.drain_batches() {
             self.sc.empty_since = 0;
         }
         // Removed, or too small: one more try.
         let later = if was_tail { Rotation::Young } else { Rotation::Tail };
-        if self.is_known_empty(id) {
+        if self.known_empty(id).is_some() {
             return Some(later);
         }
         let (v, online) = (self.mem.pages.lruvec_of(id, self.sc.nid), self.mem.groups.memcgs.get(id).is_online());

@@ -2,7 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#reclaim`, `docs/mechanisms.md#direct-reclaim`.
 
-use crate::config::lru::Deactivation;
+use crate::config::lru::{Deactivation, Lru};
 use crate::config::memcg::MemcgWalk;
 use crate::ids::MemcgId;
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
@@ -130,9 +130,27 @@ impl<W: World> Reclaim<'_, W> {
         }
         let target = self.sc.target;
         let full = self.sc.memcg_full_walk || self.sc.kswapd || self.mem.cfg.memcg.walk == MemcgWalk::Whole;
-        let mut at = Some(if full { target } else { self.mem.groups.memcgs.resume(target, self.sc.nid) });
+        let start = if full { target } else { self.mem.groups.memcgs.resume(target, self.sc.nid) };
+        let mut at = Some(start);
+        // What is protected counts events. Whoever has enough stops at the first group.
+        let may_know = self.mem.cfg.lru.kind == Lru::TwoList
+            && !self.mem.groups.memcgs.any_protected
+            && self.sc.nr_reclaimed < self.sc.nr_to_reclaim;
+        if let Some(memcgs) = self.mem.groups.empty.knows_all(&self.sc).filter(|_| may_know && start == target) {
+            self.mem.pages.work.memcgs += memcgs;
+            at = None;
+        }
+        let (mut memcgs, mut lowest) = (0, (start == target && at.is_some()).then_some(0));
         while let Some(m) = at {
-            let shrunk = self.shrink_unprotected(m);
+            let known = if may_know { self.known_empty(m) } else { None };
+            (memcgs, lowest) = (memcgs + 1, lowest.zip(known).map(|(all, one): (u32, u32)| all.max(one)));
+            let shrunk = match known {
+                Some(_) => {
+                    self.note_visit(m);
+                    true
+                }
+                None => self.shrink_unprotected(m),
+            };
             if self.sc.blocked {
                 return;
             }
@@ -140,6 +158,9 @@ impl<W: World> Reclaim<'_, W> {
                 return self.mem.groups.memcgs.set_cursor(target, self.sc.nid, Some(m));
             }
             at = self.mem.groups.memcgs.next_in(target, m);
+        }
+        if let Some(lowest) = lowest {
+            self.sc.empty_pass = Some(self.mem.groups.empty.note_pass(self.sc.nid, lowest, memcgs));
         }
         if !full {
             self.mem.groups.memcgs.set_cursor(target, self.sc.nid, None);
@@ -198,8 +219,13 @@ impl<W: World> Reclaim<'_, W> {
                 && self.mem.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH))
     }
 
-    fn shrink_one(&mut self, memcg: MemcgId) {
+    pub(crate) fn note_visit(&mut self, memcg: MemcgId) {
+        self.mem.pages.work.memcgs += 1;
         self.mem.groups.note_visit(memcg);
+    }
+
+    fn shrink_one(&mut self, memcg: MemcgId) {
+        self.note_visit(memcg);
         let v = self.mem.pages.lruvec_of(memcg, self.sc.nid);
         by_policy!(self.mem.cfg.lru.kind, P => P::shrink_lruvec(self, v));
         let priority = self.sc.priority;

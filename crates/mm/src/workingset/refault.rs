@@ -76,6 +76,7 @@ impl Pages {
         }
         lruvec.stat.add(Counter::activate(t), nr);
         lruvec.activated[t] += nr;
+        self.node_activations[lruvec.nid.index()][t] += nr;
         st.set(State::ACTIVE);
         if shadow.workingset {
             lruvec.stat.add(Counter::restore(t), nr);
