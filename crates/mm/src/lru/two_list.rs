@@ -42,8 +42,8 @@ impl Pages {
         (scanned, isolated)
     }
 
-    /// Takes up to `nr` pages of low zones from the tail of a list. Others that it comes by count as
-    /// scanned, and go to its head. Returns pages scanned and taken.
+    /// Takes up to `nr` pages of low zones from the tail of a list. Others that it comes by count
+    /// as scanned, and go to its head. Returns pages scanned and taken.
     pub(crate) fn isolate_low(
         &mut self,
         v: LruvecId,

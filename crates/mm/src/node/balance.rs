@@ -1,6 +1,7 @@
 //! When kswapd is content with a node: the zones that serve an allocation, their marks and boosts.
 //!
-//! Mechanism: `docs/mechanisms.md#kswapd`, `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
+//! Mechanism: `docs/mechanisms.md#kswapd`,
+//! `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
 
 use crate::ids::MAX_NR_ZONES;
 use crate::node::zones::{LOWMEM_RESERVE_RATIO, Node, Zone};

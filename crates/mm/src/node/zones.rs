@@ -50,7 +50,8 @@ pub(crate) struct Zone {
     pub(crate) marks: Watermarks,
     /// Pages that allocations which could use higher zones must leave.
     pub(super) reserve: u64,
-    /// Taken for page tables, tree nodes and what the driver takes, by kind: they belong to no folio.
+    /// Taken for page tables, tree nodes and what the driver takes, by kind: they belong to no
+    /// folio.
     kernel: [u64; Mobility::COUNT],
     /// By CPU: what it keeps for itself. Empty: frames are taken and given back singly.
     pcp: Vec<PerCpuPages>,
