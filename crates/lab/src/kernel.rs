@@ -35,20 +35,13 @@ pub(crate) struct Kernel {
     /// Locks and interrupts between CPUs; none: nobody waits for any.
     pub(crate) contention: Option<Contention>,
     /// Pages that the engine does not manage, swap devices in memory apart.
-    reserved_pages: u64,
     /// What the swap allocator did that was paid for.
     swap_paid: SwapWork,
 }
 
 impl Kernel {
-    pub(crate) fn new(
-        engine: Engine,
-        hw: Hardware,
-        costs: Costs,
-        contention: Option<Contention>,
-        reserved_pages: u64,
-    ) -> Kernel {
-        Kernel { engine, hw, costs, contention, reserved_pages, swap_paid: SwapWork::default() }
+    pub(crate) fn new(engine: Engine, hw: Hardware, costs: Costs, contention: Option<Contention>) -> Kernel {
+        Kernel { engine, hw, costs, contention, swap_paid: SwapWork::default() }
     }
 
     /// What happens now, for the engine and for what it orders.
@@ -74,7 +67,7 @@ impl Kernel {
         let mut bill = self.work_done(at_ns);
         self.send_requests(&mut bill, at_ns, clock);
         if self.hw.storage.take_memory_change() {
-            let pages = self.hw.storage.swap_memory_pages() + self.reserved_pages;
+            let pages = self.hw.storage.swap_memory_pages();
             let granted = self.engine.set_external_pages(pages);
             self.hw.storage.refuse_writes(!granted);
         }

@@ -73,6 +73,9 @@ pub(crate) fn numa_config(spec: &Scenario, policy: &PolicySpec) -> Result<Option
         // Low memory is on the first node.
         low_zones: if i == 0 { [m.dma_pages, m.dma32_pages].map(zone) } else { [0, 0] },
         per_cpu_lists: m.per_cpu_lists,
+        page_blocks: m.page_blocks,
+        watermark_boost_factor: m.watermark_boost_factor,
+        buffer_heads: m.buffer_heads,
     };
     let mut numa = NumaConfig::new(m.nodes.iter().enumerate().map(node).collect());
     let ids = |nodes: &[usize]| nodes.iter().map(|&n| NodeId(n as u8)).collect::<Vec<_>>();

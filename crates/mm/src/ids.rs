@@ -96,6 +96,9 @@ impl SwapSlot {
     }
 }
 
+/// Any zone may serve an allocation.
+pub(crate) const ANY_ZONE: usize = MAX_NR_ZONES - 1;
+
 /// Nodes at most.
 pub(crate) const MAX_NUMNODES: usize = 16;
 

@@ -1,5 +1,6 @@
 //! The state of one reclaim run.
 
+use crate::ids::ANY_ZONE;
 use crate::ids::{MemcgId, NodeId};
 
 /// Rounds without progress before a charge, an allocation or a request is given up.
@@ -38,6 +39,10 @@ pub(crate) struct ScanControl {
     /// Reclaim whatever the accessed bits say: the program asked for it.
     pub(crate) ignore_references: bool,
     pub(crate) kswapd: bool,
+    /// Only pages of zones up to this are of use (`reclaim_idx`).
+    pub(crate) highest_zone: usize,
+    /// Pages of boosts that kswapd is still to make up for.
+    pub(crate) boost_left: u64,
     /// Nothing goes to a slower node: the program wants it out.
     pub(crate) no_demotion: bool,
     pub(crate) force_deactivate: bool,
@@ -100,6 +105,8 @@ impl ScanControl {
             may_writepage: true,
             ignore_references: false,
             kswapd: false,
+            highest_zone: ANY_ZONE,
+            boost_left: 0,
             no_demotion: false,
             force_deactivate: false,
             skipped_deactivate: false,

@@ -30,7 +30,7 @@ impl Machine {
         let mut hw = hardware(spec, &costs, tiering.as_ref())?;
         let groups = Groups::new(spec, &mut engine, &mut hw)?;
         let (mut instances, first_instance) = objects(spec, &mut engine, &mut hw, &groups)?;
-        if !engine.set_external_pages(spec.machine.kernel_pages) {
+        if !engine.reserve_kernel_pages(spec.machine.kernel_pages) {
             return Err("machine.kernel: is more than the memory".into());
         }
         let traces = traces(spec, &mut engine, &mut hw, &groups, &mut instances)?;
@@ -43,7 +43,7 @@ impl Machine {
         let mut machine = Machine {
             clock: Clock::default(),
             requests: Requests::new(hw.storage.devices.len()),
-            kernel: Kernel::new(engine, hw, costs, contention, spec.machine.kernel_pages),
+            kernel: Kernel::new(engine, hw, costs, contention),
             threads: Threads::new(spec, tasks(spec, &programs, &traces)),
             programs: Programs::new(spec, instances, first_instance),
             groups,
@@ -120,6 +120,9 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
         watermark_scale_factor: m.watermark_scale_factor,
         low_zones: [m.dma_pages, m.dma32_pages],
         per_cpu_lists: m.per_cpu_lists,
+        page_blocks: m.page_blocks,
+        watermark_boost_factor: m.watermark_boost_factor,
+        buffer_heads: m.buffer_heads,
     });
     cfg.swap.pages = 0;
     cfg.swap.devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;

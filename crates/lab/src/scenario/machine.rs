@@ -14,13 +14,16 @@ use refault_mm::{
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 21] = [
+const MACHINE_KEYS: [&str; 24] = [
     "cpus",
     "memory",
     "kernel",
     "dma",
     "dma32",
     "per_cpu_lists",
+    "page_blocks",
+    "watermark_boost_factor",
+    "buffer_heads",
     "quantum",
     "swappiness",
     "min_free_kbytes",
@@ -64,6 +67,9 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         dma_pages: s.or("dma", NodeConfig::PC_ZONES[0], |f| f.pages(0..=MAX_PAGES))?,
         dma32_pages: s.or("dma32", NodeConfig::PC_ZONES[1], |f| f.pages(0..=MAX_PAGES))?,
         per_cpu_lists: s.or("per_cpu_lists", false, Field::boolean)?,
+        page_blocks: s.or("page_blocks", false, Field::boolean)?,
+        watermark_boost_factor: s.or("watermark_boost_factor", 15_000, |f| f.int(0..=100_000))?,
+        buffer_heads: s.or("buffer_heads", false, Field::boolean)?,
         quantum_ns: s.or("quantum", 50_000, |f| f.time(1000..=1_000_000_000))?,
         swappiness: s.or("swappiness", 60, |f| f.int(0..=200))?,
         min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,

@@ -168,11 +168,13 @@ fn scenario(row: &Value, dir: &Path) -> Scenario {
     };
     let (cpus, quantum) = self::cpus(cpus, threads(text("workload")).len());
     let disk = disk(text("workload"));
+    let blocks = std::env::var_os("REFAULT_PAGE_BLOCKS").is_some();
+    let heads = blocks && text("workload").starts_with("writers-");
     let swap = if text("workload").ends_with("-2048") { "3G" } else { "768M" };
     let (policy, costs) = (text("policy"), costs(text("kernel")));
     let text = format!(
         r#"name = "guest"
-machine = {{ memory = "{pages}p", kernel = "{taken}p", dma = "{dma}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, stat_flush_interval = {flush}, costs = {costs} }}
+machine = {{ memory = "{pages}p", kernel = "{taken}p", dma = "{dma}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, page_blocks = {blocks}, buffer_heads = {heads}, stat_flush_interval = {flush}, costs = {costs} }}
 policy = {{ name = "{policy}", kernel = "{profile}" }}
 device.disk = {{ {disk} }}
 device.zram = {{ preset = "zram", compression_ratio = 64.0, compress = "20us", decompress = "10us" }}

@@ -9,6 +9,7 @@ use crate::alloc::Alloc;
 use crate::ids::{MemcgId, PageId, ZoneId};
 use crate::lru::pages::Pages;
 use crate::memcg::group::NODE_CHARGE_BYTES;
+use crate::node::page_blocks::Mobility;
 use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
 use crate::stat::Counter;
 use crate::world::{Effect, World};
@@ -41,11 +42,17 @@ impl<W: World> Alloc<'_, W> {
     /// be relieved.
     #[inline(always)]
     pub(crate) fn charge(&mut self, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
-        let zone = self.take_frames(nr)?;
+        self.charge_for(memcg, nr, Mobility::Movable)
+    }
+
+    /// The same for pages of a kind.
+    #[inline(always)]
+    fn charge_for(&mut self, memcg: MemcgId, nr: u64, kind: Mobility) -> Result<ZoneId, MemcgId> {
+        let zone = self.take_frames(nr, kind)?;
         if let Err(over) = self.mem.groups.memcgs.try_charge(memcg, nr, true)
             && let Err(over) = self.charge_slow(memcg, nr, over, true)
         {
-            self.mem.frames.nodes.give_back(zone, nr);
+            self.mem.frames.nodes.give_back_for(zone, nr, kind);
             return Err(over);
         }
         Ok(zone)
@@ -103,8 +110,8 @@ impl<W: World> Alloc<'_, W> {
             return Ok(());
         }
         if self.mem.cfg.memcg.charge_kernel {
-            let zone = self.charge(memcg, 1)?;
-            self.mem.frames.nodes.note_kernel(zone, 1);
+            let zone = self.charge_for(memcg, 1, Mobility::Unmovable)?;
+            self.mem.frames.nodes.note_kernel(zone, 1, Mobility::Unmovable);
             let m = self.mem.groups.memcgs.get_mut(memcg);
             m.kernel += 1;
             m.page_tables += 1;
@@ -139,14 +146,14 @@ impl<W: World> Alloc<'_, W> {
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
         while paid < missing(&self.mem.pages) {
             if !self.mem.groups.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
-                let zone = match self.charge(memcg, 1) {
+                let zone = match self.charge_for(memcg, 1, Mobility::Reclaimable) {
                     Ok(zone) => zone,
                     Err(over) => {
                         (0..paid).for_each(|_| self.mem.charged().free_node_object(memcg));
                         return Err(over);
                     }
                 };
-                self.mem.frames.nodes.note_kernel(zone, 1);
+                self.mem.frames.nodes.note_kernel(zone, 1, Mobility::Reclaimable);
                 self.mem.groups.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
             }
             paid += 1;

@@ -6,6 +6,7 @@
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, NodeId, ZoneId};
 use crate::lru::lruvec::UNEVICTABLE;
+use crate::node::page_blocks::Mobility;
 use crate::node::throttle::EXHAUSTED_WAIT_NS;
 use crate::node::zones::Mark;
 use crate::scan::MAX_RECLAIM_RETRIES;
@@ -13,24 +14,26 @@ use crate::stat::Counter;
 use crate::world::{Effect, ThrottleReason, World};
 
 impl<W: World> Alloc<'_, W> {
-    /// Frames for a charge, where the node has a size. The error is the root: nothing is left to
-    /// reclaim.
+    /// Frames for pages of a kind, where the node has a size. What is boosted by that, kswapd
+    /// learns. The error is the root: nothing is left to reclaim.
     #[inline(always)]
-    pub(crate) fn take_frames(&mut self, nr: u64) -> Result<ZoneId, MemcgId> {
+    pub(crate) fn take_frames(&mut self, nr: u64, kind: Mobility) -> Result<ZoneId, MemcgId> {
         if !self.mem.frames.nodes.is_limited() {
             return Ok(ZoneId::default());
         }
-        match self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Low) {
-            Some(zone) => Ok(zone),
-            None => self.take_frames_slow(nr),
-        }
+        let zone = match self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, Mark::Low, kind) {
+            Some(zone) => zone,
+            None => self.take_frames_slow(nr, kind)?,
+        };
+        self.mem.frames.pass_on_boost(&mut self.mem.pages, self.mem.now_ns, self.world, zone);
+        Ok(zone)
     }
 
     #[cold]
-    fn take_frames_slow(&mut self, nr: u64) -> Result<ZoneId, MemcgId> {
+    fn take_frames_slow(&mut self, nr: u64, kind: Mobility) -> Result<ZoneId, MemcgId> {
         self.mem.frames.wake_all_kswapds(&mut self.mem.pages, self.mem.now_ns, self.world);
         let mark = if self.mem.frames.memalloc { Mark::None } else { Mark::Min };
-        if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, mark) {
+        if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, mark, kind) {
             return Ok(zone);
         }
         let mut fruitless = 0;
@@ -42,7 +45,7 @@ impl<W: World> Alloc<'_, W> {
             let before = self.mem.pages.work.reclaimed;
             self.reclaim_memcg(MemcgId::ROOT, nr);
             let reclaimed = self.mem.pages.work.reclaimed - before;
-            if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Min) {
+            if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, Mark::Min, kind) {
                 return Ok(zone);
             }
             if self.mem.frames.reclaim_blocked {
@@ -50,7 +53,7 @@ impl<W: World> Alloc<'_, W> {
             }
             // What other CPUs keep for themselves is of use to nobody else.
             self.mem.frames.nodes.drain_pcp();
-            if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Min) {
+            if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, Mark::Min, kind) {
                 return Ok(zone);
             }
             // What waits in batches cannot be found on a list.

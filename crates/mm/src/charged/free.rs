@@ -5,6 +5,7 @@ use crate::charged::Charged;
 use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, MemcgId, ZoneId};
 use crate::memcg::group::PAGE_BYTES;
+use crate::node::page_blocks::Mobility;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 
@@ -34,7 +35,7 @@ impl Charged<'_> {
             }
             table.present = false;
             if self.cfg.memcg.charge_kernel {
-                self.frames.nodes.free_kernel(1);
+                self.frames.nodes.free_kernel(1, Mobility::Unmovable);
                 self.groups.memcgs.uncharge(memcg, 1);
                 let m = self.groups.memcgs.get_mut(memcg);
                 m.kernel -= 1;
@@ -53,7 +54,7 @@ impl Charged<'_> {
         m.obj_bytes %= PAGE_BYTES;
         m.kernel -= pages;
         self.groups.memcgs.uncharge(id, pages);
-        self.frames.nodes.free_kernel(pages);
+        self.frames.nodes.free_kernel(pages, Mobility::Reclaimable);
     }
 
     /// Takes back a charge that turned out to be of no use.
@@ -74,6 +75,7 @@ impl Charged<'_> {
         self.groups.memcgs.uncharge(memcg, st.nr_pages());
         if self.frames.nodes.is_limited() {
             self.frames.nodes.give_back(self.pages.folios.zone_of(f), st.nr_pages());
+            self.frames.drop_buffers(self.pages.folios.page(f), st.nr_pages());
         }
         self.pages.count_lruvec(own, Counter::Pgfree, st.nr_pages());
         w.effect(Effect::Free { page: self.pages.folios.page(f), order: st.order() });

@@ -19,6 +19,13 @@ pub struct NodeConfig {
     pub low_zones: [u64; 2],
     /// CPUs keep free pages for themselves, and move them to and from the zones many at a time.
     pub per_cpu_lists: bool,
+    /// Free pages are of kinds, by the page blocks in which they lie.
+    pub page_blocks: bool,
+    /// `watermark_boost_factor`, in ten-thousandths of the high mark: how far the marks are raised
+    /// when a page block changes its kind. 15,000 in Linux; 0 is not at all. Needs `page_blocks`.
+    pub watermark_boost_factor: u32,
+    /// File systems keep a buffer head of each page of a file that is written (ext4).
+    pub buffer_heads: bool,
 }
 
 impl NodeConfig {
@@ -33,6 +40,9 @@ impl NodeConfig {
             watermark_scale_factor: 10,
             low_zones: NodeConfig::PC_ZONES,
             per_cpu_lists: false,
+            page_blocks: false,
+            watermark_boost_factor: 15_000,
+            buffer_heads: false,
         }
     }
 

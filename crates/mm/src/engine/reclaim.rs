@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId, PageId};
 use crate::node::kswapd::KswapdStep;
+use crate::node::page_blocks::Mobility;
 use crate::node::resize::MIN_PAGES;
 use crate::node::zones::{Node, Watermarks};
 use crate::stat::Work;
@@ -53,10 +54,15 @@ impl Engine {
         self.mem.frames.nodes.set_external(pages)
     }
 
+    /// Takes frames of the machine for the kernel itself, for good; false: there are not so many.
+    pub fn reserve_kernel_pages(&mut self, pages: u64) -> bool {
+        self.mem.frames.nodes.reserve_kernel(pages)
+    }
+
     /// A system call takes a page for itself and gives it back, as `mincore` does.
     pub fn borrow_frame<W: World>(&mut self, world: &mut W) {
-        if let Ok(zone) = self.alloc(world).take_frames(1) {
-            self.mem.frames.nodes.give_back(zone, 1);
+        if let Ok(zone) = self.alloc(world).take_frames(1, Mobility::Unmovable) {
+            self.mem.frames.nodes.give_back_for(zone, 1, Mobility::Unmovable);
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Scan {
     pub(crate) tier_limit: usize,
     /// What must be written would have to wait.
     pub(crate) wait: bool,
+    /// The zone is above those of which pages are wanted.
+    pub(crate) is_of_no_use: bool,
     /// It came to such a folio.
     pub(crate) blocked: bool,
     /// Folios that it may still look at.
@@ -103,7 +105,7 @@ impl Pages {
             let nr = st.nr_pages();
             scan.scanned += nr;
             let at_rest = st.0 & State::GEN_MASK == own && st.has(State::LRU);
-            if at_rest && !scan.wait && !self.must_stay(st, scan.t, scan.tier_limit) {
+            if at_rest && !scan.wait && !scan.is_of_no_use && !self.must_stay(st, scan.t, scan.tier_limit) {
                 self.folios.links.pop_tail(oldest);
                 self.folios.put(f, form.isolated(st));
                 list.push(f);
@@ -115,6 +117,9 @@ impl Pages {
                 scan.sorted += nr;
             } else if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
                 self.sort_folio(v, f, scan.t, scan.tier_limit);
+                scan.sorted += nr;
+            } else if scan.is_of_no_use {
+                self.move_to_next_generation(v, f, scan.t, true);
                 scan.sorted += nr;
             } else if scan.wait && needs_write(st) {
                 scan.scanned -= nr;

@@ -42,6 +42,54 @@ impl Pages {
         (scanned, isolated)
     }
 
+    /// Takes up to `nr` pages of low zones from the tail of a list. Others that it comes by count
+    /// as scanned, and go to its head. Returns pages scanned and taken.
+    pub(crate) fn isolate_low(
+        &mut self,
+        v: LruvecId,
+        l: usize,
+        nr: u64,
+        highest_zone: usize,
+        out: &mut Vec<FolioId>,
+    ) -> (u64, u64) {
+        let list = self.lruvecs[v.index()].lists[l];
+        let (mut scanned, mut skipped, mut isolated) = (0, 0, 0);
+        let mut head = self.take_scratch();
+        while scanned < nr {
+            let Some(f) = self.folios.links.tail(list) else { break };
+            let st = self.folios.st(f);
+            self.folios.links.pop_tail(list);
+            if self.folios.zone_list(f) > highest_zone {
+                skipped += st.nr_pages();
+                head.push(f);
+                continue;
+            }
+            scanned += st.nr_pages();
+            if !st.has(State::LRU) {
+                head.push(f);
+                continue;
+            }
+            self.folios.clear(f, State::LRU);
+            isolated += st.nr_pages();
+            out.push(f);
+        }
+        head.iter().for_each(|&f| self.folios.links.add(list, f));
+        self.return_scratch(head);
+        self.count_lruvec(v, Counter::PgscanSkip, skipped);
+        self.resize_list(v, l, -(isolated as i64));
+        (scanned + skipped, isolated)
+    }
+
+    /// Pages of low zones on the lists. They are counted when somebody asks, which is rare.
+    pub(crate) fn sizes_up_to(&self, v: LruvecId, highest_zone: usize) -> [u64; 5] {
+        let lists = &self.lruvecs[v.index()].lists;
+        std::array::from_fn(|l| {
+            let folios = lists.get(l).into_iter().flat_map(|&list| self.folios.links.oldest_first(list));
+            let low = folios.filter(|&f| self.folios.zone_list(f) <= highest_zone);
+            low.map(|f| self.folios.st(f).nr_pages()).sum()
+        })
+    }
+
     /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of
     /// the states `odd`; their flags stay. False: none is taken.
     pub(crate) fn isolate_alike(

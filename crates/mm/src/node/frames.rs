@@ -8,12 +8,15 @@ const SHORT_SLEEP_NS: u64 = 100_000_000;
 
 use crate::config::Config;
 use crate::folio::state::State;
+use crate::ids::ANY_ZONE;
 use crate::ids::{FolioId, MemcgId, NodeId, PageId, ZoneId};
 use crate::lru::lruvec::FILE;
 use crate::lru::pages::Pages;
+use crate::node::buffer_heads::BufferHeads;
 use crate::node::hint::Hints;
 use crate::node::migration::Migration;
 use crate::node::nodes::Nodes;
+use crate::node::page_blocks::Mobility;
 use crate::node::throttle::Throttled;
 use crate::node::zones::Mark;
 use crate::scan::ScanControl;
@@ -35,6 +38,8 @@ pub(crate) struct Frames {
     pub(crate) reclaim_blocked: bool,
     /// Allocations may take what is kept for reclaim.
     pub(crate) memalloc: bool,
+    /// Where file systems keep them.
+    pub(crate) buffer_heads: Option<BufferHeads>,
 }
 
 impl Frames {
@@ -49,6 +54,7 @@ impl Frames {
             hints: Hints::new(cfg.numa.as_ref())?,
             reclaim_blocked: false,
             memalloc: false,
+            buffer_heads: cfg.node.as_ref().filter(|n| n.buffer_heads).map(|_| BufferHeads::default()),
         })
     }
 }
@@ -126,14 +132,71 @@ impl Frames {
         }
     }
 
+    /// A page of a file is written: the file system keeps a buffer head of it. Nobody reclaims for
+    /// its slab; where no frame is to be had, there is none.
+    #[inline]
+    pub(crate) fn attach_buffers<W: World>(
+        &mut self,
+        pages: &mut Pages,
+        now_ns: u64,
+        w: &mut W,
+        (page, nr): (PageId, u64),
+    ) {
+        for page in (0..nr as u32).map(|i| PageId(page.0 + i)) {
+            let Some(heads) = &self.buffer_heads else { return };
+            if heads.has(page) {
+                continue;
+            }
+            if heads.is_full() {
+                let kind = Mobility::Reclaimable;
+                let mut zone = self.nodes.take_for(self.nid, 1, Mark::Low, kind);
+                if zone.is_none() {
+                    self.wake_all_kswapds(pages, now_ns, w);
+                    zone = self.nodes.take_for(self.nid, 1, Mark::Min, kind);
+                }
+                let Some(zone) = zone.or_else(|| self.nodes.take_for(self.nid, 1, Mark::None, kind)) else { return };
+                self.nodes.note_kernel(zone, 1, kind);
+                self.pass_on_boost(pages, now_ns, w, zone);
+                self.buffer_heads.iter_mut().for_each(|b| b.add_slab(zone));
+            }
+            self.buffer_heads.iter_mut().for_each(|b| b.attach(page));
+        }
+    }
+
+    /// Pages are gone, and with them their buffer heads.
+    #[inline]
+    pub(crate) fn drop_buffers(&mut self, page: PageId, nr: u64) {
+        let Some(heads) = &mut self.buffer_heads else { return };
+        for page in (0..nr as u32).map(|i| PageId(page.0 + i)) {
+            if let Some(zone) = heads.detach(page) {
+                self.nodes.free_kernel_in(zone, Mobility::Reclaimable);
+            }
+        }
+    }
+
     pub(crate) fn take_write_back_frame(&mut self, mark: Mark) -> Option<ZoneId> {
         if self.nodes.is_limited() { self.nodes.take(self.nid, 1, mark) } else { Some(ZoneId::default()) }
     }
 
     /// An allocation went below the low mark.
     pub(crate) fn wake_kswapd<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W, nid: NodeId) {
-        let node = self.nodes.get(nid);
-        if node.kswapd.awake || node.kswapd.is_hopeless() || node.is_balanced() {
+        self.wake_kswapd_for(pages, now_ns, w, nid, ANY_ZONE);
+    }
+
+    /// The marks of a zone are boosted, which an allocation there passes on.
+    #[inline]
+    pub(crate) fn pass_on_boost<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W, zone: ZoneId) {
+        if self.nodes.get_mut(zone.nid()).take_boost_news(zone.zone()) {
+            self.wake_kswapd_for(pages, now_ns, w, zone.nid(), zone.zone());
+        }
+    }
+
+    /// Somebody wants pages of zones up to `highest`.
+    fn wake_kswapd_for<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W, nid: NodeId, highest: usize) {
+        let node = self.nodes.get_mut(nid);
+        node.kswapd.wanted = node.kswapd.wanted.max(Some(highest));
+        let is_boosted = node.boosts(highest).iter().any(|&b| b > 0);
+        if node.kswapd.awake || node.kswapd.is_hopeless() || (node.is_balanced(highest) && !is_boosted) {
             return;
         }
         if w.effect(Effect::WakeKswapd { node: nid }) != Ack::Pending {
@@ -161,10 +224,13 @@ impl Frames {
             return Some(sc);
         }
         pages.count_machine(Counter::Pageoutrun, 1);
-        let target = node.kswapd_target(swap_cluster_max);
+        let highest = node.kswapd.wanted.take().unwrap_or(node.kswapd.highest);
+        (node.kswapd.highest, node.kswapd.boosts) = (highest, node.boosts(highest));
+        let target = node.kswapd_target(swap_cluster_max, highest);
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, None);
         (sc.nid, sc.kswapd) = (nid, true);
         sc.no_trim = node.kswapd.no_trim;
+        (sc.highest_zone, sc.boost_left) = (highest, node.kswapd.boosts.iter().sum());
         Some(sc)
     }
 

@@ -1,5 +1,6 @@
 //! kswapd of a node: whether it is awake, and the run that it is at.
 
+use crate::ids::MAX_NR_ZONES;
 use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
 
 /// kswapd of a node.
@@ -17,6 +18,12 @@ pub(crate) struct Kswapd {
     /// may come back.
     pub(crate) on_their_way: u64,
     pub(crate) slept_at_ns: u64,
+    /// The highest zone that somebody who woke it wants pages of; none since it last looked.
+    pub(crate) wanted: Option<usize>,
+    /// That of the run under way, or the last one.
+    pub(crate) highest: usize,
+    /// The boosts that the run makes up for, by zone.
+    pub(crate) boosts: [u64; MAX_NR_ZONES],
 }
 
 impl Kswapd {

@@ -5,7 +5,10 @@
 //! |---|---|
 //! | `frames` | `Frames`, the part of the engine that holds them |
 //! | `zones`, `nodes` | zones with watermarks; the nodes of a machine |
+//! | `balance` | when kswapd is content with zones |
 //! | `pcp` | free pages that a CPU keeps for itself |
+//! | `page_blocks`, `boost` | free pages by kind; marks that are raised for blocks that change it |
+//! | `buffer_heads` | slabs of what a file system keeps of written pages |
 //! | `kswapd` | whether a kswapd is awake, and its run |
 //! | `throttle` | who waits for reclaim, and until when |
 //! | `migration` | folios on their way to another node |
@@ -15,11 +18,15 @@
 //! It may call: `folio`, and `lru` to count. It is called by: `charged`, `writeback`, `reclaim` and
 //! all above.
 
+mod balance;
+pub(crate) mod boost;
+pub(crate) mod buffer_heads;
 pub(crate) mod frames;
 pub(crate) mod hint;
 pub(crate) mod kswapd;
 pub(crate) mod migration;
 pub(crate) mod nodes;
+pub(crate) mod page_blocks;
 pub(crate) mod pcp;
 pub(crate) mod resize;
 pub(crate) mod throttle;

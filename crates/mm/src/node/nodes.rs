@@ -7,6 +7,7 @@
 use crate::config::Config;
 use crate::config::node::{MachineMarks, NumaConfig};
 use crate::ids::{NodeId, ZoneId};
+use crate::node::page_blocks::Mobility;
 use crate::node::pcp::DECAY_INTERVAL_NS;
 use crate::node::zones::{Mark, Node};
 
@@ -116,15 +117,21 @@ impl Nodes {
     /// Frames from the nearest node that has a zone with more than the mark; which one.
     #[inline]
     pub(crate) fn take(&mut self, from: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
+        self.take_for(from, nr, mark, Mobility::Movable)
+    }
+
+    /// The same for pages of a kind.
+    #[inline]
+    pub(crate) fn take_for(&mut self, from: NodeId, nr: u64, mark: Mark, kind: Mobility) -> Option<ZoneId> {
         let Nodes { all, zonelists, cpu, .. } = self;
-        let take = |&n: &NodeId| all[n.index()].take(nr, mark, *cpu).map(|zone| ZoneId::new(n, zone));
+        let take = |&n: &NodeId| all[n.index()].take(nr, mark, *cpu, kind).map(|zone| ZoneId::new(n, zone));
         zonelists[from.index()].iter().find_map(take)
     }
 
     /// Frames of this node alone.
     pub(crate) fn take_on(&mut self, nid: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
         let cpu = self.cpu;
-        self.get_mut(nid).take(nr, mark, cpu).map(|zone| ZoneId::new(nid, zone))
+        self.get_mut(nid).take(nr, mark, cpu, Mobility::Movable).map(|zone| ZoneId::new(nid, zone))
     }
 
     /// What CPUs keep for themselves goes back to the zones, for who finds none.
@@ -165,37 +172,68 @@ impl Nodes {
     /// Frames are free again, or given back unused.
     #[inline]
     pub(crate) fn give_back(&mut self, zone: ZoneId, nr: u64) {
+        self.give_back_for(zone, nr, Mobility::Movable);
+    }
+
+    /// The same of pages of a kind.
+    #[inline]
+    pub(crate) fn give_back_for(&mut self, zone: ZoneId, nr: u64, kind: Mobility) {
         let cpu = self.cpu;
-        self.get_mut(zone.nid()).give_back(zone.zone(), nr, cpu);
+        self.get_mut(zone.nid()).give_back(zone.zone(), nr, cpu, kind);
     }
 
     /// These frames hold no folio.
-    pub(crate) fn note_kernel(&mut self, zone: ZoneId, nr: u64) {
-        self.get_mut(zone.nid()).note_kernel(zone.zone(), nr);
+    pub(crate) fn note_kernel(&mut self, zone: ZoneId, nr: u64, kind: Mobility) {
+        self.get_mut(zone.nid()).note_kernel(zone.zone(), nr, kind);
     }
 
     /// Frames without a folio are free again. Which ones is not kept: those of the first node that
     /// has some.
-    pub(crate) fn free_kernel(&mut self, nr: u64) {
-        self.all.iter_mut().fold(nr, |left, n| n.free_kernel(left));
+    pub(crate) fn free_kernel(&mut self, nr: u64, kind: Mobility) {
+        self.all.iter_mut().fold(nr, |left, n| n.free_kernel(left, kind));
+    }
+
+    /// Slabs of what reclaim can free are free.
+    pub(crate) fn free_slab(&mut self, pages: u64) {
+        self.free_kernel(pages, Mobility::Reclaimable);
+    }
+
+    /// One such frame of this zone, by way of the list of the CPU.
+    pub(crate) fn free_kernel_in(&mut self, zone: ZoneId, kind: Mobility) {
+        self.get_mut(zone.nid()).forget_kernel(zone.zone(), kind);
+        self.give_back_for(zone, 1, kind);
     }
 
     /// Sets what the driver takes of the machine, from the first node on. More than is free is
     /// refused.
     pub(crate) fn set_external(&mut self, pages: u64) -> bool {
         if pages < self.external {
-            self.free_kernel(self.external - pages);
+            self.free_kernel(self.external - pages, Mobility::Movable);
         }
         if self.is_limited() {
             for n in &mut self.all {
                 let want = pages.saturating_sub(self.external);
-                self.external += n.take_kernel(want);
+                self.external += n.take_kernel(want, Mobility::Movable);
             }
             if self.external < pages {
                 return false;
             }
         }
         self.external = pages;
+        true
+    }
+
+    /// Takes frames for the kernel itself, for good: they cannot be moved. False: there are not so
+    /// many, and none is taken.
+    pub(crate) fn reserve_kernel(&mut self, pages: u64) -> bool {
+        if !self.is_limited() {
+            return true;
+        }
+        if pages > self.free_pages() {
+            return false;
+        }
+        let pools: u64 = self.all.iter_mut().map(|n| n.take_dma_pool(pages)).sum();
+        self.all.iter_mut().fold(pages - pools, |left, n| left - n.take_kernel(left, Mobility::Unmovable));
         true
     }
 

@@ -3,7 +3,11 @@
 //! The watermarks are compared with what the zone itself has free, so the level falls and rises in
 //! steps, and what lies on the lists of other CPUs is of no use to who finds none.
 //!
+//! Where a zone has page blocks, a list is of a kind of pages, and all lists together are bounded.
+//!
 //! Mechanism: `docs/mechanisms.md#per-cpu-lists-of-free-pages`.
+
+use crate::node::page_blocks::Mobility;
 
 /// `CONFIG_PCP_BATCH_SCALE_MAX`: at most 2^this batches are moved at a time.
 const BATCH_SCALE_MAX: u32 = 5;
@@ -45,10 +49,11 @@ pub(crate) struct ZoneState {
     pub(crate) reclaim_active: bool,
 }
 
-/// The list of one CPU in one zone.
+/// The lists of one CPU in one zone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PerCpuPages {
-    pub(crate) count: u64,
+    /// Frames, by kind.
+    pub(crate) count: [u64; Mobility::COUNT],
     /// How many it may hold.
     high: u64,
     /// It takes 2^this batches next time.
@@ -58,9 +63,13 @@ pub(crate) struct PerCpuPages {
 }
 
 impl PerCpuPages {
+    fn total(&self) -> u64 {
+        self.count.iter().sum()
+    }
+
     /// A frame is wanted: how many the zone should hand over first.
-    pub(crate) fn refill(&mut self, limits: &PcpLimits, zone: ZoneState) -> u64 {
-        if self.count > 0 {
+    pub(crate) fn refill(&mut self, limits: &PcpLimits, zone: ZoneState, kind: Mobility) -> u64 {
+        if self.count[kind.index()] > 0 {
             return 0;
         }
         let PcpLimits { batch: base, high_min, high_max } = *limits;
@@ -81,29 +90,38 @@ impl PerCpuPages {
     }
 
     /// Takes a frame from the list.
-    pub(crate) fn take(&mut self) {
-        self.count -= 1;
+    pub(crate) fn take(&mut self, kind: Mobility) {
+        self.count[kind.index()] -= 1;
         self.free_count /= 2;
     }
 
-    /// A frame comes back: how many go on to the zone.
-    pub(crate) fn put(&mut self, limits: &PcpLimits, zone: ZoneState) -> u64 {
+    /// A frame comes back: how many of each kind go on to the zone.
+    pub(crate) fn put(&mut self, limits: &PcpLimits, zone: ZoneState, kind: Mobility) -> [u64; Mobility::COUNT] {
         self.alloc_factor /= 2;
-        self.count += 1;
+        self.count[kind.index()] += 1;
         if self.free_count < limits.batch << BATCH_SCALE_MAX {
             self.free_count += 1;
         }
         let high = self.high_for_free(limits, zone);
-        if self.count < high {
-            return 0;
+        if self.total() < high {
+            return [0; Mobility::COUNT];
         }
         let nr = match high.checked_sub(limits.batch) {
             None => 1,
             Some(most) => self.free_count.max(limits.batch).min(most.max(1)),
         };
-        let nr = nr.min(self.count);
-        self.count -= nr;
-        nr
+        self.hand_over(nr, kind)
+    }
+
+    /// Takes frames off the lists, one list after the other, from this on.
+    fn hand_over(&mut self, mut nr: u64, first: Mobility) -> [u64; Mobility::COUNT] {
+        let mut back = [0; Mobility::COUNT];
+        for i in (0..Mobility::COUNT).map(|i| (first.index() + i) % Mobility::COUNT) {
+            back[i] = nr.min(self.count[i]);
+            self.count[i] -= back[i];
+            nr -= back[i];
+        }
+        back
     }
 
     /// How many may stay: few while kswapd works, fewer and fewer while the zone is short.
@@ -117,10 +135,10 @@ impl PerCpuPages {
         }
         if zone.below_high {
             self.high = lowered(self.high, self.free_count.max(batch));
-            return self.count.max(high_min);
+            return self.total().max(high_min);
         }
         let high = self.high;
-        if self.count >= high && self.high < self.free_count + batch {
+        if self.total() >= high && self.high < self.free_count + batch {
             // Large enough for what comes back in a row.
             self.high = (self.free_count + batch).clamp(high_min, high_max);
         }
@@ -128,21 +146,26 @@ impl PerCpuPages {
     }
 
     /// Now and then a list that is larger than it must be shrinks: how many go back to the zone.
-    pub(crate) fn decay(&mut self, limits: &PcpLimits) -> u64 {
+    pub(crate) fn decay(&mut self, limits: &PcpLimits) -> [u64; Mobility::COUNT] {
         if self.high > limits.high_min {
             let slowly = self.high - self.high / 8;
-            let at_once = self.count.saturating_sub(limits.batch << BATCH_SCALE_MAX);
+            let at_once = self.total().saturating_sub(limits.batch << BATCH_SCALE_MAX);
             self.high = at_once.max(slowly).max(limits.high_min);
         }
-        let nr = self.count.saturating_sub(self.high.max(limits.high_min));
-        self.count -= nr;
-        nr
+        let nr = self.total().saturating_sub(self.high.max(limits.high_min));
+        self.hand_over(nr, Mobility::Unmovable)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const M: Mobility = Mobility::Movable;
+
+    fn all(back: [u64; Mobility::COUNT]) -> u64 {
+        back.iter().sum()
+    }
 
     const QUIET: ZoneState = ZoneState { below_high: false, reclaim_active: false };
     const SHORT: ZoneState = ZoneState { below_high: true, reclaim_active: false };
@@ -162,36 +185,36 @@ mod tests {
         let mut pcp = PerCpuPages::default();
         let mut taken = Vec::new();
         for _ in 0..7 {
-            let nr = pcp.refill(&limits, SHORT);
+            let nr = pcp.refill(&limits, SHORT, M);
             taken.push(nr);
-            pcp.count = nr;
-            (0..nr).for_each(|_| pcp.take());
+            pcp.count = [0, nr, 0];
+            (0..nr).for_each(|_| pcp.take(M));
         }
         assert_eq!(taken, [31, 62, 124, 248, 496, 794, 794]);
-        assert_eq!(pcp.put(&limits, SHORT), 0);
-        assert_eq!(pcp.refill(&limits, SHORT), 0, "there is one");
-        pcp.take();
-        assert_eq!(pcp.refill(&limits, SHORT), 31 << 2, "frames that come back halve the factor");
+        assert_eq!(all(pcp.put(&limits, SHORT, M)), 0);
+        assert_eq!(pcp.refill(&limits, SHORT, M), 0, "there is one");
+        pcp.take(M);
+        assert_eq!(pcp.refill(&limits, SHORT, M), 31 << 2, "frames that come back halve the factor");
     }
 
     #[test]
     fn little_stays_on_a_list_while_kswapd_works() {
         let limits = PcpLimits::new(115_094, 825, 2);
         let mut pcp = PerCpuPages::default();
-        let back: u64 = (0..1000).map(|_| pcp.put(&limits, RECLAIM)).sum();
-        assert!(pcp.count < 4 * limits.batch && back + pcp.count == 1000, "{pcp:?}");
+        let back: u64 = (0..1000).map(|_| all(pcp.put(&limits, RECLAIM, M))).sum();
+        assert!(pcp.total() < 4 * limits.batch && back + pcp.total() == 1000, "{pcp:?}");
         // Without it the list fills up.
         let mut pcp = PerCpuPages::default();
-        let back: u64 = (0..400).map(|_| pcp.put(&limits, QUIET)).sum();
-        assert_eq!((back, pcp.count), (0, 400));
+        let back: u64 = (0..400).map(|_| all(pcp.put(&limits, QUIET, M))).sum();
+        assert_eq!((back, pcp.total()), (0, 400));
     }
 
     #[test]
     fn a_list_that_is_not_used_shrinks() {
         let limits = PcpLimits::new(115_094, 825, 2);
-        let mut pcp = PerCpuPages { count: 3000, high: 4000, ..PerCpuPages::default() };
-        assert_eq!(pcp.decay(&limits), 0);
-        let back: u64 = (0..60).map(|_| pcp.decay(&limits)).sum();
-        assert_eq!((pcp.high, pcp.count, back), (limits.high_min, limits.high_min, 3000 - limits.high_min));
+        let mut pcp = PerCpuPages { count: [0, 3000, 0], high: 4000, ..PerCpuPages::default() };
+        assert_eq!(all(pcp.decay(&limits)), 0);
+        let back: u64 = (0..60).map(|_| all(pcp.decay(&limits))).sum();
+        assert_eq!((pcp.high, pcp.total(), back), (limits.high_min, limits.high_min, 3000 - limits.high_min));
     }
 }

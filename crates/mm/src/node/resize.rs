@@ -17,11 +17,13 @@ impl Node {
         let want = pages.saturating_sub(below - top.managed);
         if want > top.managed {
             top.free += want - top.managed;
+            top.resize_blocks(want - top.managed, 0);
             top.managed = want;
         }
         let taken = (top.managed - want).min(top.free);
         top.managed -= taken;
         top.free -= taken;
+        top.resize_blocks(0, taken);
         let left = top.managed - want;
         let machine = NodeConfig { pages: self.managed_pages(), ..cfg.clone() };
         crate::node::zones::set_watermarks(&mut self.zones, &MachineMarks::new(std::slice::from_ref(&machine)));

@@ -7,11 +7,15 @@
 //! Mechanism: `docs/mechanisms.md#zones-and-watermarks`.
 
 use crate::config::node::{MachineMarks, NodeConfig};
+use crate::node::boost::Boost;
 use crate::node::kswapd::Kswapd;
+use crate::node::page_blocks::{Mobility, PageBlocks};
 use crate::node::pcp::{PcpLimits, PerCpuPages, ZoneState};
 
+/// 128 KiB, on machines of up to 1 GiB; larger ones have more.
+const DMA_POOL_PAGES: u64 = 32;
 /// `lowmem_reserve_ratio`: a lower zone keeps 1/256 of the zones above it.
-const LOWMEM_RESERVE_RATIO: u64 = 256;
+pub(super) const LOWMEM_RESERVE_RATIO: u64 = 256;
 
 /// How far an allocation may go down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,20 +49,25 @@ pub(crate) struct Zone {
     pub(crate) free: u64,
     pub(crate) marks: Watermarks,
     /// Pages that allocations which could use higher zones must leave.
-    reserve: u64,
-    /// Taken for page tables, tree nodes and what the driver takes: they belong to no folio.
-    kernel: u64,
+    pub(super) reserve: u64,
+    /// Taken for page tables, tree nodes and what the driver takes, by kind: they belong to no
+    /// folio.
+    kernel: [u64; Mobility::COUNT],
     /// By CPU: what it keeps for itself. Empty: frames are taken and given back singly.
     pcp: Vec<PerCpuPages>,
     pcp_limits: PcpLimits,
     /// An allocation found it below its high mark, and it was not above since.
     below_high: bool,
+    /// None: free pages are of no kind.
+    blocks: Option<PageBlocks>,
+    pub(super) boost: Boost,
+    pub(super) boost_factor: u32,
 }
 
 impl Zone {
-    /// Zones and watermarks: free pages beyond the mark and the reserve.
+    /// Zones and watermarks: free pages beyond the mark, with its boost, and the reserve.
     fn is_above(&self, mark: u64) -> bool {
-        self.free > mark + self.reserve
+        self.free > mark + self.boost.pages + self.reserve
     }
 
     fn state(&self, reclaim_active: bool) -> ZoneState {
@@ -69,7 +78,7 @@ impl Zone {
     /// question. Once it was below the high one, lists of CPUs hold less.
     fn allows(&mut self, level: u64, nr: u64) -> bool {
         if !self.pcp.is_empty() && !self.below_high {
-            if self.free >= self.marks.high + self.reserve + nr {
+            if self.free >= self.marks.high + self.boost.pages + self.reserve + nr {
                 return true;
             }
             self.below_high = true;
@@ -77,36 +86,62 @@ impl Zone {
         self.free >= level + nr
     }
 
+    /// Free frames leave the zone for pages of a kind.
+    fn pull(&mut self, nr: u64, kind: Mobility) {
+        self.free -= nr;
+        let Some(blocks) = &mut self.blocks else { return };
+        for _ in 0..nr {
+            if blocks.take(kind) {
+                self.boost.raise(self.managed, self.marks.high, self.boost_factor);
+            }
+        }
+    }
+
+    /// Frames that pages of a kind had are free.
+    fn push(&mut self, nr: u64, kind: Mobility) {
+        self.free += nr;
+        if let Some(blocks) = &mut self.blocks {
+            (0..nr).for_each(|_| blocks.give_back(kind));
+        }
+    }
+
     /// Takes frames, a single one from the list of the CPU.
-    fn take(&mut self, nr: u64, cpu: usize) {
+    fn take(&mut self, nr: u64, cpu: usize, kind: Mobility) {
+        let kind = if self.blocks.is_some() { kind } else { Mobility::Movable };
         let state = self.state(false);
-        let Some(pcp) = self.pcp.get_mut(cpu).filter(|_| nr == 1) else {
-            self.free -= nr;
-            return;
-        };
-        let more = pcp.refill(&self.pcp_limits, state).min(self.free);
-        self.free -= more;
-        pcp.count += more;
-        pcp.take();
+        let Some(pcp) = self.pcp.get_mut(cpu).filter(|_| nr == 1) else { return self.pull(nr, kind) };
+        let more = pcp.refill(&self.pcp_limits, state, kind).min(self.free);
+        self.pull(more, kind);
+        let pcp = &mut self.pcp[cpu];
+        pcp.count[kind.index()] += more;
+        pcp.take(kind);
     }
 
     /// A single frame is free again, and goes to the list of the CPU.
-    fn give_back_one(&mut self, cpu: usize, reclaim_active: bool) {
+    fn give_back_one(&mut self, cpu: usize, reclaim_active: bool, kind: Mobility) {
         let state = self.state(reclaim_active);
-        let Some(pcp) = self.pcp.get_mut(cpu) else {
-            self.free += 1;
-            return;
-        };
-        let back = pcp.put(&self.pcp_limits, state);
-        self.free += back;
-        if back > 0 && self.below_high && self.is_above(self.marks.high) {
+        let kind = self.blocks.as_mut().map_or(Mobility::Movable, |b| b.rehome(kind));
+        let Some(pcp) = self.pcp.get_mut(cpu) else { return self.push(1, kind) };
+        let back = pcp.put(&self.pcp_limits, state, kind);
+        self.push_each(back);
+        if back.iter().any(|&n| n > 0) && self.below_high && self.is_above(self.marks.high) {
             self.below_high = false;
         }
     }
 
+    /// Frames from the list of a CPU are free in the zone, by kind.
+    fn push_each(&mut self, back: [u64; Mobility::COUNT]) {
+        Mobility::ALL.into_iter().for_each(|kind| self.push(back[kind.index()], kind));
+    }
+
+    /// Frames come, or are gone.
+    pub(crate) fn resize_blocks(&mut self, more: u64, less: u64) {
+        self.blocks.iter_mut().for_each(|b| b.resize(more, less));
+    }
+
     /// Frames on the lists of CPUs.
     fn on_pcp(&self) -> u64 {
-        self.pcp.iter().map(|p| p.count).sum()
+        self.pcp.iter().flat_map(|p| p.count).sum()
     }
 }
 
@@ -135,6 +170,10 @@ impl Node {
             z.pcp = vec![PerCpuPages::default(); cpus];
             z.pcp_limits = PcpLimits::new(z.managed, z.marks.low, cpus as u64);
         }
+        for z in zones.iter_mut().filter(|_| cfg.page_blocks) {
+            z.blocks = Some(PageBlocks::new(z.managed, z.managed));
+            z.boost_factor = cfg.watermark_boost_factor;
+        }
         Node { zones, balance_to_promo, ..Node::default() }
     }
 
@@ -150,10 +189,10 @@ impl Node {
     }
 
     /// Frames from the highest zone that has more than the mark; which one.
-    pub(crate) fn take(&mut self, nr: u64, mark: Mark, cpu: usize) -> Option<usize> {
+    pub(crate) fn take(&mut self, nr: u64, mark: Mark, cpu: usize, kind: Mobility) -> Option<usize> {
         let level = |z: &Zone| match mark {
-            Mark::Low => z.marks.low + z.reserve,
-            Mark::Min => z.marks.min + z.reserve,
+            Mark::Low => z.marks.low + z.boost.pages + z.reserve,
+            Mark::Min => z.marks.min + z.boost.pages + z.reserve,
             Mark::None => 0,
         };
         let mut found = self.zones.iter_mut().rposition(|z| z.allows(level(z), nr));
@@ -162,39 +201,52 @@ impl Node {
             found = self.zones.iter_mut().rposition(|z| z.allows(0, nr));
         }
         let i = found?;
-        self.zones[i].take(nr, cpu);
+        self.zones[i].take(nr, cpu, kind);
         Some(i)
     }
 
     /// What CPUs keep for themselves goes back to the zones.
     pub(crate) fn drain_pcp(&mut self) {
         for z in &mut self.zones {
-            z.free += z.pcp.iter_mut().map(|p| std::mem::take(&mut p.count)).sum::<u64>();
+            for cpu in 0..z.pcp.len() {
+                let back = std::mem::take(&mut z.pcp[cpu].count);
+                z.push_each(back);
+            }
         }
     }
 
     /// A while has passed: lists of CPUs that are larger than they must be shrink.
     pub(crate) fn decay_pcp(&mut self) {
         for z in &mut self.zones {
-            z.free += z.pcp.iter_mut().map(|p| p.decay(&z.pcp_limits)).sum::<u64>();
+            for cpu in 0..z.pcp.len() {
+                let back = z.pcp[cpu].decay(&z.pcp_limits);
+                z.push_each(back);
+            }
         }
     }
 
     /// These frames hold no folio.
-    pub(crate) fn note_kernel(&mut self, zone: usize, nr: u64) {
+    pub(crate) fn note_kernel(&mut self, zone: usize, nr: u64, kind: Mobility) {
         if let Some(z) = self.zones.get_mut(zone) {
-            z.kernel += nr;
+            z.kernel[kind.index()] += nr;
+        }
+    }
+
+    /// A frame that held no folio is about to be given back.
+    pub(crate) fn forget_kernel(&mut self, zone: usize, kind: Mobility) {
+        if let Some(z) = self.zones.get_mut(zone) {
+            z.kernel[kind.index()] -= 1;
         }
     }
 
     /// Frames are free again, or given back unused.
     #[inline]
-    pub(crate) fn give_back(&mut self, zone: usize, nr: u64, cpu: usize) {
+    pub(crate) fn give_back(&mut self, zone: usize, nr: u64, cpu: usize, kind: Mobility) {
         let reclaim_active = self.kswapd.awake;
         if let Some(z) = self.zones.get_mut(zone) {
             match nr {
-                1 => z.give_back_one(cpu, reclaim_active),
-                _ => z.free += nr,
+                1 => z.give_back_one(cpu, reclaim_active, kind),
+                _ => z.push(nr, kind),
             }
             debug_assert!(z.free <= z.managed, "{} has {} of {} pages free", z.name, z.free, z.managed);
         }
@@ -202,11 +254,11 @@ impl Node {
 
     /// Frames without a folio are free again; the lowest zones first, where they are missed most.
     /// Returns how many there were not here.
-    pub(crate) fn free_kernel(&mut self, mut nr: u64) -> u64 {
+    pub(crate) fn free_kernel(&mut self, mut nr: u64, kind: Mobility) -> u64 {
         for z in &mut self.zones {
-            let here = nr.min(z.kernel);
-            z.kernel -= here;
-            z.free += here;
+            let here = nr.min(z.kernel[kind.index()]);
+            z.kernel[kind.index()] -= here;
+            z.push(here, kind);
             nr -= here;
         }
         nr
@@ -214,33 +266,35 @@ impl Node {
 
     /// Takes up to so many frames for what is no folio, from the highest zone downwards, as far as
     /// each goes. Returns how many.
-    pub(crate) fn take_kernel(&mut self, want: u64) -> u64 {
+    pub(crate) fn take_kernel(&mut self, want: u64, kind: Mobility) -> u64 {
         if want > self.free_pages() {
             self.drain_pcp();
         }
         let mut taken = 0;
         for z in self.zones.iter_mut().rev() {
             let here = (want - taken).min(z.free);
-            z.free -= here;
-            z.kernel += here;
+            z.pull(here, kind);
+            z.kernel[kind.index()] += here;
             taken += here;
         }
         taken
     }
 
+    /// At boot devices get a pool of zone DMA (`atomic_pool_dma`), in its first block. Returns its
+    /// pages.
+    pub(crate) fn take_dma_pool(&mut self, most: u64) -> u64 {
+        let Some(z) = self.zones.first_mut().filter(|z| z.name == "DMA") else { return 0 };
+        let Some(blocks) = &mut z.blocks else { return 0 };
+        blocks.claim_part_block(Mobility::Unmovable);
+        let here = DMA_POOL_PAGES.min(most).min(z.free);
+        z.pull(here, Mobility::Unmovable);
+        z.kernel[Mobility::Unmovable.index()] += here;
+        here
+    }
+
     /// What kswapd aims at in a zone (kswapd).
-    fn balance_mark(&self, z: &Zone) -> u64 {
+    pub(super) fn balance_mark(&self, z: &Zone) -> u64 {
         if self.balance_to_promo { z.marks.promo } else { z.marks.high }
-    }
-
-    /// kswapd: some zone is above what kswapd aims at.
-    pub(crate) fn is_balanced(&self) -> bool {
-        self.zones.iter().any(|z| z.is_above(self.balance_mark(z)))
-    }
-
-    /// Every zone is above that by so much (Multi-gen eviction).
-    pub(crate) fn is_safe(&self, beyond: u64) -> bool {
-        self.zones.iter().all(|z| z.is_above(self.balance_mark(z) + beyond))
     }
 
     /// Promotion: some zone has so many pages above its high mark.
@@ -255,7 +309,7 @@ impl Node {
 
     /// All memcgs in turn: every zone has its high mark free for kswapd, its low mark for others.
     pub(crate) fn has_enough(&self, kswapd: bool) -> bool {
-        self.zones.iter().all(|z| z.free >= if kswapd { z.marks.high } else { z.marks.low })
+        self.zones.iter().all(|z| z.free >= z.boost.pages + if kswapd { z.marks.high } else { z.marks.low })
     }
 
     /// Direct reclaim: too little is left even for reclaim itself; direct reclaim waits for kswapd.
@@ -276,12 +330,7 @@ impl Node {
 
     /// Sum of the high marks.
     pub(crate) fn high_pages(&self) -> u64 {
-        self.zones.iter().map(|z| z.marks.high).sum()
-    }
-
-    /// What a kswapd run aims at (kswapd).
-    pub(crate) fn kswapd_target(&self, cluster: u64) -> u64 {
-        self.zones.iter().map(|z| z.marks.high.max(cluster)).sum()
+        self.zones.iter().map(|z| z.marks.high + z.boost.pages).sum()
     }
 
     /// Out of memory: whether some zone would meet its minimum with so many pages more.
@@ -292,7 +341,11 @@ impl Node {
     /// Every frame is free, a folio's (or about to be), or the kernel's.
     pub(crate) fn validate(&self, folio_pages: u64) -> Result<(), String> {
         let sum = |of: fn(&Zone) -> u64| self.zones.iter().map(of).sum::<u64>();
-        let (managed, free, kernel) = (sum(|z| z.managed), sum(|z| z.free + z.on_pcp()), sum(|z| z.kernel));
+        let (managed, free, kernel) =
+            (sum(|z| z.managed), sum(|z| z.free + z.on_pcp()), sum(|z| z.kernel.iter().sum()));
+        if let Some(z) = self.zones.iter().find(|z| z.blocks.as_ref().is_some_and(|b| b.free() != z.free)) {
+            return Err(format!("{}: {} pages free, and as many in its blocks are not", z.name, z.free));
+        }
         if self.is_limited() && managed != free + kernel + folio_pages {
             return Err(format!("node: {managed} frames, {free} free, {kernel} kernel, {folio_pages} of folios"));
         }
@@ -324,6 +377,7 @@ pub(crate) fn set_watermarks(zones: &mut [Zone], machine: &MachineMarks) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::ANY_ZONE;
 
     fn node(pages: u64) -> Node {
         let cfg = NodeConfig::new(pages);
@@ -351,8 +405,8 @@ mod tests {
     fn a_large_folio_does_not_take_what_is_not_there() {
         let cfg = NodeConfig { per_cpu_lists: true, low_zones: [0, 0], ..NodeConfig::new(256) };
         let mut n = Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false, 1);
-        assert_eq!(n.take(512, Mark::Low, 0), None);
-        assert_eq!(n.take(1, Mark::Low, 0), Some(0));
+        assert_eq!(n.take(512, Mark::Low, 0, Mobility::Movable), None);
+        assert_eq!(n.take(1, Mark::Low, 0, Mobility::Movable), Some(0));
         n.validate(1).unwrap();
     }
 
@@ -363,7 +417,7 @@ mod tests {
         let mut n = Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false, 2);
         let (mut folios, mut steps) = (Vec::new(), Vec::new());
         let mut level = n.free_pages();
-        while let Some(zone) = n.take(1, Mark::Low, folios.len() % 2) {
+        while let Some(zone) = n.take(1, Mark::Low, folios.len() % 2, Mobility::Movable) {
             folios.push(zone);
             steps.extend((n.free_pages() != level).then(|| level - n.free_pages()));
             level = n.free_pages();
@@ -376,7 +430,7 @@ mod tests {
         n.drain_pcp();
         assert_eq!(n.free_pages() + folios.len() as u64, 1 << 17);
         let nr = folios.len() as u64;
-        folios.into_iter().enumerate().for_each(|(i, zone)| n.give_back(zone, 1, i % 2));
+        folios.into_iter().enumerate().for_each(|(i, zone)| n.give_back(zone, 1, i % 2, Mobility::Movable));
         n.validate(0).unwrap();
         assert!(nr > 0 && n.free_pages() < 1 << 17, "some stay on lists");
     }
@@ -386,16 +440,16 @@ mod tests {
         let mut n = node(2 << 20);
         let before: Vec<u64> = n.zones.iter().map(|z| z.free).collect();
         let mut folios = Vec::new();
-        while let Some(zone) = n.take(1, Mark::Low, 0) {
+        while let Some(zone) = n.take(1, Mark::Low, 0, Mobility::Movable) {
             folios.push(zone);
         }
         assert!(n.zones.iter().all(|z| z.free <= z.marks.low + z.reserve));
-        assert!(!n.is_balanced());
+        assert!(!n.is_balanced(ANY_ZONE));
         n.validate(folios.len() as u64).unwrap();
-        let zone = n.take(1, Mark::Min, 0).expect("there is room between the marks");
-        n.give_back(zone, 1, 0);
-        folios.into_iter().for_each(|zone| n.give_back(zone, 1, 0));
+        let zone = n.take(1, Mark::Min, 0, Mobility::Movable).expect("there is room between the marks");
+        n.give_back(zone, 1, 0, Mobility::Movable);
+        folios.into_iter().for_each(|zone| n.give_back(zone, 1, 0, Mobility::Movable));
         assert_eq!(before, n.zones.iter().map(|z| z.free).collect::<Vec<_>>());
-        assert!(n.is_balanced());
+        assert!(n.is_balanced(ANY_ZONE));
     }
 }

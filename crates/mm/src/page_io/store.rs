@@ -3,6 +3,7 @@
 
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::memcg::group::PAGE_BYTES;
+use crate::node::page_blocks::Mobility;
 use crate::node::zones::Mark;
 use crate::page_io::SwapFront;
 use crate::stat::Counter;
@@ -87,7 +88,10 @@ impl<W: World> SwapFront<'_, W> {
             return false;
         }
         if self.world.effect(Effect::ZswapStore { page, slot }) != Ack::Done {
-            self.mem.frames.nodes.free_kernel(if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 });
+            self.mem
+                .frames
+                .nodes
+                .free_kernel(if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 }, Mobility::Movable);
             self.mem.swap.zswap.stats.reject_compress_fail += 1;
             return false;
         }
@@ -101,10 +105,10 @@ impl<W: World> SwapFront<'_, W> {
         let growth = if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 };
         for taken in 0..if self.mem.frames.nodes.is_limited() { growth } else { 0 } {
             let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, 1, Mark::None) else {
-                self.mem.frames.nodes.free_kernel(taken);
+                self.mem.frames.nodes.free_kernel(taken, Mobility::Movable);
                 return false;
             };
-            self.mem.frames.nodes.note_kernel(zone, 1);
+            self.mem.frames.nodes.note_kernel(zone, 1, Mobility::Movable);
         }
         true
     }

@@ -18,9 +18,20 @@ impl<W: World> Reclaim<'_, W> {
     /// run goes on with `sc`, unless it is over, which the flag says.
     pub(crate) fn kswapd_step(&mut self) -> (KswapdStep, bool) {
         let nid = self.sc.nid;
-        if self.mem.frames.nodes.get(nid).is_balanced() {
+        let node = self.mem.frames.nodes.get(nid);
+        let balanced = node.is_balanced(self.sc.highest_zone);
+        if !balanced && self.sc.boost_left > 0 {
+            // Pages are missing in earnest: the boost is made up for on the way.
+            (self.sc.boost_left, self.sc.priority) = (0, DEF_PRIORITY);
+        }
+        if balanced && self.sc.boost_left == 0 {
             return (self.end_kswapd_run(), true);
         }
+        self.sc.nr_to_reclaim = node.kswapd_target(self.mem.cfg.lru.swap_cluster_max, self.sc.highest_zone);
+        // For a boost alone nothing is written, and the lists are not scanned in earnest.
+        let for_boost = self.sc.boost_left > 0;
+        (self.sc.may_writepage, self.sc.may_swap) = (!for_boost, !for_boost);
+        let may_lower = !(for_boost && self.sc.priority + 2 == DEF_PRIORITY);
         by_policy!(self.mem.cfg.lru.kind, P => P::age(self));
         if self.sc.priority + 2 < DEF_PRIORITY {
             self.sc.may_writepage = true;
@@ -35,7 +46,12 @@ impl<W: World> Reclaim<'_, W> {
             self.mem.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
             return (KswapdStep::Again, false);
         }
-        if self.sc.nr_scanned < self.sc.nr_to_reclaim || self.kswapd_gained() == before {
+        let gained = self.kswapd_gained() - before;
+        self.sc.boost_left -= gained.min(self.sc.boost_left);
+        if self.sc.boost_left > 0 && gained == 0 {
+            return (self.end_kswapd_run(), true);
+        }
+        if (self.sc.nr_scanned < self.sc.nr_to_reclaim && may_lower) || gained == 0 {
             if self.sc.priority == 1 {
                 let kswapd = &mut self.mem.frames.nodes.get_mut(nid).kswapd;
                 let trimmed_in_vain = self.sc.nr_reclaimed == 0 && self.sc.trim_failed;
@@ -63,11 +79,14 @@ impl<W: World> Reclaim<'_, W> {
         self.mem.charged().reap_memcgs();
         let gained = self.kswapd_gained();
         let node = self.mem.frames.nodes.get_mut(self.sc.nid);
-        let balanced = node.is_balanced();
+        let in_vain = !node.is_balanced(self.sc.highest_zone) || self.sc.boost_left > 0;
+        let boosts = std::mem::take(&mut node.kswapd.boosts);
+        node.lower_boosts(boosts);
+        let balanced = node.is_balanced(self.sc.highest_zone);
         (node.kswapd.no_trim, node.kswapd.on_their_way) = (false, 0);
         if gained > 0 {
             node.kswapd.failures = 0;
-        } else if !balanced {
+        } else if in_vain {
             node.kswapd.failures += 1;
         }
         if !balanced && !node.kswapd.is_hopeless() {
@@ -102,5 +121,47 @@ impl<W: World> Reclaim<'_, W> {
             t,
             Some(self.mem.cfg.lru.gib_pages),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::node::NodeConfig;
+    use crate::config::{Config, Policy};
+    use crate::engine::Engine;
+    use crate::folio::mapping::MappingKind;
+    use crate::ids::{MemcgId, NodeId, PageId};
+    use crate::stat::Counter;
+    use crate::touch::Touch;
+    use crate::world_at_once::AtOnce;
+
+    /// The boost of a low zone is made up for with pages of that zone, of files, and is gone then.
+    #[test]
+    fn a_boost_is_made_up_for_in_its_zone_and_without_swap() {
+        for policy in [Policy::Lru, Policy::Mglru] {
+            let node = NodeConfig { page_blocks: true, ..NodeConfig::new(1 << 15) };
+            let mut cfg = Config { node: Some(node), ..Config::new(policy) };
+            cfg.swap.pages = 1 << 16;
+            let mut e = Engine::new(cfg).unwrap();
+            let mut w = AtOnce::default();
+            let (_, anon) = e.add_mapping(MappingKind::Anon, MemcgId::ROOT, 0..4000).unwrap();
+            let (_, file) = e.add_mapping(MappingKind::File, MemcgId::ROOT, 0..40_000).unwrap();
+            (0..4000).for_each(|i| _ = e.access(&mut w, PageId(anon.0 + i), Touch::MapWrite));
+            (0..40_000).for_each(|i| _ = e.access(&mut w, PageId(file.0 + i), Touch::Read));
+            e.mem.frames.nodes.all[0].kswapd.awake = true;
+            assert!(e.run_kswapd(&mut w, 1000));
+            let free = |e: &Engine| e.zones().map(|z| z.2).collect::<Vec<_>>();
+            let (before, swapped) = (free(&e), e.vmstat().get(Counter::Pswpout));
+            let node = &mut e.mem.frames.nodes.all[0];
+            assert!(node.is_balanced(0), "{policy:?}: {before:?}");
+            node.boost(0);
+            (node.kswapd.awake, node.kswapd.wanted) = (true, Some(0));
+            assert!(e.run_kswapd(&mut w, 1000));
+            let after = free(&e);
+            assert!(after[0] >= before[0] + 100, "{policy:?}: {before:?} {after:?}");
+            assert_eq!((after[1], e.vmstat().get(Counter::Pswpout)), (before[1], swapped), "{policy:?}");
+            assert_eq!(e.mem.frames.nodes.get(NodeId(0)).boosts(0), [0; 3]);
+            e.validate().unwrap();
+        }
     }
 }

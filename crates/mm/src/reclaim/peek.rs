@@ -2,6 +2,7 @@
 //! rather make these beforehand.
 
 use crate::folio::state::State;
+use crate::ids::ANY_ZONE;
 use crate::ids::{MemcgId, NodeId, PageId};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
@@ -21,7 +22,7 @@ impl Pages {
         pages: &mut Vec<PageId>,
     ) {
         let node = NodeId::default();
-        if frames.nodes.get(node).is_balanced() {
+        if frames.nodes.get(node).is_balanced(ANY_ZONE) {
             return;
         }
         let v = &self.lruvecs[self.lruvec_of(memcg, node).index()];

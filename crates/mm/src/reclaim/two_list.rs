@@ -81,9 +81,13 @@ impl<W: World> Reclaim<'_, W> {
         let lruvec = &self.mem.pages.lruvecs[v.index()];
         let (memcg, batch) = (lruvec.memcg, self.mem.cfg.lru.cluster_pages());
         let online = self.mem.groups.memcgs.get(memcg).is_online();
+        let sizes = match self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.highest_zone) {
+            true => self.mem.pages.sizes_up_to(v, self.sc.highest_zone),
+            false => lruvec.size,
+        };
         let (pages_per_page, divisor) = (self.mem.cfg.lru.pages_per_page, self.mem.cfg.lru.batch_divisor);
         let counts = std::array::from_fn(|l| {
-            let (t, size) = (l / 2, lruvec.size[l]);
+            let (t, size) = (l / 2, sizes[l]);
             let open = self.mem.groups.memcgs.unprotected_pages(&mut self.sc, memcg, size, batch);
             let scan = (open * pages_per_page) >> self.sc.priority;
             // What is left of a group that was removed goes at any priority.
@@ -173,11 +177,15 @@ impl<W: World> Reclaim<'_, W> {
         let l = list_index(t, false);
         let wait = self.sc.queue_full && t == ANON;
         // Most batches are clean, unmapped file folios throughout.
+        let low = self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.highest_zone);
         let alike = t == FILE
+            && !low
             && !self.mem.frames.can_demote(self.sc.nid)
             && self.mem.pages.isolate_alike(v, l, nr, SLOW | State::LARGE, |f| self.world.is_pinned(f), &mut list);
         let (scanned, taken) = if alike {
             (list.len() as u64, list.len() as u64)
+        } else if low {
+            self.mem.pages.isolate_low(v, l, nr, self.sc.highest_zone, &mut list)
         } else {
             self.mem.pages.isolate(v, l, nr, wait, &mut list)
         };
@@ -222,12 +230,24 @@ impl<W: World> Reclaim<'_, W> {
     pub(crate) fn shrink_active_list(&mut self, v: LruvecId, t: usize, nr: u64) {
         self.mem.pages.drain_batches();
         let mut hold = self.mem.pages.take_scratch();
-        if self.mem.pages.isolate_alike(v, list_index(t, true), nr, State::MAPPED | State::LARGE, |_| false, &mut hold)
+        let low = self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.highest_zone);
+        if !low
+            && self.mem.pages.isolate_alike(
+                v,
+                list_index(t, true),
+                nr,
+                State::MAPPED | State::LARGE,
+                |_| false,
+                &mut hold,
+            )
         {
             self.mem.pages.deactivate_alike(v, t, &hold);
             return self.mem.pages.return_scratch(hold);
         }
-        let (scanned, _) = self.mem.pages.isolate(v, list_index(t, true), nr, false, &mut hold);
+        let (scanned, _) = match low {
+            true => self.mem.pages.isolate_low(v, list_index(t, true), nr, self.sc.highest_zone, &mut hold),
+            false => self.mem.pages.isolate(v, list_index(t, true), nr, false, &mut hold),
+        };
         self.mem.pages.count_lruvec(v, Counter::Pgrefill, scanned);
         self.mem.pages.work.scanned += scanned;
         let mut rotated = 0;

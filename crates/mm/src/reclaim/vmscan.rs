@@ -216,7 +216,7 @@ impl<W: World> Reclaim<'_, W> {
         self.sc.nr_reclaimed >= self.sc.nr_to_reclaim.max(2)
             || (self.sc.kswapd
                 && self.mem.cfg.memcg.stop_at_high_mark
-                && self.mem.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH))
+                && self.mem.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH, self.sc.highest_zone))
     }
 
     pub(crate) fn note_visit(&mut self, memcg: MemcgId) {

@@ -10,6 +10,7 @@ use crate::ids::{FolioId, MemcgId, PageId, SwapSlot, ZoneId};
 use crate::lru::batch::Batch;
 use crate::lru::lruvec::Lruvec;
 use crate::memcg::group::Memcgs;
+use crate::node::page_blocks::Mobility;
 use crate::stat::Counter;
 use crate::swap::SwapHost;
 use crate::swap_cache::SwapCache;
@@ -206,7 +207,7 @@ impl<W: World> SwapCache<'_, W> {
         let pages = self.swap.zswap.pool_pages();
         let Some(Entry { memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
         self.world.effect(Effect::ZswapDrop { slot });
-        self.frames.nodes.free_kernel(pages - self.swap.zswap.pool_pages());
+        self.frames.nodes.free_kernel(pages - self.swap.zswap.pool_pages(), Mobility::Movable);
         self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));
     }
 

@@ -133,6 +133,7 @@ impl Charged<'_> {
         w.effect(Effect::Free { page, order: st.order() });
         if self.frames.nodes.is_limited() {
             self.frames.nodes.give_back(self.pages.folios.zone_of(f), nr);
+            self.frames.drop_buffers(page, nr);
         }
         self.pages.folios.evict(f, shadow);
     }
@@ -176,7 +177,10 @@ impl Charged<'_> {
         });
         shadows_only.into_iter().for_each(|n| self.pages.relist_node(n, true));
         if self.frames.nodes.is_limited() {
-            list.iter().for_each(|&f| self.frames.nodes.give_back(self.pages.folios.zone_of(f), 1));
+            for &f in list {
+                self.frames.nodes.give_back(self.pages.folios.zone_of(f), 1);
+                self.frames.drop_buffers(self.pages.folios.page(f), 1);
+            }
         }
     }
 

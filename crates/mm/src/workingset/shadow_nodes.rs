@@ -179,7 +179,7 @@ impl Charged<'_> {
 
     pub(crate) fn free_node_object(&mut self, memcg: MemcgId) {
         let pages = self.groups.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
-        self.frames.nodes.free_kernel(pages);
+        self.frames.nodes.free_slab(pages);
     }
 
     /// One pass of the shrinker: half of the excess at any priority, in batches; what is less than

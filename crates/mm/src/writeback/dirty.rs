@@ -80,6 +80,8 @@ impl<W: World> Writeout<'_, W> {
     }
 
     fn note_dirty(&mut self, f: FolioId) {
+        let range = (self.pages.folios.page(f), self.pages.folios.st(f).nr_pages());
+        self.frames.attach_buffers(self.pages, self.now_ns, self.world, range);
         self.pages.count(f, Counter::NrDirtied, self.pages.folios.st(f).nr_pages());
         let memcg = self.queue_dirty(f);
         let (over_background, over_limit) = self.dirty_levels(memcg);

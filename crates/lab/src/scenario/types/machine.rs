@@ -22,6 +22,12 @@ pub struct MachineSpec {
     pub dma32_pages: u64,
     /// CPUs keep free pages for themselves, many at a time.
     pub per_cpu_lists: bool,
+    /// Free pages are of kinds, by page blocks.
+    pub page_blocks: bool,
+    /// `watermark_boost_factor`.
+    pub watermark_boost_factor: u32,
+    /// File systems keep buffer heads of written pages.
+    pub buffer_heads: bool,
     /// How long a task keeps a CPU while others wait.
     pub quantum_ns: u64,
     /// `vm.swappiness`.

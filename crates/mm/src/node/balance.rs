@@ -1,0 +1,64 @@
+//! When kswapd is content with a node: the zones that serve an allocation, their marks and boosts.
+//!
+//! Mechanism: `docs/mechanisms.md#kswapd`,
+//! `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
+
+use crate::ids::MAX_NR_ZONES;
+use crate::node::zones::{LOWMEM_RESERVE_RATIO, Node, Zone};
+
+impl Node {
+    /// The zones that serve an allocation of which this is the highest, each with what it keeps
+    /// from it for lower ones.
+    fn zones_up_to(&self, highest: usize) -> impl Iterator<Item = (&Zone, u64)> {
+        let highest = highest.min(self.zones.len().saturating_sub(1));
+        let zones = self.zones.iter().take(highest + 1).enumerate();
+        zones.map(move |(i, z)| {
+            let above = &self.zones[i + 1..=highest];
+            (z, above.iter().map(|z| z.managed).sum::<u64>() / LOWMEM_RESERVE_RATIO)
+        })
+    }
+
+    /// kswapd: some zone is above what kswapd aims at.
+    pub(crate) fn is_balanced(&self, highest: usize) -> bool {
+        self.zones_up_to(highest).any(|(z, reserve)| z.free > self.balance_mark(z) + z.boost.pages + reserve)
+    }
+
+    /// Every zone is above that by so much (Multi-gen eviction).
+    pub(crate) fn is_safe(&self, beyond: u64, highest: usize) -> bool {
+        self.zones_up_to(highest).all(|(z, reserve)| z.free > self.balance_mark(z) + z.boost.pages + beyond + reserve)
+    }
+
+    /// Whether there are zones above this one.
+    #[inline(always)]
+    pub(crate) fn is_below_top(&self, highest: usize) -> bool {
+        highest + 1 < self.zones.len()
+    }
+
+    /// By how much each of these zones is boosted.
+    pub(crate) fn boosts(&self, highest: usize) -> [u64; MAX_NR_ZONES] {
+        let mut boosts = [0; MAX_NR_ZONES];
+        boosts.iter_mut().zip(self.zones_up_to(highest)).for_each(|(b, (z, _))| *b = z.boost.pages);
+        boosts
+    }
+
+    #[cfg(test)]
+    pub(crate) fn boost(&mut self, zone: usize) {
+        let z = &mut self.zones[zone];
+        z.boost.raise(z.managed, z.marks.high, z.boost_factor);
+    }
+
+    /// kswapd is done with boosts of that size.
+    pub(crate) fn lower_boosts(&mut self, by: [u64; MAX_NR_ZONES]) {
+        self.zones.iter_mut().zip(by).for_each(|(z, by)| z.boost.lower(by));
+    }
+
+    /// Whether the zone was boosted and kswapd does not know yet; from now on it does.
+    pub(crate) fn take_boost_news(&mut self, zone: usize) -> bool {
+        self.zones.get_mut(zone).is_some_and(|z| std::mem::take(&mut z.boost.is_news))
+    }
+
+    /// What a kswapd run aims at (kswapd).
+    pub(crate) fn kswapd_target(&self, cluster: u64, highest: usize) -> u64 {
+        self.zones_up_to(highest).map(|(z, _)| (z.marks.high + z.boost.pages).max(cluster)).sum()
+    }
+}

@@ -1,0 +1,280 @@
+//! Page blocks of a zone: which kind of pages each is for, by counts.
+//!
+//! Nothing here knows which frames lie together. Blocks of a kind are alike: what is free in them,
+//! and what they hold of other kinds, is spread evenly over them.
+//!
+//! Mechanism: `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
+
+/// `pageblock_nr_pages`: 2 MiB.
+pub(crate) const PAGEBLOCK_PAGES: u64 = 512;
+/// A movable page takes a block over only if so many pages of it are free together (half of the
+/// block's order).
+const STEALABLE_PAGES: u64 = 1 << 4;
+
+/// `migratetype`: whether pages can be moved, or freed on demand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Mobility {
+    /// Page tables.
+    Unmovable,
+    /// Folios, and compressed pages of zram and zswap.
+    #[default]
+    Movable,
+    /// Slabs of what reclaim can free: nodes of trees, buffer heads.
+    Reclaimable,
+}
+
+impl Mobility {
+    pub(crate) const COUNT: usize = 3;
+    pub(crate) const ALL: [Mobility; 3] = [Mobility::Unmovable, Mobility::Movable, Mobility::Reclaimable];
+
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Whose free pages it takes where its own are used up, in this order.
+    fn fallbacks(self) -> [Mobility; 2] {
+        match self {
+            Mobility::Unmovable => [Mobility::Reclaimable, Mobility::Movable],
+            Mobility::Movable => [Mobility::Reclaimable, Mobility::Unmovable],
+            Mobility::Reclaimable => [Mobility::Unmovable, Mobility::Movable],
+        }
+    }
+}
+
+type PerKind = [u64; Mobility::COUNT];
+
+/// The blocks of a zone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PageBlocks {
+    /// By kind of the block: how many there are, and of them wholly free ones.
+    blocks: PerKind,
+    whole: PerKind,
+    /// Free pages of those that are not.
+    loose: PerKind,
+    /// By kind of the page, then of the block that it lies in: pages that are not free.
+    used: [PerKind; Mobility::COUNT],
+    /// Chooses in which block a page lay.
+    random: u64,
+}
+
+impl PageBlocks {
+    /// All free, and movable, as after boot.
+    pub(crate) fn new(pages: u64, seed: u64) -> PageBlocks {
+        let m = Mobility::Movable.index();
+        let mut all = PageBlocks { random: seed, ..PageBlocks::default() };
+        all.blocks[m] = pages.div_ceil(PAGEBLOCK_PAGES);
+        all.whole[m] = pages / PAGEBLOCK_PAGES;
+        all.loose[m] = pages % PAGEBLOCK_PAGES;
+        all
+    }
+
+    /// The block of which only a part is memory goes to another kind, before anything is taken.
+    pub(crate) fn claim_part_block(&mut self, kind: Mobility) {
+        let (m, to) = (Mobility::Movable.index(), kind.index());
+        if self.blocks[m] > self.whole[m] {
+            self.blocks[m] -= 1;
+            self.blocks[to] += 1;
+            self.loose[to] += std::mem::take(&mut self.loose[m]);
+        }
+    }
+
+    /// Free pages.
+    pub(crate) fn free(&self) -> u64 {
+        self.whole.iter().map(|n| n * PAGEBLOCK_PAGES).sum::<u64>() + self.loose.iter().sum::<u64>()
+    }
+
+    /// Takes a free page, of which there is one. True: it is from a block of another kind that was
+    /// not wholly free, for which the watermark is boosted.
+    pub(crate) fn take(&mut self, kind: Mobility) -> bool {
+        let own = kind.index();
+        let (from, boosts) = match self.loose[own] + self.whole[own] {
+            0 => self.fall_back(kind),
+            _ => (own, false),
+        };
+        if self.loose[from] == 0 {
+            self.whole[from] -= 1;
+            self.loose[from] = PAGEBLOCK_PAGES;
+        }
+        self.loose[from] -= 1;
+        self.used[own][from] += 1;
+        boosts
+    }
+
+    /// Where a page comes from whose own kind has none left: wholly free blocks first, which become
+    /// blocks of its kind.
+    fn fall_back(&mut self, kind: Mobility) -> (usize, bool) {
+        let own = kind.index();
+        let others = kind.fallbacks().map(Mobility::index);
+        if let Some(&from) = others.iter().find(|&&b| self.whole[b] > 0) {
+            self.whole[from] -= 1;
+            self.blocks[from] -= 1;
+            self.whole[own] += 1;
+            self.blocks[own] += 1;
+            return (own, false);
+        }
+        let from = others.into_iter().find(|&b| self.loose[b] > 0).expect("a free page");
+        match self.is_worth_taking_over(kind, from) {
+            true => {
+                self.take_over(own, from);
+                (own, true)
+            }
+            false => (from, true),
+        }
+    }
+
+    fn broken(&self, block: usize) -> u64 {
+        (self.blocks[block] - self.whole[block]).max(1)
+    }
+
+    /// Half of a block is free, or holds pages of the kind.
+    fn is_worth_taking_over(&self, kind: Mobility, from: usize) -> bool {
+        let broken = self.broken(from);
+        let free = self.loose[from].div_ceil(broken);
+        let movable = self.used[Mobility::Movable.index()][from] / broken;
+        let others = (self.used.iter().map(|k| k[from]).sum::<u64>() / broken) - movable;
+        let alike = match kind {
+            Mobility::Movable if free < STEALABLE_PAGES => return false,
+            Mobility::Movable => movable,
+            // Of two kinds that cannot be moved nothing says which is which.
+            _ if from != Mobility::Movable.index() => 0,
+            _ => others,
+        };
+        free + alike >= PAGEBLOCK_PAGES / 2
+    }
+
+    /// A block that is as the others of its kind are goes to another kind, with what it holds.
+    fn take_over(&mut self, to: usize, from: usize) {
+        let broken = self.broken(from);
+        let free = self.loose[from].div_ceil(broken);
+        self.loose[from] -= free;
+        self.loose[to] += free;
+        for held in &mut self.used {
+            let share = held[from] / broken;
+            held[from] -= share;
+            held[to] += share;
+        }
+        self.blocks[from] -= 1;
+        self.blocks[to] += 1;
+    }
+
+    /// A page is given up by who had it for `kind`: the kind of block that it lies in, whose list
+    /// it is put on.
+    pub(crate) fn rehome(&mut self, kind: Mobility) -> Mobility {
+        let block = self.draw(kind.index());
+        self.used[kind.index()][block.index()] -= 1;
+        self.used[block.index()][block.index()] += 1;
+        block
+    }
+
+    /// A page that was taken for `kind` is free.
+    pub(crate) fn give_back(&mut self, kind: Mobility) {
+        let block = self.draw(kind.index()).index();
+        self.used[kind.index()][block] -= 1;
+        self.loose[block] += 1;
+    }
+
+    /// In which kind of block a page of a kind lies: by chance, by how many are in each.
+    fn draw(&mut self, kind: usize) -> Mobility {
+        let held = self.used[kind];
+        let total: u64 = held.iter().sum();
+        debug_assert!(total > 0, "a page of a kind of which none is used");
+        if held[kind] == total {
+            return Mobility::ALL[kind];
+        }
+        // Knuth's linear congruential generator; its high bits are the random ones.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut at = (self.random >> 33) % total.max(1);
+        for block in Mobility::ALL {
+            match at.checked_sub(held[block.index()]) {
+                Some(left) => at = left,
+                None => return block,
+            }
+        }
+        Mobility::ALL[kind]
+    }
+
+    /// A zone that is resized: frames that come are movable; those that go are free, and of any
+    /// kind.
+    pub(crate) fn resize(&mut self, more: u64, less: u64) {
+        let m = Mobility::Movable.index();
+        self.blocks[m] += more.div_ceil(PAGEBLOCK_PAGES);
+        self.whole[m] += more / PAGEBLOCK_PAGES;
+        self.loose[m] += more % PAGEBLOCK_PAGES;
+        for _ in 0..less {
+            let kind = Mobility::ALL.into_iter().find(|k| self.loose[k.index()] > 0);
+            match kind.or_else(|| Mobility::ALL.into_iter().find(|k| self.whole[k.index()] > 0)) {
+                Some(k) if self.loose[k.index()] > 0 => self.loose[k.index()] -= 1,
+                Some(k) => {
+                    self.whole[k.index()] -= 1;
+                    self.loose[k.index()] += PAGEBLOCK_PAGES - 1;
+                }
+                None => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn of(k: Mobility) -> usize {
+        k as usize
+    }
+
+    #[test]
+    fn a_kind_takes_whole_blocks_of_another_without_a_boost() {
+        let mut b = PageBlocks::new(4 * PAGEBLOCK_PAGES, 0);
+        assert!(!(0..600).any(|_| b.take(Mobility::Reclaimable)));
+        assert_eq!(b.blocks, [0, 2, 2]);
+        assert_eq!(b.free(), 4 * PAGEBLOCK_PAGES - 600);
+    }
+
+    /// With no whole block left, a page comes from a block of another kind, and that is a boost.
+    #[test]
+    fn a_page_from_a_broken_block_of_another_kind_boosts() {
+        let mut b = PageBlocks::new(4 * PAGEBLOCK_PAGES, 0);
+        (0..4 * PAGEBLOCK_PAGES - 40).for_each(|_| assert!(!b.take(Mobility::Movable)));
+        assert!(b.take(Mobility::Reclaimable));
+        assert_eq!((b.blocks, b.loose), ([0, 4, 0], [0, 39, 0]), "ten free pages are no block to take over");
+        assert_eq!(b.used[of(Mobility::Reclaimable)], [0, 1, 0]);
+        assert!(!b.take(Mobility::Movable));
+        b.give_back(Mobility::Reclaimable);
+        assert_eq!(b.loose, [0, 39, 0], "it is free where it lay");
+    }
+
+    /// A block that is half free goes over as a whole.
+    #[test]
+    fn a_block_that_is_half_free_is_taken_over() {
+        let mut b = PageBlocks::new(2 * PAGEBLOCK_PAGES, 0);
+        (0..2 * PAGEBLOCK_PAGES).for_each(|_| _ = b.take(Mobility::Movable));
+        (0..600).for_each(|_| b.give_back(Mobility::Movable));
+        assert!(b.take(Mobility::Unmovable));
+        assert_eq!((b.blocks, b.loose), ([1, 1, 0], [299, 300, 0]));
+        assert_eq!(b.used[of(Mobility::Movable)], [212, 212, 0]);
+        assert!(!b.take(Mobility::Unmovable));
+    }
+
+    /// Whatever happens, what is free and what is used are the zone.
+    #[test]
+    fn pages_are_free_or_used() {
+        let pages = 20 * PAGEBLOCK_PAGES + 100;
+        let mut b = PageBlocks::new(pages, 7);
+        let mut held = [0_u64; 3];
+        let mut boosts = 0;
+        for i in 0..200_000_u64 {
+            let kind = Mobility::ALL[(i.wrapping_mul(2_654_435_761) >> 7) as usize % 3];
+            if (i / 12_000) % 2 == 0 && b.free() > 0 {
+                boosts += u64::from(b.take(kind));
+                held[of(kind)] += 1;
+            } else if held[of(kind)] > 0 {
+                b.give_back(kind);
+                held[of(kind)] -= 1;
+            }
+            let used: u64 = b.used.iter().flatten().sum();
+            assert_eq!((used, b.free() + used), (held.iter().sum(), pages));
+            assert_eq!(b.blocks.iter().sum::<u64>(), 21);
+        }
+        assert!(boosts > 0);
+    }
+}
