@@ -34,7 +34,6 @@ pub(crate) struct Kernel {
     pub(crate) costs: Costs,
     /// Locks and interrupts between CPUs; none: nobody waits for any.
     pub(crate) contention: Option<Contention>,
-    /// Pages that the engine does not manage, swap devices in memory apart.
     /// What the swap allocator did that was paid for.
     swap_paid: SwapWork,
 }

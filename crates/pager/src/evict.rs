@@ -12,7 +12,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
 use crate::uffd::PAGE;
 
-/// Looks until a thread that was waiting for the lock has it: some 20 µs, by which it is awake.
+/// Looks at most until a thread that was waiting for the lock has it: it may get no processor.
 const LOOKS: usize = if cfg!(feature = "shuttle") { 1 } else { 1000 };
 
 /// A core that threads drive.

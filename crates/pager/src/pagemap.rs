@@ -49,8 +49,19 @@ impl Pagemap {
     /// Of [`Pagemap::NEIGHBOURS`] pages from `address` on, a bit for each that is in place and was
     /// written since it was protected last, or never was.
     pub(crate) fn are_written(&self, address: usize) -> io::Result<u16> {
+        self.written::<{ Pagemap::NEIGHBOURS }>(address)
+    }
+
+    /// Whether the page of that address is in place and was written since it was protected last, or
+    /// never was.
+    pub fn is_written(&self, address: usize) -> io::Result<bool> {
+        self.written::<1>(address).map(|bits| bits == 1)
+    }
+
+    /// As [`Pagemap::are_written`], of `N` pages.
+    fn written<const N: usize>(&self, address: usize) -> io::Result<u16> {
         const PROTECTED: u64 = 1 << 57;
-        let mut entries = [0u64; Pagemap::NEIGHBOURS];
+        let mut entries = [0u64; N];
         let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
         // Asked of each page that may leave: the C library's `pread` is a point of cancellation,
         // which costs a sixth of it.
@@ -63,15 +74,6 @@ impl Pagemap {
         }
         let is_written = |entry: &u64| entry & (PRESENT | PROTECTED) == PRESENT;
         Ok(entries[..read].iter().enumerate().fold(0, |bits, (i, e)| bits | u16::from(is_written(e)) << i))
-    }
-
-    /// Whether the page of that address is in place and was written since it was protected last, or
-    /// never was.
-    pub fn is_written(&self, address: usize) -> io::Result<bool> {
-        const PROTECTED: u64 = 1 << 57;
-        let mut entry = [0; size_of::<u64>()];
-        self.read(&mut entry, address)?;
-        Ok(u64::from_ne_bytes(entry) & (PRESENT | PROTECTED) == PRESENT)
     }
 
     /// Pages that are in memory and that nobody shares.
@@ -281,6 +283,7 @@ mod tests {
         // SAFETY: it was filled.
         unsafe { (at(2) as *mut u8).read_volatile() };
         assert_eq!((map.is_written(at(1)).unwrap(), map.is_written(at(2)).unwrap()), (true, false));
+        assert_eq!(map.are_written(at(1)).unwrap() & 3, 1, "the same of both");
         assert_eq!(taken(), [1], "reading is not seen");
         // SAFETY: nobody refers to it; page 5 was never there.
         assert_eq!(unsafe { uffd.move_pages(at(5), at(1), PAGE) }.bytes, PAGE);

@@ -141,7 +141,9 @@ impl Tree {
         let store = m.store(slots.saturating_mul(2))?;
         let area = Arc::new(SwapArea::sharing(store, slots));
         let mut config_of_engine = m.engine();
-        config_of_engine.node = Some(node(max_pages as u64));
+        if let Some(node) = &mut config_of_engine.node {
+            node.min_free_kbytes = Some(min_free_kbytes(node));
+        }
         (config_of_engine.readahead.page_cluster, config_of_engine.readahead.swap_map_ahead) = (READ_AHEAD_ORDER, true);
         // As kernels since 6.13: clusters that are used in part come first. So slots in use, and
         // with them the tables, stay close together.
@@ -197,14 +199,11 @@ impl Tree {
     }
 }
 
-/// The memory as a node of the engine. The min mark is three times what an order moves out, for
-/// what is moved is in an agent's scratch pages, in the window and in staging places for a moment.
-/// By the formula of the kernel, whose devices take pages whenever they like, it would be 1 % of a
-/// limit of 150 MiB.
-fn node(pages: u64) -> NodeConfig {
-    let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) };
-    let min_pages = node.min_mark_pages().min(3 * WINDOW as u64);
-    NodeConfig { min_free_kbytes: Some(min_pages * (PAGE as u64 >> 10)), ..node }
+/// Three times what an order moves out, for what is moved is in an agent's scratch pages, in the
+/// window and in staging places for a moment. By the formula of the kernel, whose devices take
+/// pages whenever they like, it would be 1 % of a limit of 150 MiB.
+fn min_free_kbytes(node: &NodeConfig) -> u64 {
+    node.min_mark_pages().min(3 * WINDOW as u64) * (PAGE as u64 >> 10)
 }
 
 impl Drop for Tree {

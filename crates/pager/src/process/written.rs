@@ -179,6 +179,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn neighbours_are_asked_about_once() {
+        let (mut asked, mut calls) = (Asked::default(), 0);
+        let mut is_written = |asked: &mut Asked, process, page: usize| {
+            asked.is_written(process, page * PAGE, |start| {
+                assert_eq!(start % Block::BYTES, 0);
+                calls += 1;
+                0b10
+            })
+        };
+        let found: Vec<bool> = (0..32).map(|page| is_written(&mut asked, 0, page)).collect();
+        assert!((0..32).all(|page| found[page] == (page % 16 == 1)));
+        // Another process, and the first one again when time went on.
+        assert!(is_written(&mut asked, 1, 1) && is_written(&mut asked, 0, 1));
+        asked = Asked::default();
+        assert!(is_written(&mut asked, 0, 1));
+        assert_eq!(calls, 4);
+    }
+
+    #[test]
     fn ranges_are_found_in_any_order_of_addresses() {
         let ranges = [2..4, 7..8, 8..9, 20..30];
         let mut finder = Finder { ranges: &ranges, at: 0 };
