@@ -74,8 +74,8 @@ pub use cgroupfs::oom::OomTask;
 pub use config::dirty::DirtyConfig;
 pub use config::kernel::{Kernel, KernelRule, Locking};
 pub use config::lru::{
-    Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations, Lru, LruConfig, LruGenCaps, Recency,
-    ReclaimCost, RefaultCounting, RefaultTest, ScanBudget, WritebackSort,
+    Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations, KswapdRevival, Lru, LruConfig, LruGenCaps,
+    Recency, ReclaimCost, RefaultCounting, RefaultTest, ScanBudget, WritebackSort,
 };
 pub use config::memcg::{Backoff, MemcgConfig, MemcgSelection, MemcgWalk};
 pub use config::node::{NodeConfig, NumaConfig};

@@ -1,8 +1,9 @@
 //! Rules that kernel profiles change, seen from outside.
 
+use crate::machines::{access, anon, count, file, machine, notes, read, woken};
 use refault_mm::{
-    Ack, Backoff, Config, Effect, Engine, Kernel, MappingKind, MemcgId, NodeConfig, PageId, Policy, SwapDeviceConfig,
-    Touch,
+    Ack, Backoff, Config, Effect, Engine, Kernel, LruConfig, MappingKind, MemcgId, NodeConfig, PageId, Policy,
+    SwapDeviceConfig, Touch,
 };
 use refault_testing::AtOnce;
 
@@ -70,10 +71,6 @@ fn two_groups(mut cfg: Config) -> Engine {
     e
 }
 
-fn count(e: &Engine, name: &str) -> u64 {
-    e.vmstat().iter().find(|(n, _)| *n == name).map_or(0, |(_, n)| n)
-}
-
 /// What is swapped out where kswapd visits all groups, by when it leaves one.
 #[test]
 fn version_14_of_the_series_leaves_a_group_that_swaps() {
@@ -127,6 +124,40 @@ fn what_is_being_read_leaves_the_oldest_generation() {
         (100..1200).for_each(|p| _ = e.access(&mut w, PageId(page.0 + p), Touch::Read));
         let young: u64 = generations(&e)[2..].iter().sum();
         assert_eq!(young, 100, "{kernel}: {:?}", generations(&e));
+        e.validate().unwrap();
+    }
+}
+
+/// All of the machine is anonymous memory without swap, so that kswapd gives up; a group reads
+/// files at its own limit, which frees a page for each that it takes.
+#[test]
+fn a_group_at_its_limit_revives_a_kswapd_that_gave_up_before_7_2() {
+    for (kernel, policy) in
+        [Kernel::V6_12, Kernel::V7_2].into_iter().flat_map(|k| [(k, Policy::Lru), (k, Policy::Mglru)])
+    {
+        let mut cfg =
+            Config { lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru }, ..machine(policy, &[1000]) };
+        kernel.apply(&mut cfg);
+        cfg.numa.as_mut().unwrap().nodes[0].min_free_kbytes = Some(400);
+        cfg.swap.pages = 0;
+        let mut e = Engine::new(cfg).unwrap();
+        let mut w = notes();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", 8, 0).unwrap();
+        let a = anon(&mut e, MemcgId::ROOT, 1000);
+        let mut next = 0;
+        while woken(&w).is_empty() {
+            access(&mut e, &mut w, a, next..next + 1, Touch::MapWrite);
+            next += 1;
+        }
+        e.run_kswapd(&mut w, 1000);
+        let wakes = woken(&w).len();
+        let f = file(&mut e, group, 100);
+        // Charged up to the limit, without reclaim; then with it.
+        read(&mut e, &mut w, f, 0..8);
+        assert_eq!(woken(&w).len(), wakes, "{kernel} {policy}: it gave up");
+        read(&mut e, &mut w, f, 8..40);
+        assert!(count(&e, "pgscan_direct") > 0, "{kernel} {policy}");
+        assert_eq!(woken(&w).len() > wakes, kernel == Kernel::V6_12, "{kernel} {policy}");
         e.validate().unwrap();
     }
 }

@@ -2,8 +2,8 @@
 
 use refault_mm::{
     AccessAdvice, AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Deactivation, FaultedPages,
-    Generations, MemcgSelection, MemcgWalk, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator,
-    SwapOverflow, SwapRotational, ThpConfig, WritebackSort,
+    Generations, KswapdRevival, MemcgSelection, MemcgWalk, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget,
+    SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, WritebackSort,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -143,6 +143,13 @@ const SETTINGS: &[Setting] = &[
         "multi-gen: pages that a fault brings in begin as active, or as accessed once (since Linux 7.2)",
         "active" = FaultedPages::Active,
         "accessed" = FaultedPages::Accessed
+    ),
+    named!(
+        "kswapd_revival",
+        lru.kswapd_revival,
+        "a kswapd that gave up works again: with any progress, or once a zone is balanced (since Linux 7.2)",
+        "progress" = KswapdRevival::OnProgress,
+        "balanced" = KswapdRevival::WhenBalanced
     ),
     plain!("retry_survivors", "true|false", lru.retry_survivors, "multi-gen: survivors of a batch are tried once more"),
     named!(

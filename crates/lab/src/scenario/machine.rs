@@ -9,8 +9,8 @@ use crate::contention::{ContentionSpec, InterruptCosts};
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
     AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations, Kernel,
-    MemcgSelection, MemcgWalk, NodeConfig, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator,
-    SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
+    KswapdRevival, MemcgSelection, MemcgWalk, NodeConfig, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget,
+    SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
@@ -169,7 +169,7 @@ fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those
 /// of tiering come on top.
-const POLICY_KEYS: [&str; 37] = [
+const POLICY_KEYS: [&str; 38] = [
     "name",
     "policy",
     "kernel",
@@ -185,6 +185,7 @@ const POLICY_KEYS: [&str; 37] = [
     "generations",
     "scan_budget",
     "faulted_pages",
+    "kswapd_revival",
     "retry_survivors",
     "reclaim_cost",
     "retry_without_trim",
@@ -246,6 +247,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
     let protections = [("none", CacheProtection::None), ("second-oldest", CacheProtection::SecondOldest)];
     let generations = [("linked", Generations::Linked), ("independent", Generations::Independent)];
     let budgets = [("per-batch", ScanBudget::PerBatch), ("once", ScanBudget::Once)];
+    let revival = [("progress", KswapdRevival::OnProgress), ("balanced", KswapdRevival::WhenBalanced)];
     let faulted = [("active", FaultedPages::Active), ("accessed", FaultedPages::Accessed)];
     let costs = [("io", ReclaimCost::Io), ("io-and-rotation", ReclaimCost::IoAndRotation)];
     let advices = [("ignored", AdviceRecency::Ignored), ("sequential-only", AdviceRecency::SequentialOnly)];
@@ -269,6 +271,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         generations: s.opt("generations", |f| f.choice(&generations))?.or(base.generations),
         scan_budget: s.opt("scan_budget", |f| f.choice(&budgets))?.or(base.scan_budget),
         faulted_pages: s.opt("faulted_pages", |f| f.choice(&faulted))?.or(base.faulted_pages),
+        kswapd_revival: s.opt("kswapd_revival", |f| f.choice(&revival))?.or(base.kswapd_revival),
         retry_survivors: s.opt("retry_survivors", Field::boolean)?.or(base.retry_survivors),
         reclaim_cost: s.opt("reclaim_cost", |f| f.choice(&costs))?.or(base.reclaim_cost),
         retry_without_trim: s.opt("retry_without_trim", Field::boolean)?.or(base.retry_without_trim),

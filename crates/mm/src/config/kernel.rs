@@ -9,7 +9,8 @@ use std::str::FromStr;
 
 use crate::config::Config;
 use crate::config::lru::{
-    CacheProtection, FaultedPages, Generations, ReclaimCost, RefaultCounting, RefaultTest, ScanBudget, WritebackSort,
+    CacheProtection, FaultedPages, Generations, KswapdRevival, ReclaimCost, RefaultCounting, RefaultTest, ScanBudget,
+    WritebackSort,
 };
 use crate::config::memcg::{Backoff, MemcgSelection, MemcgWalk};
 use crate::config::readahead::OrderGrowth;
@@ -272,6 +273,11 @@ const RULES: &[KernelRule] = &[
         change: "pages that a fault brings in are accessed, not active, and accessed pages begin in the second oldest generation (7.2)",
         kernels: &[V7_2],
         set: |c| c.lru.faulted_pages = FaultedPages::Accessed,
+    },
+    KernelRule {
+        change: "\"mitigate spurious kswapd_failures reset from direct reclaim\" (7.2): a kswapd that gave up works again once a zone is balanced; before, with any progress",
+        kernels: &[V7_2],
+        set: |c| c.lru.kswapd_revival = KswapdRevival::WhenBalanced,
     },
     KernelRule {
         change: "clusters that are used in part come before free ones, and one fragmented cluster is tried (6.13)",

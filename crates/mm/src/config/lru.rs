@@ -97,6 +97,16 @@ pub enum FaultedPages {
     Accessed,
 }
 
+/// When a kswapd that gave up works again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KswapdRevival {
+    /// Any reclaim freed a page, that of a group at its limit, too.
+    OnProgress,
+    /// Reclaim freed a page, and a zone is balanced ("mitigate spurious kswapd_failures reset from
+    /// direct reclaim", Linux 7.2).
+    WhenBalanced,
+}
+
 /// What counts as a cost of reclaiming a type, under two lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReclaimCost {
@@ -172,6 +182,8 @@ pub struct LruConfig {
     pub scan_budget: ScanBudget,
     /// Where a page begins under multi-gen LRU that a fault brings in.
     pub faulted_pages: FaultedPages,
+    /// When a kswapd that gave up works again.
+    pub kswapd_revival: KswapdRevival,
     /// Multi-gen survivors of a batch that nothing is wrong with are tried once more.
     pub retry_survivors: bool,
     /// Cost of reclaiming a type under two lists.
@@ -227,6 +239,7 @@ impl LruConfig {
             generations: Generations::Linked,
             scan_budget: ScanBudget::PerBatch,
             faulted_pages: FaultedPages::Active,
+            kswapd_revival: KswapdRevival::OnProgress,
             retry_survivors: true,
             cost: ReclaimCost::IoAndRotation,
             retry_without_trim: true,

@@ -3,6 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#kswapd`,
 //! `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
 
+use crate::config::lru::KswapdRevival;
 use crate::ids::MAX_NR_ZONES;
 use crate::node::zones::{LOWMEM_RESERVE_RATIO, Node, Zone};
 
@@ -21,6 +22,13 @@ impl Node {
     /// kswapd: some zone is above what kswapd aims at.
     pub(crate) fn is_balanced(&self, highest: usize) -> bool {
         self.zones_up_to(highest).any(|(z, reserve)| z.free > self.balance_mark(z) + z.boost.pages + reserve)
+    }
+
+    /// Reclaim has freed something: kswapd works again, if it gave up.
+    pub(crate) fn revive_kswapd(&mut self, revival: KswapdRevival, highest: usize) {
+        if revival == KswapdRevival::OnProgress || self.is_balanced(highest) {
+            self.kswapd.failures = 0;
+        }
     }
 
     /// Every zone is above that by so much (Multi-gen eviction).

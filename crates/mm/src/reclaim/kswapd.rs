@@ -78,6 +78,7 @@ impl<W: World> Reclaim<'_, W> {
         self.mem.pages.snapshot_refaults_on(&self.mem.groups, MemcgId::ROOT, self.sc.nid);
         self.mem.charged().reap_memcgs();
         let gained = self.kswapd_gained();
+        let revival = self.mem.cfg.lru.kswapd_revival;
         let node = self.mem.frames.nodes.get_mut(self.sc.nid);
         let in_vain = !node.is_balanced(self.sc.highest_zone) || self.sc.boost_left > 0;
         let boosts = std::mem::take(&mut node.kswapd.boosts);
@@ -85,7 +86,7 @@ impl<W: World> Reclaim<'_, W> {
         let balanced = node.is_balanced(self.sc.highest_zone);
         (node.kswapd.no_trim, node.kswapd.on_their_way) = (false, 0);
         if gained > 0 {
-            node.kswapd.failures = 0;
+            node.revive_kswapd(revival, self.sc.highest_zone);
         } else if in_vain {
             node.kswapd.failures += 1;
         }

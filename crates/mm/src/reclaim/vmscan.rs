@@ -27,17 +27,17 @@ impl<W: World> Reclaim<'_, W> {
                 self.mem.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
             }
         }
+        let revival = self.mem.cfg.lru.kswapd_revival;
+        let node = self.mem.frames.nodes.get_mut(self.sc.nid);
+        // Runs of kswapd itself are looked at when they end.
+        if reclaimed > 0 && !self.sc.kswapd {
+            node.revive_kswapd(revival, self.sc.highest_zone);
+        }
         if self.sc.is_cgroup_reclaim() {
             return;
         }
-        let node = self.mem.frames.nodes.get_mut(self.sc.nid);
         node.congested |= seen.dirty > 0 && seen.dirty == seen.congested;
-        if reclaimed > 0 {
-            // Runs of kswapd itself are looked at when they end.
-            if !self.sc.kswapd {
-                node.kswapd.failures = 0;
-            }
-        } else {
+        if reclaimed == 0 {
             self.sc.trim_failed |= self.sc.cache_trim_mode;
         }
         if !self.sc.kswapd && !node.kswapd.is_hopeless() {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use refault_mm::tiering::PromotionPolicy;
 use refault_mm::{
     AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Deactivation, FaultedPages, Generations, Kernel,
-    MemcgSelection, MemcgWalk, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator, SwapOverflow,
-    SwapRotational, WritebackSort,
+    KswapdRevival, MemcgSelection, MemcgWalk, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator,
+    SwapOverflow, SwapRotational, WritebackSort,
 };
 
 /// Settings of tiering that are not those of Linux.
@@ -53,6 +53,8 @@ pub struct PolicySpec {
     pub scan_budget: Option<ScanBudget>,
     /// Multi-gen LRU: where a page begins that a fault brings in.
     pub faulted_pages: Option<FaultedPages>,
+    /// When a kswapd that gave up works again.
+    pub kswapd_revival: Option<KswapdRevival>,
     /// Multi-gen survivors of a batch are tried once more.
     pub retry_survivors: Option<bool>,
     /// Cost of reclaiming a type under two lists.
@@ -120,6 +122,7 @@ impl PolicySpec {
             generations: None,
             scan_budget: None,
             faulted_pages: None,
+            kswapd_revival: None,
             retry_survivors: None,
             reclaim_cost: None,
             retry_without_trim: None,
@@ -172,6 +175,7 @@ impl PolicySpec {
         set(&mut config.lru.generations, self.generations);
         set(&mut config.lru.scan_budget, self.scan_budget);
         set(&mut config.lru.faulted_pages, self.faulted_pages);
+        set(&mut config.lru.kswapd_revival, self.kswapd_revival);
         set(&mut config.lru.retry_survivors, self.retry_survivors);
         set(&mut config.lru.cost, self.reclaim_cost);
         set(&mut config.lru.retry_without_trim, self.retry_without_trim);
