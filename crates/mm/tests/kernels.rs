@@ -161,3 +161,31 @@ fn a_group_at_its_limit_revives_a_kswapd_that_gave_up_before_7_2() {
         e.validate().unwrap();
     }
 }
+
+/// Memory is full of dirty pages of a file, and nobody else writes them.
+#[test]
+fn kswapd_writes_dirty_pages_of_files_up_to_6_1() {
+    for kernel in Kernel::ALL {
+        let policy = Policy::Lru;
+        let mut cfg =
+            Config { lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru }, ..machine(policy, &[1000]) };
+        kernel.apply(&mut cfg);
+        (cfg.dirty.background_ratio, cfg.dirty.ratio) = (99, 100);
+        let mut e = Engine::new(cfg).unwrap();
+        // A flusher of its own, which does not get to run.
+        let mut w = AtOnce::answering(|_, effect| {
+            matches!(effect, Effect::WakeKswapd { .. } | Effect::WakeFlusher).then_some(Ack::Pending)
+        });
+        let f = file(&mut e, MemcgId::ROOT, 1000);
+        let mut next = 0;
+        while woken(&w).is_empty() {
+            access(&mut e, &mut w, f, next..next + 1, Touch::Write);
+            next += 1;
+        }
+        e.run_kswapd(&mut w, 1000);
+        let writes = matches!(kernel, Kernel::V2022V14 | Kernel::V6_1);
+        assert_eq!(count(&e, "nr_vmscan_write") > 0, writes, "{kernel}");
+        assert!(count(&e, "nr_vmscan_immediate_reclaim") > 0, "{kernel}");
+        e.validate().unwrap();
+    }
+}

@@ -165,6 +165,12 @@ const SETTINGS: &[Setting] = &[
         lru.retry_without_trim,
         "kswapd that trimmed the cache in vain tries again with everything (since 6.9)"
     ),
+    plain!(
+        "kswapd_writes_files",
+        "true|false",
+        lru.kswapd_writes_files,
+        "kswapd writes dirty pages of files where it meets nothing else, as ext4 let it up to Linux 6.1"
+    ),
     named!(
         "advice_recency",
         lru.advice_recency,

@@ -169,7 +169,7 @@ fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those
 /// of tiering come on top.
-const POLICY_KEYS: [&str; 38] = [
+const POLICY_KEYS: [&str; 39] = [
     "name",
     "policy",
     "kernel",
@@ -189,6 +189,7 @@ const POLICY_KEYS: [&str; 38] = [
     "retry_survivors",
     "reclaim_cost",
     "retry_without_trim",
+    "kswapd_writes_files",
     "advice_recency",
     "memcgs",
     "backoff",
@@ -275,6 +276,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         retry_survivors: s.opt("retry_survivors", Field::boolean)?.or(base.retry_survivors),
         reclaim_cost: s.opt("reclaim_cost", |f| f.choice(&costs))?.or(base.reclaim_cost),
         retry_without_trim: s.opt("retry_without_trim", Field::boolean)?.or(base.retry_without_trim),
+        kswapd_writes_files: s.opt("kswapd_writes_files", Field::boolean)?.or(base.kswapd_writes_files),
         advice_recency: s.opt("advice_recency", |f| f.choice(&advices))?.or(base.advice_recency),
         memcgs: s.opt("memcgs", |f| f.choice(&selections))?.or(base.memcgs),
         backoff: s.opt("backoff", |f| f.choice(&backoffs))?.or(base.backoff),

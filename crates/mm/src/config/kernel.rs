@@ -205,6 +205,11 @@ const RULES: &[KernelRule] = &[
         set: |c| c.lru.cost = ReclaimCost::Io,
     },
     KernelRule {
+        change: "kswapd leaves dirty pages of files to the flusher (ext4: after 6.1); before, it wrote them where it met nothing else",
+        kernels: BEFORE_6_2,
+        set: |c| c.lru.kswapd_writes_files = true,
+    },
+    KernelRule {
         change: "\"retry kswapd's priority loop with cache_trim_mode off on failure\" (6.9)",
         kernels: BEFORE_6_12,
         set: |c| c.lru.retry_without_trim = false,

@@ -182,6 +182,9 @@ pub struct LruConfig {
     pub scan_budget: ScanBudget,
     /// Where a page begins under multi-gen LRU that a fault brings in.
     pub faulted_pages: FaultedPages,
+    /// kswapd writes a dirty page of a file that comes round again, where it meets nothing but
+    /// dirty ones: with a file system that has `writepage`, as ext4 had before Linux 6.2.
+    pub kswapd_writes_files: bool,
     /// When a kswapd that gave up works again.
     pub kswapd_revival: KswapdRevival,
     /// Multi-gen survivors of a batch that nothing is wrong with are tried once more.
@@ -239,6 +242,7 @@ impl LruConfig {
             generations: Generations::Linked,
             scan_budget: ScanBudget::PerBatch,
             faulted_pages: FaultedPages::Active,
+            kswapd_writes_files: false,
             kswapd_revival: KswapdRevival::OnProgress,
             retry_survivors: true,
             cost: ReclaimCost::IoAndRotation,

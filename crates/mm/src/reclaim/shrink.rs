@@ -313,6 +313,10 @@ impl<W: World> Reclaim<'_, W> {
         if references == References::ReclaimIfClean || !self.sc.may_writepage {
             return Verdict::Keep;
         }
+        if file && !self.mem.cfg.lru.kswapd_writes_files {
+            // The file system has no `writepage`.
+            return Verdict::Activate;
+        }
         match if st.has(State::SWAPCACHE) { self.swap_front().store_in_front(f) } else { Front::Device } {
             Front::Taken => self.mem.writeout(self.world).clear_dirty(f),
             Front::Refused => return Verdict::Activate,

@@ -61,6 +61,8 @@ pub struct PolicySpec {
     pub reclaim_cost: Option<ReclaimCost>,
     /// kswapd that trimmed the cache in vain tries once more with everything.
     pub retry_without_trim: Option<bool>,
+    /// kswapd writes dirty pages of files.
+    pub kswapd_writes_files: Option<bool>,
     /// What advice on access patterns means to reclaim.
     pub advice_recency: Option<AdviceRecency>,
     /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
@@ -126,6 +128,7 @@ impl PolicySpec {
             retry_survivors: None,
             reclaim_cost: None,
             retry_without_trim: None,
+            kswapd_writes_files: None,
             advice_recency: None,
             memcgs: None,
             backoff: None,
@@ -179,6 +182,7 @@ impl PolicySpec {
         set(&mut config.lru.retry_survivors, self.retry_survivors);
         set(&mut config.lru.cost, self.reclaim_cost);
         set(&mut config.lru.retry_without_trim, self.retry_without_trim);
+        set(&mut config.lru.kswapd_writes_files, self.kswapd_writes_files);
         set(&mut config.lru.advice_recency, self.advice_recency);
         set(&mut config.memcg.selection, self.memcgs);
         set(&mut config.memcg.backoff, self.backoff);
