@@ -13,6 +13,10 @@ impl Files for Lengths {
         (self.0 & 1 == 0).then_some(inode.ino ^ u64::from(self.0))
     }
 
+    fn now_ns(&mut self) -> u64 {
+        u64::from(self.0) << 20
+    }
+
     fn of_descriptor(&mut self, _: u32, fd: u64) -> Option<Inode> {
         (fd % 2 == 0).then_some(Inode { dev: 1, ino: fd })
     }
@@ -38,7 +42,7 @@ impl Files for Lengths {
 
 /// What happened, of a kind and two numbers.
 fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
-    match kind % 15 {
+    match kind % 16 {
         0 => What::Read { inode, first: a, last: b },
         1 => What::Write { inode, pos: a, bytes: b },
         2 => What::Fault { inode, page: a },
@@ -53,6 +57,7 @@ fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
         12 => What::AdviseMemory { address: a, bytes: b, advice: b % 22 },
         11 => What::Fork { parent: a as u32 },
         13 => What::Exit,
+        14 => What::Sync { inode },
         _ => What::Comm { name: [b as u8; 16], exec: b & 1 == 1 },
     }
 }

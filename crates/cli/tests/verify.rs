@@ -158,6 +158,33 @@ fn what_programs_announce_holds() {
     assert_eq!(misses_in_order(&path, &s, Some(Advised::Normal)), plain);
 }
 
+#[test]
+fn regression_the_lab_does_not_read_ahead_what_is_written_later() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // Ten pages are read to their end; then the file grows by ten, which are new to the kernel.
+    let misses = |first_pages: Option<u64>| {
+        let mut header = Header::new(Format::Native);
+        let file = ObjectInfo { pages: Some(10), first_pages, ..ObjectInfo::new("/f", ObjectKind::File) };
+        header.objects = vec![file];
+        header.recording = Some(Recording { read_ahead_pages: Some(32), ..Recording::default() });
+        let mut writer = NativeWriter::create(&path).expect("writable");
+        for page in 0..20 {
+            let op = Op { write: page >= 10, via: Some(Via::Fd) };
+            let act = if page == 0 || page >= 10 { Act::Miss } else { Act::Hit };
+            writer.write(&[Record { act, time_ns: page, ..Record::touch(page, op) }]).expect("writable");
+        }
+        writer.finish(&header).expect("writable");
+        let output = ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]));
+        let json: Value = serde_json::from_str(&output).expect("JSON");
+        json["by_descriptor"]["lab_misses"].as_u64().expect("a number")
+    };
+    let known = misses(Some(10));
+    assert!(known > 10, "{known}");
+    // Recordings that do not say it are replayed as before.
+    assert!(misses(None) < 10);
+}
+
 /// What the lab misses of a file of 100 pages in memory for 60, by what a kernel did: times, what,
 /// first page and pages.
 fn lab_misses(path: &Path, s: &Sandbox, rows: &[(u64, Act, u64, u32)], via: Via) -> u64 {
@@ -282,4 +309,44 @@ fn a_replay_without_flags_has_the_settings_of_the_recording() {
     assert_eq!((&plain["rows"][0]["policy"], &plain["rows"][0]["memory_pages"]), (&"lru".into(), &80.into()));
     let with: Value = serde_json::from_str(&row(&["--policy", "mglru,opt", "--memory", "50p"])).expect("JSON");
     assert_eq!(with["rows"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn two_recordings_of_one_program_are_compared() {
+    let s = Sandbox::new();
+    let paths = ["a.parquet", "b.parquet"].map(|name| s.path(name));
+    made_up(&paths[0], 200, |i| i < 100);
+    made_up(&paths[1], 200, |i| i < 100 || i == 500);
+    let [first, second] = [&paths[0], &paths[1]].map(|path| path.to_str().expect("text"));
+    let words = ["verify", first, "--beside", second];
+    let json: Value = serde_json::from_str(&ok(&s.run(&[&words[..], &["--json", "--strict"]].concat()))).expect("JSON");
+    assert_eq!((&json["first_misses"], &json["second_misses"]), (&100.into(), &101.into()));
+    assert_eq!((&json["agreement"], &json["files"], &json["accesses"]), (&0.999.into(), &1.into(), &1000.into()));
+    assert_eq!((&json["first"]["left_out"], &json["objects"][0]["name"]), (&0.into(), &"/f".into()));
+    assert_eq!(json["windows"].as_array().map(Vec::len), Some(64));
+    let text = ok(&s.run(&words));
+    assert!(text.contains("the second time the kernel hits 0.10 points less than the first time"), "{text}");
+    // The same program in half the memory is not within.
+    made_up(&paths[1], 100, |_| true);
+    let output = s.run(&[&words[..], &["--strict"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    // Another program, or one that ends earlier.
+    let op = Op { write: false, via: Some(Via::Fd) };
+    for (pages, where_) in [
+        (vec![0, 37, 5], "then page 74 is read in the first, and page 5 is read in the second"),
+        (vec![0, 37], "and the second ends"),
+    ] {
+        let mut header = Header::new(Format::Native);
+        header.objects = vec![ObjectInfo::new("/f", ObjectKind::File)];
+        header.recording = Some(Recording::default());
+        let mut writer = NativeWriter::create(&paths[1]).expect("writable");
+        writer
+            .write(&pages.iter().map(|&page| Record { act: Act::Hit, ..Record::touch(page, op) }).collect::<Vec<_>>())
+            .expect("writable");
+        writer.finish(&header).expect("writable");
+        let said = error(&s.run(&words));
+        assert!(said.contains("of 1000 to /f 2 agree") && said.contains(where_), "{said}");
+    }
+    let said = error(&s.run(&[&words[..], &["-o", second]].concat()));
+    assert!(said.contains("give --output another name"), "{said}");
 }

@@ -99,3 +99,34 @@ fn a_page_dirtied_again_during_its_write_is_written_again() {
     assert_eq!(w.take_pages(), [first]);
     engine.validate().unwrap();
 }
+
+/// Pages that are written while 200 of a group of 1000 become dirty, and then by `fsync`.
+fn written(cgroup_writeback: bool) -> (usize, Vec<PageId>) {
+    let dirty = DirtyConfig { cgroup_writeback, ..DirtyConfig::default() };
+    let mut engine = Engine::new(Config { dirty, ..Config::new(Policy::Lru) }).unwrap();
+    let group = engine.add_memcg(MemcgId::ROOT, "/file", 1000, 0).unwrap();
+    let (_, first) = engine.add_mapping(MappingKind::File, group, 0..1000).unwrap();
+    let (other, second) = engine.add_mapping(MappingKind::File, group, 0..10).unwrap();
+    let mut w = AtOnce::answering(|_, e| match e {
+        Effect::WakeFlusher => Some(Ack::Done),
+        Effect::Write { .. } => Some(Ack::Pending),
+        _ => None,
+    });
+    engine.access(&mut w, second, Touch::Write);
+    for i in 0..200 {
+        engine.access(&mut w, PageId(first.0 + i), Touch::Write);
+        engine.validate().unwrap();
+    }
+    let flushed = w.take_pages().len();
+    engine.fsync(&mut w, other);
+    engine.validate().unwrap();
+    (flushed, w.take_pages())
+}
+
+#[test]
+fn regression_without_cgroup_writeback_nobody_looks_at_the_dirty_pages_of_a_group() {
+    let (with, _) = written(true);
+    assert!(with > 0, "more than a tenth of the group is dirty");
+    let (without, by_fsync) = written(false);
+    assert_eq!((without, by_fsync.len()), (0, 1), "and fsync writes that file only");
+}

@@ -65,6 +65,28 @@ fn windows_of_6_18_grow_by_two_orders_and_end_on_multiples() {
 }
 
 #[test]
+fn regression_readahead_stops_where_the_file_ends_at_present() {
+    let ((mut e, group), mut w, mut ra) = (lru(u64::MAX), noting(), Readahead::default());
+    let (file, _) = e.add_mapping(MappingKind::File, group, 0..100).expect("a file");
+    let at = |page: u32| PAGES + page;
+    e.set_i_size(file, PageId(at(6)));
+    read(&mut e, &mut w, &mut ra, (0..6).map(at));
+    e.will_need(&mut w, PageId(at(4)), 10);
+    let singles = |range: std::ops::Range<u32>| range.map(|p| (at(p), 0));
+    assert_eq!(moved(&mut w), singles(0..4).chain([(at(4), 1)]).collect::<Vec<_>>());
+    // A write makes it longer; what was not there before is read then.
+    e.set_i_size(file, PageId(at(8)));
+    read(&mut e, &mut w, &mut ra, [at(6)]);
+    assert_eq!(moved(&mut w), singles(6..8).collect::<Vec<_>>());
+    // Around a fault, too.
+    e.fault_file(&mut w, PageId(at(7)), Touch::MapRead, AccessAdvice::Normal, &mut ra);
+    assert_eq!(moved(&mut w), []);
+    e.set_i_size(file, PageId(at(100)));
+    e.fault_file(&mut w, PageId(at(50)), Touch::MapRead, AccessAdvice::Normal, &mut ra);
+    assert!(moved(&mut w).len() > 1);
+}
+
+#[test]
 fn windows_of_6_12_begin_with_four_pages_in_one_folio() {
     let (mut e, _) = engine(config(Policy::Lru, OrderGrowth::ByMark), u64::MAX);
     let (mut w, mut ra) = (noting(), Readahead::default());

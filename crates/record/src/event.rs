@@ -47,6 +47,8 @@ pub enum What {
     Advise { fd: u64, advice: u64, offset: u64, bytes: u64 },
     /// The same of mapped memory, with a number of `madvise`.
     AdviseMemory { address: u64, bytes: u64, advice: u64 },
+    /// A program has what is dirty of a file written.
+    Sync { inode: Inode },
     /// The process was made by another.
     Fork { parent: u32 },
     /// The thread has this name now, filled up with zeros; `exec`: for it runs another program.
@@ -107,6 +109,7 @@ enum Kind {
     Advise,
     ReadAhead,
     AdviseMemory,
+    Sync,
 }
 
 /// What `posix_fadvise` calls `POSIX_FADV_WILLNEED`, which `readahead` is, too.
@@ -127,6 +130,8 @@ pub enum Part {
     Deletion,
     /// What programs say of how they will use files and mapped memory.
     Advice,
+    /// When programs have files written; each file system has an event of its own.
+    Syncs,
 }
 
 impl Part {
@@ -138,6 +143,7 @@ impl Part {
             Part::Faults => "faults on mapped files are not recorded, or not exactly",
             Part::Reclaim => "some evictions may be taken for truncations",
             Part::Advice => "what programs announce of their accesses that way is not replayed",
+            Part::Syncs => "what programs have written on that file system (fsync) stays dirty in the lab",
             Part::Deletion => "a deleted file on ext4 may be taken for the next with its number",
         }
     }
@@ -199,7 +205,7 @@ const fn source(
 /// What some kernels and machines do not say.
 const OF_SOME: &[&str] = &["order", "error_code"];
 
-const SOURCES: [Source; 23] = [
+const SOURCES: [Source; 26] = [
     source("filemap/mm_filemap_get_pages", Part::Cache, Kind::Read, &["index"], &["last_index"]),
     source("filemap/mm_filemap_add_to_page_cache", Part::Cache, Kind::Add, &["index"], OF_SOME),
     source("filemap/mm_filemap_delete_from_page_cache", Part::Cache, Kind::Delete, &["index"], OF_SOME),
@@ -224,6 +230,9 @@ const SOURCES: [Source; 23] = [
     source("syscalls/sys_enter_readahead", Part::Advice, Kind::ReadAhead, &["fd"], &[]).of_range("offset", "count"),
     source("syscalls/sys_enter_madvise", Part::Advice, Kind::AdviseMemory, &["behavior"], &[])
         .of_range("start", "len_in"),
+    source("ext4/ext4_sync_file_enter", Part::Syncs, Kind::Sync, &[], &[]),
+    source("xfs/xfs_file_fsync", Part::Syncs, Kind::Sync, &[], &[]),
+    source("f2fs/f2fs_sync_file_enter", Part::Syncs, Kind::Sync, &[], &[]),
 ];
 
 /// What takes the place of the events that kernels before 6.12 lack: probes, in a group of a
@@ -356,6 +365,7 @@ impl Decoder {
             }
             Kind::ReclaimBegin => What::ReclaimBegin,
             Kind::ReclaimEnd => What::ReclaimEnd,
+            Kind::Sync => What::Sync { inode: inode()? },
             Kind::Freed => What::Freed { inode: inode()? },
             Kind::Advise | Kind::ReadAhead => {
                 let (offset, bytes) = range()?;

@@ -129,6 +129,11 @@ impl Group {
         fs::metadata(&self.folder).ok().map(|metadata| metadata.ino())
     }
 
+    /// The version of its hierarchy.
+    pub(crate) fn version(&self) -> u8 {
+        if self.second { 2 } else { 1 }
+    }
+
     /// Whether nobody has removed it.
     pub fn is_there(&self) -> bool {
         self.folder.exists()

@@ -5,6 +5,7 @@
 
 use crate::assemble::Files;
 use crate::event::Inode;
+use crate::ring::now_ns;
 use crate::scan::Mapping;
 use refault_trace::ObjectKind;
 use rustc_hash::FxHashMap;
@@ -243,6 +244,10 @@ impl Files for Names {
     fn pages(&mut self, inode: Inode, pid: u32) -> Option<u64> {
         let (_, metadata) = self.find(inode, pid)?;
         Some(pages(&metadata))
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        now_ns()
     }
 
     fn of_descriptor(&mut self, pid: u32, fd: u64) -> Option<Inode> {

@@ -190,6 +190,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
             kernel: release(),
             sees,
             group: group.as_ref().map(|g| g.path().to_owned()),
+            cgroup_version: group.as_ref().map(Group::version),
             memory_max: group.as_ref().and_then(Group::limit_bytes),
             swappiness: group.as_ref().and_then(Group::swappiness).or_else(machine::swappiness),
             lru_gen: machine::lru_gen(),
@@ -368,6 +369,7 @@ impl Recorder {
             .enumerate()
             .map(|(at, (name, kind, pages))| ObjectInfo {
                 pages,
+                first_pages: self.assembler.first_pages(at),
                 touches: self.recording.touches.filter(|_| self.assembler.is_in_view(at)),
                 folio_order: self.assembler.folio_order(at),
                 read_ahead_pages: read_ahead[at],
@@ -477,6 +479,7 @@ fn sees(decoder: &Decoder) -> Vec<String> {
         (Part::Writes, "writes by descriptor"),
         (Part::Faults, "faults on mapped files"),
         (Part::Advice, "advice"),
+        (Part::Syncs, "fsync"),
     ];
     parts.into_iter().filter(|(part, _)| decoder.has(*part)).map(|(_, words)| words.to_owned()).collect()
 }

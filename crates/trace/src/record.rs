@@ -93,11 +93,13 @@ pub enum Advised {
     /// Nothing that a program says, but what reclaim makes a difference by: they are mapped
     /// executable.
     MapExecutable,
+    /// What is dirty of the file is to be written (`fsync`, `fdatasync`).
+    Sync,
 }
 
 impl Advised {
     /// All of them.
-    pub const ALL: [Advised; 12] = [
+    pub const ALL: [Advised; 13] = [
         Advised::Normal,
         Advised::Random,
         Advised::Sequential,
@@ -110,6 +112,7 @@ impl Advised {
         Advised::Cold,
         Advised::PageOut,
         Advised::MapExecutable,
+        Advised::Sync,
     ];
 }
 
@@ -165,6 +168,10 @@ pub struct ObjectInfo {
     /// The length in pages, where a recording knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
+    /// The length in pages when it was first seen, where a recording knows it: what is written raises
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_pages: Option<u64>,
     /// The largest order of a folio of it, where a recording saw one of more than a page.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub folio_order: u8,
@@ -183,7 +190,15 @@ fn is_zero(order: &u8) -> bool {
 impl ObjectInfo {
     /// An object of that name and kind.
     pub fn new(name: impl Into<String>, kind: ObjectKind) -> Self {
-        Self { name: name.into(), kind, pages: None, folio_order: 0, read_ahead_pages: None, touches: None }
+        Self {
+            name: name.into(),
+            kind,
+            pages: None,
+            first_pages: None,
+            folio_order: 0,
+            read_ahead_pages: None,
+            touches: None,
+        }
     }
 }
 

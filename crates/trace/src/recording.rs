@@ -24,6 +24,10 @@ pub struct Recording {
     pub sees: Vec<String>,
     /// The memory cgroup that was recorded, if it was one.
     pub group: Option<String>,
+    /// The version of memory cgroups that it is one of, 1 or 2; none: not known. With the first the
+    /// kernel looks at the dirty pages of the machine only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup_version: Option<u8>,
     /// Its limit in bytes; none: no limit.
     pub memory_max: Option<u64>,
     /// Processes of it that the kernel killed for want of memory.

@@ -10,15 +10,16 @@ use std::path::Path;
 
 pub const HEADER: &str = "\
 | program | seconds without | with | ratio, median of the pairs | lowest to highest | events | a second \
-| lost | accesses | file, bytes | load |
-|---|---|---|---|---|---|---|---|---|---|---|";
+| lost | accesses | touches | file, bytes | load |
+|---|---|---|---|---|---|---|---|---|---|---|---|";
 
 pub fn row(program: &Program, script: &str, folder: &Path, chosen: &Chosen) -> Result<String, String> {
     let script = format!("date +%s%N >../begun; (\n{script}\n)\ndate +%s%N >../done");
     let file = folder.with_file_name(format!("{}-cost.parquet", program.name));
     let record = ["record", "--json", "--ring", &chosen.ring, "-o"].map(OsStr::new);
     let command = ["--", "sh", "-ec", &script].map(OsStr::new);
-    let words: Vec<_> = record.into_iter().chain([file.as_os_str()]).chain(command).collect();
+    let touches = chosen.touches.iter().flat_map(|every| ["--touches", every]).map(OsStr::new);
+    let words: Vec<_> = record.into_iter().chain([file.as_os_str()]).chain(touches).chain(command).collect();
     let timed = |recorded: bool| -> Result<(f64, Value), String> {
         machine::sh(program.before, folder, &[])?;
         let mut said = Value::Null;
@@ -48,7 +49,7 @@ pub fn row(program: &Program, script: &str, folder: &Path, chosen: &Chosen) -> R
     let ratio = median(&mut ratios);
     let events = said["events"].as_u64().unwrap_or(0) as f64;
     Ok(format!(
-        "| {} | {:.2} | {seconds:.2} | {ratio:.2} | {:.2} to {:.2} | {} | {} | {} | {} | {} | {} |",
+        "| {} | {:.2} | {seconds:.2} | {ratio:.2} | {:.2} to {:.2} | {} | {} | {} | {} | {} | {} | {} |",
         program.name,
         median(&mut without),
         ratios[0],
@@ -57,6 +58,7 @@ pub fn row(program: &Program, script: &str, folder: &Path, chosen: &Chosen) -> R
         grouped(&((events / seconds) as u64).into()),
         grouped(&said["lost"]),
         grouped(&said["accesses"]),
+        grouped(&said["touches"]),
         grouped(&said["bytes"]),
         machine::load(),
     ))

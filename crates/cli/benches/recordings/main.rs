@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! cargo bench -p refault-cli --bench recordings -- [--folder DIR] [--tree DIR] [NAME...]
-//! cargo bench -p refault-cli --bench recordings -- --cost [--pairs N] [--ring SIZE] [NAME...]
+//! cargo bench -p refault-cli --bench recordings -- --cost [--pairs N] [--ring SIZE] [--touches TIME] [NAME...]
 //! ```
 //!
 //! Each program runs once under each of its limits, from a cold cache, under `refault record`;
 //! `refault verify` then compares. With `--cost` it runs from the cache, with a recorder and
-//! without in turn. It takes root. What is made is below `--folder`, which wants a file system with
+//! without in turn; with `--touches`, which is that of `refault record`, touches of memory are sampled.
+//! It takes root. What is made is below `--folder`, which wants a file system with
 //! a page cache of its own and 4 GiB, and stays there for the next time; `--tree` is a folder of
 //! sources [default: those of the registry of cargo].
 
@@ -28,6 +29,7 @@ struct Chosen {
     cost: bool,
     pairs: usize,
     ring: String,
+    touches: Option<String>,
     /// None: all.
     names: Vec<String>,
 }
@@ -41,6 +43,7 @@ fn arguments() -> Result<Chosen, String> {
         cost: false,
         pairs: 7,
         ring: "16M".to_owned(),
+        touches: None,
         names: Vec::new(),
     };
     let mut args = std::env::args().skip(1);
@@ -53,6 +56,7 @@ fn arguments() -> Result<Chosen, String> {
             "--cost" => chosen.cost = true,
             "--pairs" => chosen.pairs = value()?.parse().map_err(|e| format!("--pairs: {e}"))?,
             "--ring" => chosen.ring = value()?,
+            "--touches" => chosen.touches = Some(value()?),
             flag if flag.starts_with('-') => return Err(format!("{flag}: unknown option")),
             name if ALL.iter().any(|p| p.name == name) => chosen.names.push(arg),
             name => return Err(format!("{name}: no such program")),

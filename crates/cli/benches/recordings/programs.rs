@@ -41,6 +41,16 @@ select format('select sum(length(pad)) from t where k between %d and %d;', k, k 
 ) >queries.sql
 "#;
 
+/// Rows of a table of 100 MiB and more, each changed where it lies.
+const MEMORY: &str = r#"
+sqlite3 :memory: "
+create table t(k integer primary key, v integer, pad text);
+with recursive c(i) as (select 0 union all select i + 1 from c where i < 400000)
+insert into t select i, 0, hex(zeroblob(100)) from c;
+with recursive n(i, x) as (select 1, 7919 union all select i + 1, x * 48271 % 2147483647 from n where i < 500000)
+insert into t select x % 400000, 0, '' from n where true on conflict(k) do update set v = v + 1;"
+"#;
+
 const TREE: &str = r#"
 cp -rL "$TREE" tree
 cd tree
@@ -102,6 +112,16 @@ pub const ALL: &[Program] = &[
         before: "",
         run: "sqlite3 shop.db '.read queries.sql' >/dev/null",
         timed: Some("sqlite3 shop.db '.read queries.sql' >/dev/null"),
+    },
+    Program {
+        name: "memory",
+        what: "random changes of a table in memory",
+        needs: &["sqlite3"],
+        limits_mib: &[],
+        prepare: "",
+        before: "",
+        run: "",
+        timed: Some(MEMORY),
     },
     Program {
         name: "git-grep",

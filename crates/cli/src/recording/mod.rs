@@ -6,12 +6,14 @@
 //! | `settings` | limit, policy, kernel and readahead, as the recording says |
 //! | `run` | the engine, fed with the recording as the kernel was |
 //! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
+//! | `length` | how long files are as they grow: readahead stops there |
 //! | `count` | hits and misses of both, by window and by object |
 //!
 //! It replays with `replay`'s cell.
 
 mod cache;
 mod count;
+mod length;
 mod load;
 mod run;
 mod settings;

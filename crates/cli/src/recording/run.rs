@@ -2,6 +2,7 @@
 
 use super::cache::Cache;
 use super::count::Compared;
+use super::length::Lengths;
 use super::load::Loaded;
 use super::settings::Settings;
 use crate::replay::cell::Cell;
@@ -32,6 +33,8 @@ struct Run<'a> {
     mapped_advice: HashMap<u32, Vec<(Range<u64>, AccessAdvice)>>,
     /// What the kernel has in memory.
     cache: Cache,
+    /// How long files are.
+    lengths: Lengths,
     /// Pages in memory that another group is charged for: there until the kernel removes them.
     elsewhere: HashSet<u32>,
     compared: Compared,
@@ -63,9 +66,13 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         advice: HashMap::new(),
         mapped_advice: HashMap::new(),
         cache: Cache::new(next as usize),
+        lengths: Lengths::new(&loaded.objects),
         elsewhere: HashSet::new(),
         compared,
     };
+    for (object, info) in (0..).zip(&loaded.objects) {
+        run.set_length(object, info.first_pages);
+    }
     let mut snapshots = loaded.recording.series.snapshots.iter().peekable();
     // The first look at the group came before the program ran.
     run.warm();
@@ -74,6 +81,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
             run.charge(snapshot)?;
         }
         run.cell.engine.set_now_ns(record.time_ns);
+        run.cell.engine.flush_expired(&mut run.cell.machine);
         run.take(record);
     }
     // Programs also grow when they do not look at files any more.
@@ -124,7 +132,17 @@ impl Run<'_> {
         self.compared.warm = self.loaded.warm.len() as u64;
     }
 
+    /// Readahead stops where a file ends at this time; none: as before.
+    fn set_length(&mut self, object: u32, pages: Option<u64>) {
+        if let (Some(pages), Some(mapping)) = (pages, self.mappings[object as usize]) {
+            let end = self.ids(object, 0..pages).end;
+            self.cell.engine.set_i_size(mapping, PageId(end));
+        }
+    }
+
     fn take(&mut self, record: &Record) {
+        let length = self.lengths.reached(record);
+        self.set_length(record.object, length);
         match record.act {
             Act::Add => self.add(record),
             Act::Evict => {
@@ -135,6 +153,8 @@ impl Run<'_> {
             }
             Act::Drop => {
                 let passed = self.cache.passed_dropping(record);
+                let length = self.lengths.dropped(record, passed.start);
+                self.set_length(record.object, length);
                 self.drop_what_the_kernel_lacks(self.ids(record.object, passed));
                 self.cache.set(self.ids_of(record), false);
                 for id in self.ids_of(record) {
@@ -262,6 +282,7 @@ impl Run<'_> {
             // What this changes in the kernel follows.
             Advised::WillNeed => self.cache.begin_reading(record),
             Advised::DontNeed => {
+                self.lengths.gives_up(record);
                 self.drop_what_the_kernel_lacks(ids);
                 // What is dirty or mapped stays, as one of the next to go.
                 self.cell.engine.advise_range(first, nr, Advice::DontNeed);
@@ -272,6 +293,11 @@ impl Run<'_> {
             Advised::MapExecutable => {
                 let pages = &mut self.cell.machine.pte[ids.start as usize..ids.end as usize];
                 pages.iter_mut().for_each(|pte| *pte |= EXECUTABLE);
+            }
+            Advised::Sync => {
+                if let Some(mapping) = self.mappings[record.object as usize] {
+                    self.cell.engine.fsync(&mut self.cell.machine, mapping);
+                }
             }
             Advised::Cold => self.cell.engine.advise_range(first, nr, Advice::Cold),
             Advised::PageOut => _ = self.cell.engine.page_out(&mut self.cell.machine, first, nr),

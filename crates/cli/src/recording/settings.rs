@@ -36,6 +36,8 @@ impl Settings {
         config.readahead.file_pages = recording.read_ahead_pages.unwrap_or(32).min(1 << 16);
         config.readahead.history = true;
         config.readahead.order_growth = kernel.order_growth();
+        // The dirty pages of a machine are few, as far as a recording knows.
+        config.dirty.cgroup_writeback = recording.cgroup_version != Some(1);
         let has_usage = recording.series.column("usage").is_some() && recording.group.is_some();
         let files_only = files_only || !has_usage;
         // What the kernel takes for itself is in the usage of the group.
@@ -74,7 +76,10 @@ mod tests {
         let s = Settings::of(&recording, None, None, false);
         assert_eq!((s.policy, s.kernel, s.memory_pages), (Policy::Mglru, Kernel::V6_18, Some(256)));
         assert_eq!((s.config.swappiness, s.config.readahead.file_pages, s.files_only), (7, 64, true));
+        assert!(s.config.dirty.cgroup_writeback);
+        let recording = Recording { cgroup_version: Some(1), ..recording };
         let s = Settings::of(&recording, Some(Policy::Lru), Some(Kernel::V6_1), false);
+        assert!(!s.config.dirty.cgroup_writeback);
         assert_eq!((s.policy, s.kernel), (Policy::Lru, Kernel::V6_1));
     }
 

@@ -18,6 +18,17 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "TRACE", requires = "memory", conflicts_with_all = ["read_ahead", "large_folios", "files_only"])]
     pub(super) play: Option<PathBuf>,
 
+    /// Compare with this recording of the same program instead of the lab, access by access: what
+    /// the kernel has with itself. Only accesses by descriptor to files that both access in the same
+    /// order
+    #[arg(
+        long,
+        value_name = "RECORDING",
+        requires = "recording",
+        conflicts_with_all = ["play", "memory", "policy", "read_ahead", "large_folios", "files_only"]
+    )]
+    pub(super) beside: Option<PathBuf>,
+
     /// The limit of the group: bytes with K, M, G or T (powers of 1024), pages (4096p), or percent
     /// of the pages that are touched (25%); with --play several, separated by commas [default: that
     /// of the recording]
@@ -57,7 +68,8 @@ pub struct VerifyArgs {
     pub(super) files_only: bool,
 
     /// Exit with status 1 unless the verdict is within: hit rates at most half a point apart, 99%
-    /// of the accesses alike and no event lost; with --play as docs/reference/record.md says
+    /// of the accesses alike and no event lost, of --beside, too; with --play as
+    /// docs/reference/record.md says
     #[arg(long)]
     pub(super) strict: bool,
 
@@ -80,6 +92,7 @@ impl VerifyArgs {
         VerifyArgs {
             recording: Some(recording.to_owned()),
             play: None,
+            beside: None,
             memory: Vec::new(),
             repeats: 1,
             max_accesses: None,
@@ -95,9 +108,9 @@ impl VerifyArgs {
         }
     }
 
-    /// The recording, or the trace that is played.
-    pub(super) fn input(&self) -> Option<&Path> {
-        self.recording.as_deref().or(self.play.as_deref())
+    /// The recordings, or the trace that is played.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
+        [&self.recording, &self.beside, &self.play].into_iter().flatten().map(PathBuf::as_path)
     }
 
     pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {

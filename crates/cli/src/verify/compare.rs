@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(super) const POINTS: f64 = 0.5;
 
 /// So many accesses must be the same.
-const AGREEMENT: f64 = 0.99;
+pub(super) const AGREEMENT: f64 = 0.99;
 
 /// What it means.
 #[derive(Clone, Debug, Serialize)]
@@ -22,14 +22,10 @@ impl Verdict {
         let (difference, agreement) = (compared.total.difference(), compared.total.agreement());
         let is_near = difference.abs() <= POINTS;
         let is_alike = agreement >= AGREEMENT;
-        let hits = match (difference.abs(), difference > 0.0) {
-            (points, _) if points < 0.005 => "as often as".to_owned(),
-            (points, true) => format!("{points:.2} points more than"),
-            (points, false) => format!("{points:.2} points less than"),
-        };
         let mut text = format!(
-            "the lab hits {hits} this kernel ({}: the bound is {POINTS}), and {:.2} % of the accesses are the same ({}: the \
+            "the lab hits {} this kernel ({}: the bound is {POINTS}), and {:.2} % of the accesses are the same ({}: the \
              bound is {} %)",
+            apart(difference),
             side(is_near),
             100.0 * agreement,
             side(is_alike),
@@ -57,7 +53,16 @@ impl Verdict {
     }
 }
 
-fn side(is_inside: bool) -> &'static str {
+/// By how many points one hits more than another, in words.
+pub(super) fn apart(points: f64) -> String {
+    match (points.abs(), points > 0.0) {
+        (points, _) if points < 0.005 => "as often as".to_owned(),
+        (points, true) => format!("{points:.2} points more than"),
+        (points, false) => format!("{points:.2} points less than"),
+    }
+}
+
+pub(super) fn side(is_inside: bool) -> &'static str {
     if is_inside { "inside" } else { "outside" }
 }
 

@@ -3,6 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `args` | the flags |
+//! | `beside` | two recordings of one program, access by access |
 //! | `compare` | the verdict, and the form for programs |
 //! | `play` | a trace on the kernel of this machine in the place of a recording |
 //! | `text` | the result for people |
@@ -10,6 +11,7 @@
 //! It replays with `recording`. `main` calls `run`, and `report` calls `json`.
 
 mod args;
+mod beside;
 mod compare;
 mod play;
 mod text;
@@ -34,11 +36,12 @@ struct Verified {
 /// Compares. False: the lab is not within its bounds.
 pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
     if let Some(output) = &args.output {
-        check_output(args.input().into_iter(), output)?;
+        check_output(args.inputs(), output)?;
     }
-    let (text, is_within) = match &args.recording {
-        None => play::run(args)?,
-        Some(path) => recorded(args, path)?,
+    let (text, is_within) = match (&args.recording, &args.beside) {
+        (None, _) => play::run(args)?,
+        (Some(path), None) => recorded(args, path)?,
+        (Some(first), Some(second)) => beside(args, first, second)?,
     };
     match &args.output {
         Some(output) => write(output, text.as_bytes())?,
@@ -56,13 +59,23 @@ fn recorded(args: &VerifyArgs, path: &Path) -> Result<(String, bool), Failure> {
     Ok((text, verdict.is_within))
 }
 
+fn beside(args: &VerifyArgs, first: &Path, second: &Path) -> Result<(String, bool), Failure> {
+    let (first, second) = (load(first)?, load(second)?);
+    let compared = beside::compare(&first, &second)?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&beside::json(&first, &second, &compared))? + "\n",
+        false => text::beside(&first, &second, &compared),
+    };
+    Ok((text, compared.is_within))
+}
+
 /// What `--json` prints of a recording, under that kernel or the recorded one.
 pub(crate) fn json(recording: &Path, kernel: Option<Kernel>) -> Result<String, Failure> {
     let Verified { loaded, settings, compared, verdict } = verify(&VerifyArgs::of(recording, kernel), recording)?;
     Ok(compare::json(&compared, &loaded, &settings, &verdict).to_string())
 }
 
-fn verify(args: &VerifyArgs, path: &Path) -> Result<Verified, Failure> {
+fn load(path: &Path) -> Result<Loaded, Failure> {
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default()).map_err(|e| {
         // There is no flag for the format of a recording: it has one.
         let is_other = e.to_string().contains("--format");
@@ -73,7 +86,11 @@ fn verify(args: &VerifyArgs, path: &Path) -> Result<Verified, Failure> {
             Failure::from(e)
         }
     })?;
-    let loaded = Loaded::read(&mut source)?;
+    Ok(Loaded::read(&mut source)?)
+}
+
+fn verify(args: &VerifyArgs, path: &Path) -> Result<Verified, Failure> {
+    let loaded = load(path)?;
     let settings = args.settings(&loaded)?;
     let compared = recording::run(&loaded, &settings).map_err(|e| format!("{}: {e}", path.display()))?;
     let verdict = Verdict::new(&compared, &loaded);

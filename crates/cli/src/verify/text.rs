@@ -1,5 +1,6 @@
 //! The comparison for people.
 
+use super::beside::Beside;
 use super::compare::Verdict;
 use crate::flags::size::human;
 use crate::recording::{Compared, Loaded, Settings};
@@ -42,6 +43,47 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     text += &windows(compared);
     text += &objects(loaded, compared);
     let _ = writeln!(text, "\n{}", printable(&verdict.text));
+    text
+}
+
+/// Two recordings of one program.
+pub(super) fn beside(first: &Loaded, second: &Loaded, beside: &Beside) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<16}{value}");
+    };
+    for (name, loaded) in [("first", first), ("second", second)] {
+        let recording = &loaded.recording;
+        let limit = recording.memory_max.map_or("no limit".to_owned(), human);
+        let (file, kernel) = (printable(&loaded.name), printable(&recording.kernel));
+        line(name, format!("{file}: Linux {kernel}, {limit}, {} events lost", grouped(recording.lost)));
+    }
+    let files = if beside.files == 1 { "file" } else { "files" };
+    line("accesses", format!("{} by descriptor to {} {files}", grouped(beside.total.accesses), grouped(beside.files)));
+    let [ours, theirs] = beside.left_out.map(grouped);
+    line("left out", format!("{ours} and {theirs}: by mapping, or to files that are accessed otherwise in each"));
+    let mut table = Table::new(["", "first", "second"], 1);
+    let percent = |share: f64| format!("{:.2}%", 100.0 * share);
+    let (rate, other) = beside.total.rates();
+    let mut row = |name: &str, first: String, second: String| table.row(vec![name.to_owned(), first, second]);
+    row("hit rate", percent(rate), percent(other));
+    row("misses", grouped(beside.total.first_misses), grouped(beside.total.second_misses));
+    row("same accesses", String::new(), percent(beside.total.agreement()));
+    let _ = write!(text, "\n{}", table.render());
+    let (low, high) = beside.extremes();
+    let all = beside.windows.iter().filter(|w| w.accesses > 0);
+    let (all, near) = (all.clone().count(), all.filter(|w| w.difference().abs() <= 0.5).count());
+    let _ = writeln!(text, "\n{near} of {all} windows within half a point; between {low:+.2} and {high:+.2} points");
+    if !beside.objects.is_empty() {
+        let mut table = Table::new(["object", "accesses", "first\nmisses", "second\nmisses", "not the\nsame"], 1);
+        for object in &beside.objects {
+            let pair = &object.pair;
+            let numbers = [pair.accesses, pair.first_misses, pair.second_misses, pair.accesses - pair.same];
+            table.row([vec![printable(&object.name)], numbers.map(grouped).to_vec()].concat());
+        }
+        let _ = write!(text, "\nobjects with the largest difference\n{}", table.render());
+    }
+    let _ = writeln!(text, "\n{}", printable(&beside.verdict));
     text
 }
 

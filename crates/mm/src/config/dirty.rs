@@ -12,6 +12,9 @@ pub struct DirtyConfig {
     /// `dirty_expire_centisecs`: pages that are dirty for so long are written by
     /// [`crate::Engine::flush_expired`]; 30 s in Linux.
     pub expire_ns: u64,
+    /// Whether a group's own dirty pages are looked at, beside those of the machine (cgroup writeback):
+    /// memory cgroups of version 1 have none.
+    pub cgroup_writeback: bool,
     /// `dirty_writeback_centisecs`: how often it looks for them; 5 s in Linux.
     pub writeback_ns: u64,
 }
@@ -19,7 +22,13 @@ pub struct DirtyConfig {
 impl Default for DirtyConfig {
     /// As the kernel has it.
     fn default() -> DirtyConfig {
-        DirtyConfig { background_ratio: 10, ratio: 20, expire_ns: 30_000_000_000, writeback_ns: 5_000_000_000 }
+        DirtyConfig {
+            background_ratio: 10,
+            ratio: 20,
+            expire_ns: 30_000_000_000,
+            cgroup_writeback: true,
+            writeback_ns: 5_000_000_000,
+        }
     }
 }
 

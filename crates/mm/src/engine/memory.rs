@@ -63,6 +63,12 @@ impl Engine {
         }
     }
 
+    /// The pages of this file from `end` on lie beyond its end at present (`i_size`): readahead stops
+    /// there. A write or a truncation moves it; until it is told, it is behind the last page.
+    pub fn set_i_size(&mut self, mapping: MappingId, end: PageId) {
+        self.mem.pages.space.mappings[mapping.index()].i_size = end.0;
+    }
+
     /// `MADV_RANDOM`, `MADV_SEQUENTIAL` or `POSIX_FADV_NOREUSE` for all of a mapping, or
     /// `MADV_NORMAL` again. It holds for what reclaim and faults see from now on.
     pub fn advise_access(&mut self, mapping: MappingId, advice: AccessAdvice) {
@@ -135,6 +141,11 @@ impl Engine {
     /// `msync` does with each.
     pub fn write_page<W: World>(&mut self, w: &mut W, page: PageId) {
         self.mem.writeout(w).write_page(page)
+    }
+
+    /// Starts to write all dirty pages of a file now: what `fsync` does, which then waits.
+    pub fn fsync<W: World>(&mut self, w: &mut W, file: MappingId) {
+        self.mem.writeout(w).fsync(file)
     }
 
     /// Writes dirty file pages, file by file, as far as the flusher was asked to: while more are

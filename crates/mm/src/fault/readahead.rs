@@ -142,7 +142,7 @@ impl<W: World> Fault<'_, W> {
         if m.kind != MappingKind::File {
             return;
         }
-        let end = self.mem.pages.mapping_end(page);
+        let end = self.mem.pages.readahead_end(page);
         if self.mem.cfg.readahead.history {
             let window = self.window_by_history(page, asked.max(1), missed, ra, max.max(asked));
             return self.read_window(page, window, Touch::Read, ra);
@@ -168,7 +168,7 @@ impl<W: World> Fault<'_, W> {
         if m.kind != MappingKind::File {
             return;
         }
-        let end = self.mem.pages.mapping_end(first);
+        let end = self.mem.pages.readahead_end(first);
         for p in (first.0..first.0.saturating_add(nr).min(end)).map(PageId) {
             if self.mem.pages.folios.slot(p).folio().is_none() {
                 let Ok(f) = self.add_file_folio(p, Touch::Read, memcg) else { return };
@@ -218,7 +218,7 @@ impl<W: World> Fault<'_, W> {
     /// faults.
     pub(crate) fn file_map_ahead(&mut self, page: PageId, memcg: MemcgId) {
         let mapping = self.mem.pages.space.mapping_of(page).index();
-        let end = self.mem.pages.mapping_end(page);
+        let end = self.mem.pages.readahead_end(page);
         let streams = &mut self.mem.pages.space.mappings[mapping].streams;
         let window = streams.next_window(page.0, self.mem.cfg.readahead.file_pages.max(1));
         for p in (page.0 + 1..page.0.saturating_add(window).min(end)).map(PageId) {

@@ -82,7 +82,7 @@ impl<W: World> Fault<'_, W> {
         if window.mark.is_some() {
             ra.order = order;
         }
-        let end = window.start.saturating_add(window.size).min(self.mem.pages.mapping_end(page));
+        let end = window.start.saturating_add(window.size).min(self.mem.pages.readahead_end(page));
         let at = if order > 0 { self.read_folios(window, end, order, touch, memcg) } else { window.start };
         self.read_pages(page, at..end, window.mark, touch, memcg);
     }

@@ -93,6 +93,8 @@ pub(crate) struct Mapping {
     pub(crate) orders: u16,
     /// Of a file: the largest order of its folios.
     pub(crate) max_order: u8,
+    /// Of a file: the page behind its last one at present (`i_size`), which its pages may lie beyond.
+    pub(crate) i_size: u32,
 }
 
 /// Who owns the pages of a mapping.
@@ -161,6 +163,7 @@ impl PageSpace {
             advice: AccessAdvice::Normal,
             orders: 0,
             max_order: 0,
+            i_size: u32::MAX,
         });
         Ok(MappingId(self.mappings.len() as u32 - 1))
     }

@@ -230,6 +230,12 @@ impl Pages {
         self.space.mappings.get(m + 1).map_or(self.folios.len() as u32, |m| m.first.0)
     }
 
+    /// The same, or where the file ends at present: nothing is read ahead beyond.
+    pub(crate) fn readahead_end(&self, page: PageId) -> u32 {
+        let i_size = self.space.mappings[self.space.mapping_of(page).index()].i_size;
+        self.mapping_end(page).min(i_size)
+    }
+
     pub(crate) fn mapping_pages(&self, mapping: MappingId) -> Range<u32> {
         let first = self.space.mappings[mapping.index()].first.0;
         let next = self.space.mappings.get(mapping.index() + 1);

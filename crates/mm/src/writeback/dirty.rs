@@ -96,10 +96,14 @@ impl<W: World> Writeout<'_, W> {
     }
 
     /// Whether too much of what could be cache is dirty: for the flusher to start, and for writers
-    /// to go on. Looked at for the group itself, and for the machine where it has a size.
+    /// to go on. Looked at for the group itself with cgroup writeback, and for the machine where it
+    /// has a size.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
         let m = self.groups.memcgs.get(memcg);
-        let own = self.levels(self.cache_of(memcg), m.dirty, m.writeback);
+        let own = match self.cfg.dirty.cgroup_writeback {
+            true => self.levels(self.cache_of(memcg), m.dirty, m.writeback),
+            false => (false, false),
+        };
         let Some(cache) = self.cache_of_machine() else { return own };
         let all = self.levels(cache, self.writeback.dirty.total, self.writeback.dirty.writeback);
         (own.0 || all.0, own.1 || all.1)
@@ -171,6 +175,14 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
+    /// Starts to write all dirty pages of a file now: `fsync`.
+    pub(crate) fn fsync(&mut self, file: MappingId) {
+        if !std::mem::replace(&mut self.writeback.flushing, true) {
+            self.write_file(file, u64::MAX);
+            self.writeback.flushing = false;
+        }
+    }
+
     /// Writes dirty file pages: while there are too many, or all if that was asked. It is the turn
     /// of one file after the other.
     pub(crate) fn flush(&mut self) {
@@ -202,7 +214,8 @@ impl<W: World> Writeout<'_, W> {
         if !self.dirty_levels(memcg).0 {
             return 0;
         }
-        let cache = self.cache_of_machine().unwrap_or(u64::MAX).min(self.cache_of(memcg));
+        let own = if self.cfg.dirty.cgroup_writeback { self.cache_of(memcg) } else { u64::MAX };
+        let cache = self.cache_of_machine().unwrap_or(u64::MAX).min(own);
         let limit = cache / 100 * self.cfg.dirty.ratio;
         let least = self.cfg.lru.part(MIN_WRITEBACK_PAGES);
         let pages = self.cfg.lru.part(HALF_SECOND_PAGES).min(limit / 8) + least;

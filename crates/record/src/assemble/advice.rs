@@ -1,7 +1,7 @@
 //! What programs say of how they will use files and mapped memory.
 
 use super::{Assembler, Files, PAGE_SHIFT};
-use crate::event::Event;
+use crate::event::{Event, Inode};
 use refault_trace::{Act, Advised, Op};
 
 /// The pages of a range of bytes that advice is for, with `inward` those that lie in it as a whole,
@@ -45,6 +45,12 @@ impl Assembler {
         if let Some((first, pages)) = range {
             self.push(event, inode, first, pages, Op::READ, Act::Advise(advised));
         }
+    }
+
+    pub(super) fn sync(&mut self, event: &Event, inode: Inode, files: &mut impl Files) {
+        self.file(inode, event.pid, files);
+        self.settle(event.tid);
+        self.push(event, inode, 0, 1, Op::READ, Act::Advise(Advised::Sync));
     }
 
     pub(super) fn advise_memory(

@@ -13,10 +13,12 @@
 //! wait in a queue until those before them are known.
 
 mod advice;
+mod length;
 mod sampled;
 mod space;
 
 use crate::event::{Event, Inode, What};
+use length::FirstLength;
 use refault_trace::{Act, Op, Record, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
 use space::Space;
@@ -40,6 +42,8 @@ const MOST_QUEUED: usize = 1 << 20;
 pub trait Files {
     /// The length of a file in pages; none: not known.
     fn pages(&mut self, inode: Inode, pid: u32) -> Option<u64>;
+    /// The time now, of the clock of events: these are taken a while after they happened.
+    fn now_ns(&mut self) -> u64;
     /// The file that a process has open by this descriptor; none: it has not, any more.
     fn of_descriptor(&mut self, pid: u32, fd: u64) -> Option<Inode>;
     /// The files that a process has mapped in a range of its memory: first page and pages of each.
@@ -105,6 +109,8 @@ pub struct Assembler {
     start_ns: u64,
     files: FxHashMap<Inode, File>,
     objects: u32,
+    /// By object: how long it was when it was first seen.
+    first_lengths: FxHashMap<u32, FirstLength>,
     /// By object: the largest order of a folio that was added.
     orders: Vec<u8>,
     threads: FxHashMap<u32, Thread>,
@@ -173,6 +179,7 @@ impl Assembler {
             What::AdviseMemory { address, bytes, advice } if watched => {
                 self.advise_memory(event, address, bytes, advice, files);
             }
+            What::Sync { inode } if watched => self.sync(event, inode, files),
             What::Freed { inode } => {
                 self.files.remove(&inode);
                 self.executable.retain(|(of, ..)| *of != inode);
@@ -187,12 +194,16 @@ impl Assembler {
 
     /// The file, which gets a number when it is new.
     fn file(&mut self, inode: Inode, pid: u32, files: &mut impl Files) -> File {
-        let objects = &mut self.objects;
+        let (objects, first_lengths) = (&mut self.objects, &mut self.first_lengths);
         *self.files.entry(inode).or_insert_with(|| {
             let object = *objects;
             *objects += 1;
             files.numbered(inode, object, pid);
-            File { object, pages: files.pages(inode, pid) }
+            let pages = files.pages(inode, pid);
+            if let Some(pages) = pages {
+                first_lengths.insert(object, FirstLength::new(pages, files.now_ns()));
+            }
+            File { object, pages }
         })
     }
 
@@ -245,7 +256,10 @@ impl Assembler {
     fn write(&mut self, event: &Event, inode: Inode, pos: u64, bytes: u64, files: &mut impl Files) {
         let end = pos.saturating_add(bytes.max(1));
         let (first, last) = (pos >> PAGE_SHIFT, (end - 1) >> PAGE_SHIFT);
-        self.file(inode, event.pid, files);
+        let object = self.file(inode, event.pid, files).object;
+        if let Some(first) = self.first_lengths.get_mut(&object) {
+            first.write(event.time_ns, pos..end);
+        }
         let before = self.thread(event.tid).open;
         if let Some(open) = before.filter(|o| o.kind == Kind::Write && o.inode == inode && o.end == end) {
             self.cut(open.at, first);
@@ -427,6 +441,11 @@ impl Assembler {
     /// The largest order of a folio of the file with this number; 0: it had single pages.
     pub fn folio_order(&self, object: usize) -> u8 {
         self.orders.get(object).copied().unwrap_or(0)
+    }
+
+    /// The pages that the file with this number had when it was first seen, if that is known.
+    pub fn first_pages(&self, object: usize) -> Option<u64> {
+        self.first_lengths.get(&(object as u32)).map(FirstLength::pages)
     }
 
     /// What must hold at any time.

@@ -14,6 +14,10 @@ impl Files for Ten {
         Some(10)
     }
 
+    fn now_ns(&mut self) -> u64 {
+        NOW_NS
+    }
+
     fn of_descriptor(&mut self, _: u32, fd: u64) -> Option<Inode> {
         (fd == 3).then_some(A)
     }
@@ -45,6 +49,9 @@ impl Files for Ten {
 
     fn memory_ended(&mut self, _: u32) {}
 }
+
+/// When the length of a file is found.
+const NOW_NS: u64 = 105;
 
 const A: Inode = Inode { dev: 1, ino: 1 };
 const B: Inode = Inode { dev: 1, ino: 2 };
@@ -340,4 +347,27 @@ fn nothing_breaks_it() {
         assert!(out.is_sorted_by_key(|r| r.time_ns), "seed {seed}");
         assert!(out.iter().all(|r| r.object < files.0 && r.pages > 0 && r.act != Act::Touch), "seed {seed}");
     }
+}
+
+#[test]
+fn the_length_of_a_file_is_that_at_its_first_event() {
+    let first_pages = |writes: &[(u64, u64)]| {
+        let (mut assembler, mut files) = (Assembler::new(100, []), Ten::default());
+        for &(time_ns, pos) in writes {
+            let what = What::Write { inode: A, pos, bytes: 4096 };
+            assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, what }, true, &mut files);
+        }
+        (assembler.first_pages(0), assembler.first_pages(1))
+    };
+    assert_eq!(first_pages(&[(100, 4096)]), (Some(10), None));
+    // The tenth page is there when the file is asked for its length, for the second write made it.
+    assert_eq!(first_pages(&[(100, 8 * 4096), (104, 9 * 4096), (106, 10 * 4096)]), (Some(8), None));
+    // It was there before: the file grows later.
+    assert_eq!(first_pages(&[(100, 0), (106, 9 * 4096), (107, 10 * 4096)]), (Some(10), None));
+}
+
+#[test]
+fn a_file_that_is_written_out_is_told() {
+    let sync = |tid| (tid, What::Sync { inode: A });
+    assert_eq!(records(&[sync(99), sync(1)]), [(Act::Advise(Advised::Sync), false, 0, 1)]);
 }

@@ -1,0 +1,78 @@
+//! How long files are as time goes on: Linux reads nothing ahead beyond the end that a file has then.
+
+use refault_trace::{Act, ObjectInfo, Record};
+
+/// The files of a recording.
+#[derive(Debug, Default)]
+pub(super) struct Lengths {
+    /// By object, in pages; none: the recording does not say how long it was at first.
+    pages: Vec<Option<u64>>,
+    /// A task that said of a file that it does not need it: what it drops of it is there still.
+    gives_up: Option<(u32, u32)>,
+}
+
+impl Lengths {
+    pub(super) fn new(objects: &[ObjectInfo]) -> Lengths {
+        Lengths { pages: objects.iter().map(|object| object.first_pages).collect(), gives_up: None }
+    }
+
+    /// The new length of a file of which pages are touched or added, where that shows that it has
+    /// grown.
+    pub(super) fn reached(&mut self, record: &Record) -> Option<u64> {
+        if !record.act.is_touch() && record.act != Act::Add {
+            return None;
+        }
+        if record.act != Act::Add {
+            self.gives_up = self.gives_up.filter(|&(task, _)| task != record.task);
+        }
+        let pages = self.pages[record.object as usize].as_mut()?;
+        let end = record.page.saturating_add(u64::from(record.pages));
+        let has_grown = end > *pages;
+        *pages = end.max(*pages);
+        has_grown.then_some(end)
+    }
+
+    pub(super) fn gives_up(&mut self, record: &Record) {
+        self.gives_up = Some((record.task, record.object));
+    }
+
+    /// The new length of a file whose pages from `from` up to those of a drop are gone: of one that
+    /// was truncated the last page is among them.
+    pub(super) fn dropped(&mut self, record: &Record, from: u64) -> Option<u64> {
+        let pages = self.pages[record.object as usize].as_mut()?;
+        let is_at_end = record.page.saturating_add(u64::from(record.pages)) >= *pages;
+        if !is_at_end || self.gives_up == Some((record.task, record.object)) {
+            return None;
+        }
+        *pages = from.min(*pages);
+        Some(*pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refault_trace::{Advised, ObjectKind, Op};
+
+    #[test]
+    fn files_grow_by_what_is_touched_and_end_where_they_are_truncated() {
+        let known = ObjectInfo { first_pages: Some(10), ..ObjectInfo::new("/f", ObjectKind::File) };
+        let mut lengths = Lengths::new(&[known, ObjectInfo::new("/old", ObjectKind::File)]);
+        let record = |act, page, pages| Record { act, pages, ..Record::touch(page, Op::WRITE) };
+        assert_eq!(lengths.reached(&record(Act::Hit, 3, 6)), None);
+        assert_eq!(lengths.reached(&record(Act::Evict, 3, 60)), None);
+        assert_eq!(lengths.reached(&record(Act::Miss, 9, 3)), Some(12));
+        assert_eq!(lengths.reached(&record(Act::Add, 12, 1)), Some(13));
+        assert_eq!(lengths.dropped(&record(Act::Drop, 2, 4), 2), None, "not the last page");
+        // What is not needed any more stays in the file.
+        let all = record(Act::Drop, 0, 13);
+        lengths.gives_up(&record(Act::Advise(Advised::DontNeed), 0, 13));
+        assert_eq!(lengths.dropped(&all, 0), None);
+        assert_eq!(lengths.reached(&record(Act::Hit, 0, 1)), None);
+        assert_eq!(lengths.dropped(&record(Act::Drop, 11, 2), 9), Some(9), "truncated");
+        assert_eq!(lengths.reached(&record(Act::Hit, 9, 1)), Some(10));
+        let old = |record| Record { object: 1, ..record };
+        assert_eq!(lengths.reached(&old(record(Act::Miss, 9, 3))), None);
+        assert_eq!(lengths.dropped(&old(all), 0), None);
+    }
+}

@@ -1,0 +1,308 @@
+//! `refault verify --beside`: two recordings of one program, access by access: what the kernel has
+//! with itself.
+//!
+//! Compared are accesses by descriptor, file by file: what a program touches in place it touches
+//! unseen, and when it faults is the kernel's doing.
+
+use super::compare::{AGREEMENT, POINTS, apart, side};
+use crate::recording::Loaded;
+use crate::terminal::grouped;
+use refault_trace::{Act, Record, Via};
+use serde::Serialize;
+use std::collections::HashMap;
+
+const WINDOWS: usize = 64;
+
+/// Objects that are named.
+const MOST: usize = 10;
+
+/// Accesses that are in both, and misses of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Pair {
+    pub(super) accesses: u64,
+    pub(super) first_misses: u64,
+    pub(super) second_misses: u64,
+    /// Accesses that hit both times or missed both times.
+    pub(super) same: u64,
+}
+
+impl Pair {
+    fn add(&mut self, first: bool, second: bool) {
+        self.accesses += 1;
+        self.first_misses += u64::from(first);
+        self.second_misses += u64::from(second);
+        self.same += u64::from(first == second);
+    }
+
+    /// Hit rates, 0 to 1.
+    pub(super) fn rates(&self) -> (f64, f64) {
+        let rate = |misses: u64| 1.0 - misses as f64 / self.accesses.max(1) as f64;
+        (rate(self.first_misses), rate(self.second_misses))
+    }
+
+    /// How much more the second hits, in points.
+    pub(super) fn difference(&self) -> f64 {
+        let (first, second) = self.rates();
+        100.0 * (second - first)
+    }
+
+    pub(super) fn agreement(&self) -> f64 {
+        self.same as f64 / self.accesses.max(1) as f64
+    }
+}
+
+/// A file that is in both.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Object {
+    pub(super) name: String,
+    #[serde(flatten)]
+    pub(super) pair: Pair,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Beside {
+    pub(super) total: Pair,
+    /// Of equal numbers of accesses.
+    pub(super) windows: Vec<Pair>,
+    /// Those with the largest difference, in accesses that are not the same.
+    pub(super) objects: Vec<Object>,
+    /// Files whose accesses are the same in both.
+    pub(super) files: u64,
+    /// Accesses of each that are not compared: of files whose accesses are not the same, and by
+    /// mapping.
+    pub(super) left_out: [u64; 2],
+    pub(super) is_within: bool,
+    pub(super) verdict: String,
+}
+
+/// An access by descriptor to one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Access {
+    page: u64,
+    write: bool,
+    missed: bool,
+}
+
+impl Access {
+    fn is_like(&self, other: &Access) -> bool {
+        (self.page, self.write) == (other.page, other.write)
+    }
+
+    fn words(&self) -> String {
+        format!("page {} is {}", self.page, if self.write { "written" } else { "read" })
+    }
+}
+
+/// A recording, file by file: the name, and how many of that name came before; two files may have
+/// had it one after the other.
+#[derive(Debug, Default)]
+struct Files<'a> {
+    by_name: HashMap<(&'a str, usize), Vec<Access>>,
+    /// In the order in which they came.
+    order: Vec<(&'a str, usize)>,
+    accesses: u64,
+}
+
+impl<'a> Files<'a> {
+    fn of(loaded: &'a Loaded) -> Files<'a> {
+        let mut times: HashMap<&str, usize> = HashMap::new();
+        let key = |name: &'a str, times: &mut HashMap<&'a str, usize>| {
+            let nth = times.entry(name).or_default();
+            *nth += 1;
+            (name, *nth - 1)
+        };
+        let keys: Vec<_> = loaded.objects.iter().map(|object| key(&object.name, &mut times)).collect();
+        let mut files = Files { order: keys.clone(), ..Files::default() };
+        for record in &loaded.records {
+            if !matches!(record.act, Act::Touch | Act::Hit | Act::Miss) {
+                continue;
+            }
+            files.accesses += u64::from(record.pages);
+            if record.op.via != Some(Via::Map) {
+                files.by_name.entry(keys[record.object as usize]).or_default().extend(accesses(record));
+            }
+        }
+        files
+    }
+}
+
+/// The kernel reads for the first page of a miss; it has the others by then.
+fn accesses(record: &Record) -> impl Iterator<Item = Access> {
+    let (write, is_miss, first) = (record.op.write, record.act == Act::Miss, record.page);
+    (0..u64::from(record.pages)).map(move |i| Access { page: first + i, write, missed: is_miss && i == 0 })
+}
+
+/// Compares two recordings.
+///
+/// # Errors
+/// They do not access the file with most accesses in the same order.
+pub(super) fn compare(first: &Loaded, second: &Loaded) -> Result<Beside, String> {
+    let (a, b) = (Files::of(first), Files::of(second));
+    let (mut alike, mut most) = (Vec::new(), None::<(usize, Option<Parted>)>);
+    for key in &a.order {
+        let Some(ours) = a.by_name.get(key) else { continue };
+        let parted = match b.by_name.get(key) {
+            None => Some(Parted { name: key.0.to_owned(), before: 0, where_: "it is not in the second".to_owned() }),
+            Some(theirs) => Parted::of(key.0, ours, theirs),
+        };
+        if parted.is_none() {
+            alike.push((key.0, ours, &b.by_name[key]));
+        }
+        if most.as_ref().is_none_or(|(accesses, _)| *accesses < ours.len()) {
+            most = Some((ours.len(), parted));
+        }
+    }
+    let lost = first.recording.lost + second.recording.lost;
+    match most {
+        None => Err(format!("{}: holds no access by descriptor", first.name)),
+        Some((accesses, Some(parted))) => Err(parted.error([first, second], accesses, lost)),
+        Some((_, None)) => Ok(Beside::new(&alike, [a.accesses, b.accesses], lost)),
+    }
+}
+
+/// Where the accesses to a file part.
+struct Parted {
+    name: String,
+    /// So many are the same before.
+    before: usize,
+    where_: String,
+}
+
+impl Parted {
+    fn of(name: &str, ours: &[Access], theirs: &[Access]) -> Option<Parted> {
+        let before = ours.iter().zip(theirs).take_while(|(a, b)| a.is_like(b)).count();
+        let where_ = match (ours.get(before), theirs.get(before)) {
+            (None, None) => return None,
+            (Some(a), Some(b)) => format!("then {} in the first, and {} in the second", a.words(), b.words()),
+            (Some(a), None) => format!("then {} in the first, and the second ends", a.words()),
+            (None, Some(b)) => format!("then the first ends, and {} in the second", b.words()),
+        };
+        Some(Parted { name: name.to_owned(), before, where_ })
+    }
+
+    fn error(&self, [first, second]: [&Loaded; 2], accesses: usize, lost: u64) -> String {
+        let (name, before, where_) = (&self.name, self.before, &self.where_);
+        let lost = if lost > 0 { format!(" ({lost} events were lost)") } else { String::new() };
+        format!(
+            "{} and {}: are not the same accesses: of {accesses} to {name} {before} agree, {where_}{lost}; record the \
+             same program twice",
+            first.name, second.name
+        )
+    }
+}
+
+impl Beside {
+    fn new(alike: &[(&str, &Vec<Access>, &Vec<Access>)], accesses: [u64; 2], lost: u64) -> Beside {
+        let compared: usize = alike.iter().map(|(_, ours, _)| ours.len()).sum();
+        let (mut total, mut windows) = (Pair::default(), vec![Pair::default(); WINDOWS]);
+        let mut objects = Vec::new();
+        for (name, ours, theirs) in alike {
+            let mut pair = Pair::default();
+            for (a, b) in ours.iter().zip(theirs.iter()) {
+                let window = total.accesses as usize * WINDOWS / compared.max(1);
+                pair.add(a.missed, b.missed);
+                total.add(a.missed, b.missed);
+                windows[window].add(a.missed, b.missed);
+            }
+            objects.push(Object { name: (*name).to_owned(), pair });
+        }
+        objects.retain(|object| object.pair.same < object.pair.accesses);
+        objects.sort_by_key(|object| object.pair.same as i64 - object.pair.accesses as i64);
+        objects.truncate(MOST);
+        let (difference, agreement) = (total.difference(), total.agreement());
+        let (is_near, is_alike) = (difference.abs() <= POINTS, agreement >= AGREEMENT);
+        let mut verdict = format!(
+            "the second time the kernel hits {} the first time ({}: the bound is {POINTS}), and {:.2} % of the \
+             accesses are the same ({}: the bound is {} %)",
+            apart(difference),
+            side(is_near),
+            100.0 * agreement,
+            side(is_alike),
+            100.0 * AGREEMENT,
+        );
+        if lost > 0 {
+            verdict += &format!("; {} events were lost, so that the recordings are not exact", grouped(lost));
+        }
+        Beside {
+            total,
+            windows,
+            objects,
+            files: alike.len() as u64,
+            left_out: accesses.map(|all| all - compared as u64),
+            is_within: is_near && is_alike && lost == 0,
+            verdict,
+        }
+    }
+
+    /// The largest differences in a window, in points: how much less and more the second hits.
+    pub(super) fn extremes(&self) -> (f64, f64) {
+        let all = self.windows.iter().filter(|w| w.accesses > 0).map(Pair::difference);
+        all.fold((0.0, 0.0), |(low, high): (f64, f64), d| (low.min(d), high.max(d)))
+    }
+}
+
+/// What `--json` prints.
+pub(super) fn json(first: &Loaded, second: &Loaded, beside: &Beside) -> serde_json::Value {
+    let (rate, other) = beside.total.rates();
+    let of = |loaded: &Loaded, rate: f64, left_out: u64| {
+        serde_json::json!({
+            "recording": loaded.name,
+            "kernel": loaded.recording.kernel,
+            "memory_max": loaded.recording.memory_max,
+            "lost": loaded.recording.lost,
+            "hit_rate": rate,
+            "left_out": left_out,
+        })
+    };
+    serde_json::json!({
+        "refault": env!("CARGO_PKG_VERSION"),
+        "first": of(first, rate, beside.left_out[0]),
+        "second": of(second, other, beside.left_out[1]),
+        "files": beside.files,
+        "accesses": beside.total.accesses,
+        "first_misses": beside.total.first_misses,
+        "second_misses": beside.total.second_misses,
+        "agreement": beside.total.agreement(),
+        "windows": beside.windows,
+        "objects": beside.objects,
+        "verdict": { "is_within": beside.is_within, "text": beside.verdict },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(page: u64, missed: bool) -> Access {
+        Access { page, write: false, missed }
+    }
+
+    #[test]
+    fn accesses_part_where_they_are_not_the_same() {
+        let ours = [access(1, true), access(2, false)];
+        assert!(Parted::of("f", &ours, &[access(1, false), access(2, false)]).is_none());
+        let parted = Parted::of("f", &ours, &[access(1, true), Access { write: true, ..access(2, false) }]);
+        let parted = parted.expect("a write is no read");
+        assert_eq!(
+            (parted.before, &*parted.where_),
+            (1, "then page 2 is read in the first, and page 2 is written in the second")
+        );
+        let parted = Parted::of("f", &ours[..1], &ours).expect("one is longer");
+        assert_eq!((parted.before, &*parted.where_), (1, "then the first ends, and page 2 is read in the second"));
+    }
+
+    #[test]
+    fn files_that_are_the_same_are_counted() {
+        let ours: Vec<_> = (0..128).map(|page| access(page, true)).collect();
+        let theirs: Vec<_> = (0..128).map(|page| access(page, page > 0)).collect();
+        let beside = Beside::new(&[("f", &ours, &theirs), ("g", &ours, &ours)], [300, 256], 0);
+        assert_eq!(beside.total, Pair { accesses: 256, first_misses: 256, second_misses: 255, same: 255 });
+        assert_eq!((beside.files, beside.left_out, beside.is_within), (2, [44, 0], true));
+        assert_eq!((beside.objects.len(), &*beside.objects[0].name, beside.windows.len()), (1, "f", 64));
+        assert_eq!(beside.extremes(), (0.0, 25.0));
+        assert!(!Beside::new(&[("f", &ours, &theirs)], [128, 128], 0).is_within, "0.78 points");
+        let lost = Beside::new(&[("f", &ours, &ours)], [128, 128], 1);
+        assert!(!lost.is_within && lost.verdict.ends_with("1 events were lost, so that the recordings are not exact"));
+    }
+}
