@@ -168,8 +168,8 @@ pub struct ObjectInfo {
     /// The length in pages, where a recording knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
-    /// The length in pages when it was first seen, where a recording knows it: what is written raises
-    /// it.
+    /// The length in pages when it was first seen, where a recording knows it: what is written
+    /// raises it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_pages: Option<u64>,
     /// The largest order of a folio of it, where a recording saw one of more than a page.

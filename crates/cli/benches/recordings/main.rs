@@ -7,8 +7,8 @@
 //!
 //! Each program runs once under each of its limits, from a cold cache, under `refault record`;
 //! `refault verify` then compares. With `--cost` it runs from the cache, with a recorder and
-//! without in turn; with `--touches`, which is that of `refault record`, touches of memory are sampled.
-//! It takes root. What is made is below `--folder`, which wants a file system with
+//! without in turn; with `--touches`, which is that of `refault record`, touches of memory are
+//! sampled. It takes root. What is made is below `--folder`, which wants a file system with
 //! a page cache of its own and 4 GiB, and stays there for the next time; `--tree` is a folder of
 //! sources [default: those of the registry of cargo].
 

@@ -1,4 +1,5 @@
-//! How long files are as time goes on: Linux reads nothing ahead beyond the end that a file has then.
+//! How long files are as time goes on: Linux reads nothing ahead beyond the end that a file has
+//! then.
 
 use refault_trace::{Act, ObjectInfo, Record};
 

@@ -19,8 +19,8 @@ pub struct VerifyArgs {
     pub(super) play: Option<PathBuf>,
 
     /// Compare with this recording of the same program instead of the lab, access by access: what
-    /// the kernel has with itself. Only accesses by descriptor to files that both access in the same
-    /// order
+    /// the kernel has with itself. Only accesses by descriptor to files that both access in the
+    /// same order
     #[arg(
         long,
         value_name = "RECORDING",

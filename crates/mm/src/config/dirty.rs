@@ -12,8 +12,8 @@ pub struct DirtyConfig {
     /// `dirty_expire_centisecs`: pages that are dirty for so long are written by
     /// [`crate::Engine::flush_expired`]; 30 s in Linux.
     pub expire_ns: u64,
-    /// Whether a group's own dirty pages are looked at, beside those of the machine (cgroup writeback):
-    /// memory cgroups of version 1 have none.
+    /// Whether a group's own dirty pages are looked at, beside those of the machine (cgroup
+    /// writeback): memory cgroups of version 1 have none.
     pub cgroup_writeback: bool,
     /// `dirty_writeback_centisecs`: how often it looks for them; 5 s in Linux.
     pub writeback_ns: u64,

@@ -63,8 +63,8 @@ impl Engine {
         }
     }
 
-    /// The pages of this file from `end` on lie beyond its end at present (`i_size`): readahead stops
-    /// there. A write or a truncation moves it; until it is told, it is behind the last page.
+    /// The pages of this file from `end` on lie beyond its end at present (`i_size`): readahead
+    /// stops there. A write or a truncation moves it; until it is told, it is behind the last page.
     pub fn set_i_size(&mut self, mapping: MappingId, end: PageId) {
         self.mem.pages.space.mappings[mapping.index()].i_size = end.0;
     }

@@ -93,7 +93,7 @@ pub(crate) struct Mapping {
     pub(crate) orders: u16,
     /// Of a file: the largest order of its folios.
     pub(crate) max_order: u8,
-    /// Of a file: the page behind its last one at present (`i_size`), which its pages may lie beyond.
+    /// Of a file: the page behind its last one at present (`i_size`).
     pub(crate) i_size: u32,
 }
 
