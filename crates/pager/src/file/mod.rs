@@ -97,6 +97,9 @@ impl MappedFileConfig {
         cfg.dirty.writeback_ns = cfg.dirty.writeback_ns.min(cfg.dirty.expire_ns);
         cfg.dirty.background_ratio = self.dirty_background_ratio.into();
         (cfg.total_pages, cfg.swap.pages, cfg.readahead.file_map_ahead) = (pages, 0, true);
+        // What the evictor meets, the pager writes: where all of so little memory is dirty, no
+        // flusher runs beside it.
+        cfg.lru.kswapd_writes_files = true;
         cfg
     }
 }

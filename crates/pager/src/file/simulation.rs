@@ -73,6 +73,7 @@ impl Run {
         let mut config = Config::new(random.of(&[Policy::Mglru, Policy::Lru]));
         config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(memory_pages) });
         (config.total_pages, config.swap.pages, config.readahead.file_map_ahead) = (memory_pages, 0, true);
+        config.lru.kswapd_writes_files = true;
         let mut engine = Engine::new(config).expect("the configuration is possible");
         let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).expect("there is room for a group");
         engine.add_mapping(MappingKind::File, group, 0..u64::from(pages)).expect("there is room for a mapping");
