@@ -36,9 +36,11 @@ class Settings(TypedDict, total=False):
     generations: Literal["linked", "independent"]
     scan_budget: Literal["per-batch", "once"]
     faulted_pages: Literal["active", "accessed"]
+    kswapd_revival: Literal["progress", "balanced"]
     retry_survivors: bool
     reclaim_cost: Literal["io", "io-and-rotation"]
     retry_without_trim: bool
+    kswapd_writes_files: bool
     advice_recency: Literal["ignored", "sequential-only"]
     advice: Literal["normal", "random", "sequential", "noreuse"]
     memcgs: Literal["iterate", "first", "memcg-lru"]
