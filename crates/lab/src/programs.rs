@@ -4,7 +4,6 @@
 //! `groups` moves their charges, `burst` asks where their pages are, `machine` makes them and
 //! counts who has ended. It calls `scenario` alone.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -12,6 +11,7 @@ use refault_mm::MappingId;
 use refault_trace::ObjectKind;
 
 use crate::scenario::{Scenario, TaskSpec};
+use crate::task::Shared;
 
 /// What an instance is one of.
 #[derive(Clone, Copy, Debug)]
@@ -76,9 +76,8 @@ pub(crate) struct Programs {
     pub(crate) instances: Vec<Instance>,
     /// By object: its first instance.
     first_instance: Vec<usize>,
-    /// Where the copies of a task are that take turns: by task, phase and stream; not started: the
-    /// largest number.
-    positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
+    /// What the copies of a task have in common, by task, phase and stream.
+    shared: HashMap<(usize, usize, usize), Rc<Shared>>,
     /// Tasks that count and have not ended.
     alive: usize,
     /// By task specification: copies that have not ended.
@@ -91,7 +90,7 @@ impl Programs {
         Programs {
             instances,
             first_instance,
-            positions: HashMap::new(),
+            shared: HashMap::new(),
             alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
             copies_left: spec.tasks.iter().map(|t| t.count).collect(),
             oom_kills: 0,
@@ -112,9 +111,9 @@ impl Programs {
         }
     }
 
-    /// The position of the copies of a task in a stream that they share.
-    pub(crate) fn position(&mut self, task: usize, phase: usize, stream: usize) -> &Rc<Cell<u64>> {
-        self.positions.entry((task, phase, stream)).or_insert_with(|| Rc::new(Cell::new(u64::MAX)))
+    /// What the copies of a task have in common in a stream.
+    pub(crate) fn shared(&mut self, task: usize, phase: usize, stream: usize) -> &Rc<Shared> {
+        self.shared.entry((task, phase, stream)).or_default()
     }
 
     /// The anonymous mappings of a copy of a task.

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `context` | [`Burst`]: the parts of the machine that a thread with a CPU may change |
 //! | `task` | turns and phases of a task |
+//! | `hits` | accesses in a row that are plain hits |
 //! | `access` | one access of a page |
 //! | `oom` | who is killed for lack of memory; what is free then |
 //! | `admin` | what reclaims for an event of the scenario |
@@ -19,6 +20,7 @@
 mod access;
 mod admin;
 mod context;
+mod hits;
 mod oom;
 mod task;
 mod worker;

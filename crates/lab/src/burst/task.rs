@@ -26,6 +26,15 @@ impl Burst<'_> {
         }
         while clock < end && self.threads[t].debt_ns == 0 {
             let phase = &spec.tasks[task.spec].phases[task.phase];
+            if task.is_at_hits(phase) && !self.threads[t].read_failed {
+                clock = self.run_hits(task, phase, clock, end);
+                if clock >= end {
+                    break;
+                }
+            }
+            if task.is_dry() {
+                self.look_ahead(task);
+            }
             let step = match task.turn(phase, clock) {
                 Turn::SleepUntil(until) => {
                     self.threads[t].begin_wait();
@@ -44,6 +53,21 @@ impl Burst<'_> {
             }
         }
         (clock, Stop::Preempted)
+    }
+
+    /// Loads what the next accesses of a task will look at into the processor's caches.
+    pub(super) fn look_ahead(&mut self, task: &mut Task) {
+        let kernel = &*self.kernel;
+        let sum: u64 = task
+            .look_ahead()
+            .map(|(page, space)| match space {
+                // A hit needs no more than this.
+                Some(space) => kernel.hw.tables.prefetch(space, page),
+                None => kernel.engine.prefetch_access(page),
+            })
+            .sum();
+        // Else the loads would be optimised away.
+        std::hint::black_box(sum);
     }
 
     /// Goes on to the next phase; false: there is none.
@@ -127,8 +151,8 @@ impl Burst<'_> {
             // Copies permute the same ranks over the same pages.
             let purpose = [u64::MAX, task.spec as u64, task.phase as u64, i as u64];
             let s = &StreamSpec { pages: task.drawn_pages(s.least_pages, s.pages), ..s.clone() };
-            let position = self.programs.position(task.spec, task.phase, i);
-            Stream::new(s, instance, first, (task.copy, t.count), (&mut Rng::new(seed, &purpose), position))
+            let shared = self.programs.shared(task.spec, task.phase, i);
+            Stream::new(s, instance, first, (task.copy, t.count), (&mut Rng::new(seed, &purpose), shared))
         });
         streams.collect()
     }

@@ -120,6 +120,14 @@ impl PageTables {
         hit.then_some(Entry(*bits))
     }
 
+    /// Loads the entry of a page into the processor's caches; the value only keeps the load from
+    /// being optimised away.
+    #[inline]
+    pub(crate) fn prefetch(&self, space: usize, page: PageId) -> u64 {
+        let s = &self.spaces[space];
+        u64::from(s.bits[(page.0 - s.first.0) as usize])
+    }
+
     /// Whether a touch of this page is a hint fault; it is none any more then.
     #[inline]
     pub(crate) fn take_hint(&mut self, space: usize, page: PageId) -> bool {

@@ -5,11 +5,15 @@
 //! | `mod` | [`Task`]: a copy of a task, which is asked for its next turn and told how that went |
 //! | `turn` | what a turn is; what a task has done |
 //! | `stream` | what is accessed next: patterns over an object |
+//! | `choices` | which stream is next, and its blocks drawn ahead |
+//! | `hits` | accesses in a row that are hits |
 //! | `script` | the same from a trace |
 //!
 //! It calls `scenario` for what a task is and `metric` for latencies. It knows no engine, no device
 //! and no CPU: `burst` runs it, `machine` makes it.
 
+mod choices;
+mod hits;
 mod script;
 mod stream;
 mod turn;
@@ -18,9 +22,11 @@ use refault_mm::PageId;
 use refault_trace::generate::Rng;
 
 use crate::scenario::{Action, PhaseSpec, TaskSpec, Until};
+use choices::{Choice, Choices};
+pub(crate) use hits::{Drawn, Hits};
 pub(crate) use script::Script;
-use stream::Block;
-pub(crate) use stream::Stream;
+use stream::Direction;
+pub(crate) use stream::{Shared, Stream};
 pub(crate) use turn::{Access, Advised, Done, Next, Turn};
 
 /// One copy of a task.
@@ -35,10 +41,9 @@ pub(crate) struct Task {
     pub(crate) streams: Vec<Stream>,
     /// Its page tables of files: extent and number.
     pub(crate) spaces: Vec<(usize, usize)>,
-    weights: Vec<f64>,
     phase_start_ns: u64,
     accesses_left: u64,
-    block: Option<(usize, Block)>,
+    block: Option<Choice>,
     /// Its block was dropped, and is accessed now.
     renewed: bool,
     /// Times that its loop was gone through.
@@ -53,7 +58,7 @@ pub(crate) struct Task {
     not_before_ns: u64,
     /// The next operation is due then, by rate.
     due_ns: u64,
-    rng: Rng,
+    choices: Choices,
     pub(crate) script: Option<Script>,
     /// CPU time that it has had, and up to which no pages are to be marked on its behalf.
     pub(crate) cpu_ns: u64,
@@ -72,7 +77,6 @@ impl Task {
             phase: 0,
             streams: Vec::new(),
             spaces: Vec::new(),
-            weights: Vec::new(),
             phase_start_ns: 0,
             accesses_left: u64::MAX,
             block: None,
@@ -84,7 +88,7 @@ impl Task {
             op_start_ns: None,
             not_before_ns: 0,
             due_ns: 0,
-            rng: Rng::new(seed, &[spec as u64, u64::from(copy)]),
+            choices: Choices::new(Rng::new(seed, &[spec as u64, u64::from(copy)])),
             script: None,
             cpu_ns: 0,
             next_scan_ns: 0,
@@ -100,8 +104,8 @@ impl Task {
 
     /// Enters its current phase with these streams.
     pub(crate) fn start_phase(&mut self, spec: &PhaseSpec, streams: Vec<Stream>, now_ns: u64) {
+        self.choices.start(spec.streams.iter().map(|s| s.weight).collect(), &streams);
         self.streams = streams;
-        self.weights = spec.streams.iter().map(|s| s.weight).collect();
         self.phase_start_ns = now_ns;
         self.accesses_left = self.accesses_of(spec);
         (self.block, self.counted, self.op_accesses, self.op_start_ns) = (None, false, 0, None);
@@ -131,7 +135,7 @@ impl Task {
         let phases = inside.map_or(self.phase..self.phase + 1, |l| l.phases.clone());
         let varies = |p: &PhaseSpec| p.streams.iter().any(|s| s.least_pages < s.pages);
         if self.phase == phases.start && spec.phases[phases].iter().any(varies) {
-            self.draw = self.rng.unit();
+            self.draw = self.choices.unit();
         }
     }
 
@@ -173,11 +177,11 @@ impl Task {
             if let Some(on) = self.rests_until(spec, now_ns) {
                 return Turn::SleepUntil(on.min(end));
             }
-            let stream = self.pick();
-            self.block = Some((stream, self.streams[stream].next(&mut self.rng)));
+            self.block = Some(self.choices.next(&mut self.streams));
         }
         self.op_start_ns.get_or_insert(now_ns);
-        let (stream, block) = self.block.expect("it was just set");
+        let Choice { stream, block } = self.block.expect("it was just set");
+        let stream = stream as usize;
         let action = self.streams[stream].action;
         if action != Action::Access && !self.renewed {
             let (first, pages) = (block.first, block.pages);
@@ -188,10 +192,23 @@ impl Task {
             stream,
             page: block.first,
             left: block.pages,
-            write: block.write,
+            write: block.direction == Direction::Write,
             mapped,
             continues: false,
         })
+    }
+
+    /// Whether its next blocks can be drawn ahead and none is left.
+    #[inline]
+    pub(crate) fn is_dry(&self) -> bool {
+        self.choices.is_dry()
+    }
+
+    /// Draws its next blocks: the first page of each, and its page table if it is mapped.
+    pub(crate) fn look_ahead(&mut self) -> impl Iterator<Item = (PageId, Option<usize>)> + Clone {
+        let ahead = self.choices.look_ahead(&mut self.streams);
+        let streams = &self.streams;
+        ahead.map(|(stream, page)| (page, streams[stream].space.filter(|_| streams[stream].mapped)))
     }
 
     /// In a burst's pause: when it ends.
@@ -200,21 +217,6 @@ impl Task {
         let cycle = burst.on_ns + burst.off_ns;
         let at = (now_ns - self.phase_start_ns) % cycle;
         (at >= burst.on_ns && self.op_accesses == 0).then(|| now_ns + cycle - at)
-    }
-
-    /// A stream by weight.
-    fn pick(&mut self) -> usize {
-        if self.weights.len() == 1 {
-            return 0;
-        }
-        let total: f64 = self.weights.iter().sum();
-        let mut at = self.rng.unit() * total;
-        let found = self.weights.iter().position(|&w| {
-            at -= w;
-            at < 0.0
-        });
-        // Rounding may run past the last one with a weight.
-        found.unwrap_or_else(|| self.weights.iter().rposition(|&w| w > 0.0).unwrap_or(0))
     }
 
     /// The access under way was met for the first time.
@@ -241,7 +243,7 @@ impl Task {
         if let Some(script) = &mut self.script {
             script.at += 1;
         }
-        if let Some((_, block)) = &mut self.block {
+        if let Some(Choice { block, .. }) = &mut self.block {
             block.first.0 += 1;
             block.pages -= 1;
             if block.pages == 0 {
@@ -261,8 +263,8 @@ impl Task {
     /// The pages of its block were dropped or paged out. If it is to be accessed then, that comes
     /// next.
     pub(crate) fn finish_advice(&mut self, spec: &PhaseSpec, now_ns: u64) {
-        let Some((stream, block)) = self.block else { return };
-        if self.streams[stream].action == Action::Renew {
+        let Some(Choice { stream, block }) = self.block else { return };
+        if self.streams[stream as usize].action == Action::Renew {
             self.renewed = true;
             return;
         }

@@ -1,11 +1,11 @@
 //! What a task accesses next: streams over objects, in the order that the scenario asks for.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use refault_mm::{AccessAdvice, PageId, Readahead};
 use refault_trace::Via;
-use refault_trace::generate::{Rng, Zipf};
+use refault_trace::generate::{Normal, Rng, Zipf};
 
 use crate::scenario::{Action, Pattern, Share, StreamSpec};
 
@@ -52,7 +52,7 @@ enum Order {
     },
     /// One position for all copies of the task.
     Queue {
-        next: Rc<Cell<u64>>,
+        shared: Rc<Shared>,
     },
     Uniform,
     Zipf {
@@ -60,10 +60,37 @@ enum Order {
         skew: f64,
         permutation: Option<Permutation>,
     },
-    /// Standard deviation as a share of all blocks.
     Normal {
+        normal: Normal,
         sigma: f64,
     },
+}
+
+/// What the copies of a task have in common in a stream.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Where copies are that take turns; not started: the largest number.
+    next: Cell<u64>,
+    /// The distribution, whose table is large.
+    zipf: RefCell<Option<Zipf>>,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared { next: Cell::new(u64::MAX), zipf: RefCell::new(None) }
+    }
+}
+
+impl Shared {
+    /// The distribution of one copy.
+    fn zipf(&self, blocks: u64, skew: f64) -> Zipf {
+        let blocks = blocks.min(u64::from(u32::MAX)) as u32;
+        let mut known = self.zipf.borrow_mut();
+        match &*known {
+            Some(zipf) if zipf.is_of(blocks, skew) => zipf.clone(),
+            _ => known.insert(Zipf::new(blocks, skew)).clone(),
+        }
+    }
 }
 
 /// One stream of one copy of a task.
@@ -80,6 +107,7 @@ pub(crate) struct Stream {
     first: u32,
     pages: u64,
     block_pages: u64,
+    blocks: u64,
     order: Order,
     times: u32,
     /// The block that it is at, and how often that is to be gone through again.
@@ -87,22 +115,31 @@ pub(crate) struct Stream {
 }
 
 /// Consecutive pages that are accessed one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) first: PageId,
     pub(crate) pages: u32,
-    pub(crate) write: bool,
+    pub(crate) direction: Direction,
+}
+
+/// Whether a block is written. As wide as its neighbours, so that a block is copied as whole words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Direction {
+    #[default]
+    Read,
+    Write,
 }
 
 impl Stream {
     /// The stream of copy `copy` of `copies` over an object whose first page is `first`. Streams of
-    /// one specification share what they permute, so `shared` must be the same for all copies.
+    /// one specification share what they permute, so `rng` must be the same for all copies.
     pub(crate) fn new(
         spec: &StreamSpec,
         extent: usize,
         first: PageId,
         copy: (u32, u32),
-        (shared, position): (&mut Rng, &Rc<Cell<u64>>),
+        (rng, shared): (&mut Rng, &Rc<Shared>),
     ) -> Stream {
         let block_pages = u64::from(spec.block_pages.max(1));
         let (mut from, mut pages) = (spec.first_page, spec.pages);
@@ -116,16 +153,16 @@ impl Stream {
         let start = (spec.start_page / block_pages + offset) % blocks;
         let order = match spec.pattern {
             Pattern::Sequential if spec.share == Share::Queue => {
-                position.set(if position.get() == u64::MAX { start } else { position.get() });
-                Order::Queue { next: position.clone() }
+                shared.next.set(if shared.next.get() == u64::MAX { start } else { shared.next.get() });
+                Order::Queue { shared: shared.clone() }
             }
             Pattern::Sequential => Order::Sequential { next: start },
             Pattern::Uniform => Order::Uniform,
-            Pattern::Normal { sigma } => Order::Normal { sigma },
+            Pattern::Normal { sigma } => Order::Normal { normal: Normal::new(blocks, sigma), sigma },
             Pattern::Zipf { skew, permute } => Order::Zipf {
-                zipf: Zipf::new(blocks.min(u64::from(u32::MAX)) as u32, skew),
+                zipf: shared.zipf(blocks, skew),
                 skew,
-                permutation: permute.then(|| Permutation::new(blocks, shared)),
+                permutation: permute.then(|| Permutation::new(blocks, rng)),
             },
         };
         Stream {
@@ -138,6 +175,7 @@ impl Stream {
             first: first.0 + from as u32,
             pages,
             block_pages,
+            blocks,
             order,
             times: spec.times,
             current: None,
@@ -156,6 +194,7 @@ impl Stream {
             first: first.0,
             pages,
             block_pages: 1,
+            blocks: pages,
             order: Order::Uniform,
             times: 1,
             current: None,
@@ -169,7 +208,7 @@ impl Stream {
 
     /// How likely each page is to be the next one that is accessed.
     pub(crate) fn weigh(&self, mut add: impl FnMut(PageId, f64)) {
-        let blocks = self.pages.div_ceil(self.block_pages);
+        let blocks = self.blocks;
         let total: f64 = (0..blocks).map(|rank| self.density(rank, blocks)).sum();
         for rank in 0..blocks {
             let block = match &self.order {
@@ -186,12 +225,29 @@ impl Stream {
     fn density(&self, rank: u64, blocks: u64) -> f64 {
         match &self.order {
             Order::Zipf { skew, .. } => (rank as f64 + 1.0).powf(-skew),
-            Order::Normal { sigma } => {
+            Order::Normal { sigma, .. } => {
                 let z = ((rank as f64 + 0.5) / blocks as f64 - 0.5) / sigma;
                 (-z * z / 2.0).exp()
             }
             Order::Sequential { .. } | Order::Queue { .. } | Order::Uniform => 1.0,
         }
+    }
+
+    /// Whether its blocks depend on nothing but numbers that are drawn.
+    pub(crate) fn is_drawn(&self) -> bool {
+        let has_position = matches!(self.order, Order::Sequential { .. } | Order::Queue { .. });
+        !has_position && self.times == 1
+    }
+
+    /// Whether each of its blocks is one page.
+    pub(crate) fn has_single_pages(&self) -> bool {
+        self.block_pages == 1
+    }
+
+    /// The next block of a stream that [is drawn](Self::is_drawn).
+    #[inline(never)]
+    pub(crate) fn draw_next(&mut self, rng: &mut Rng, block: &mut Block) {
+        *block = self.another(rng);
     }
 
     /// The next block, or the same again.
@@ -204,17 +260,18 @@ impl Stream {
         block
     }
 
+    #[inline]
     fn another(&mut self, rng: &mut Rng) -> Block {
-        let blocks = self.pages.div_ceil(self.block_pages);
+        let blocks = self.blocks;
         let block = match &mut self.order {
             Order::Sequential { next } => {
                 let block = *next;
                 *next = if block + 1 >= blocks { 0 } else { block + 1 };
                 block
             }
-            Order::Queue { next } => {
-                let block = next.get();
-                next.set(if block + 1 >= blocks { 0 } else { block + 1 });
+            Order::Queue { shared } => {
+                let block = shared.next.get();
+                shared.next.set(if block + 1 >= blocks { 0 } else { block + 1 });
                 block
             }
             Order::Uniform => rng.below(blocks),
@@ -222,41 +279,19 @@ impl Stream {
                 let rank = u64::from(zipf.rank(|| rng.unit())) - 1;
                 permutation.as_ref().map_or(rank, |p| p.at(rank))
             }
-            Order::Normal { sigma } => normal(blocks, *sigma, rng),
+            Order::Normal { normal, .. } => normal.place(rng),
         };
         let at = block * self.block_pages;
         let write = self.write_share > 0.0 && rng.unit() < self.write_share;
         let pages = self.block_pages.min(self.pages - at) as u32;
-        Block { first: PageId(self.first + at as u32), pages, write }
+        let direction = if write { Direction::Write } else { Direction::Read };
+        Block { first: PageId(self.first + at as u32), pages, direction }
     }
-}
-
-/// A block around the middle (Box and Muller); what lies outside is drawn again, at most until
-/// chance gives up.
-fn normal(blocks: u64, sigma: f64, rng: &mut Rng) -> u64 {
-    for _ in 0..1000 {
-        let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();
-        let at = 0.5 + sigma * radius * (std::f64::consts::TAU * rng.unit()).cos();
-        if (0.0..1.0).contains(&at) {
-            return ((at * blocks as f64) as u64).min(blocks - 1);
-        }
-    }
-    rng.below(blocks)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn normal_blocks_are_around_the_middle() {
-        let mut rng = Rng::new(1, &[7]);
-        let (n, sigma) = (100_000, 0.1);
-        let drawn: Vec<f64> = (0..n).map(|_| normal(1000, sigma, &mut rng) as f64).collect();
-        let within = |d: f64| drawn.iter().filter(|x| (*x - 500.0).abs() <= d).count() as f64 / f64::from(n);
-        assert!((within(100.0) - 0.683).abs() < 0.01 && (within(200.0) - 0.954).abs() < 0.01, "{}", within(100.0));
-        assert!((0..1000).all(|_| normal(3, 50.0, &mut rng) < 3));
-    }
 
     #[test]
     fn a_permutation_meets_every_number_once() {

@@ -104,6 +104,24 @@ impl Engine {
         if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
     }
 
+    /// [`Engine::read_file`] of one page of a file that is read at random (`POSIX_FADV_RANDOM`), if
+    /// it is a plain hit. Otherwise nothing is done: false.
+    #[inline]
+    pub fn read_at_random(&mut self, page: PageId, ra: &mut Readahead) -> bool {
+        let goes_on = ra.next > 0 && self.mem.pages.are_of_one_folio(page, PageId(ra.next - 1));
+        if goes_on || ra.max(self.mem.cfg.readahead.file_pages) > 0 {
+            return false;
+        }
+        let byte = &mut self.mem.pages.folios.hot[page.index()];
+        let next = self.mem.pages.hit_transition[usize::from(*byte)];
+        if next == 0 {
+            return false;
+        }
+        *byte = next;
+        ra.next = page.0 + 1;
+        true
+    }
+
     /// `POSIX_FADV_WILLNEED` or `readahead(2)`: `nr` pages of a file from `first` on are read now,
     /// those of them that are not in memory, and nobody has used them yet.
     pub fn will_need<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {

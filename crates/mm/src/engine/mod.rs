@@ -104,6 +104,13 @@ impl Engine {
         pages.map(|p| self.mem.pages.folios.prefetch(p)).sum()
     }
 
+    /// The same for an access of which it is not known whether it is a hit.
+    #[inline]
+    pub fn prefetch_access(&self, page: PageId) -> u64 {
+        let folios = &self.mem.pages.folios;
+        folios.prefetch(page) + u64::from(folios.hot[page.index()])
+    }
+
     /// Slots of swap in use.
     pub fn swap_used_pages(&self) -> u64 {
         self.mem.swap.slots.used_pages()

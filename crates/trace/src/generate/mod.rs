@@ -6,14 +6,17 @@
 //! and in every version: the generator is PCG XSL RR 128/64, and all arithmetic on its numbers is
 //! in this module or in exactly rounded operations.
 //!
-//! `spec` parses the grammar, `run` interleaves the streams, `rng` and `zipf` draw. The command and
-//! the lab draw with them, too.
+//! `spec` parses the grammar, `run` interleaves the streams, `rng`, `zipf` and `normal` draw, the
+//! last two with the tables of `guide`. The command and the lab draw with them, too.
 
+mod guide;
+mod normal;
 mod rng;
 mod run;
 mod spec;
 mod zipf;
 
+pub use normal::Normal;
 pub use rng::Rng;
 pub use run::Generator;
 pub use zipf::Zipf;

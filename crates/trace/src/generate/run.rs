@@ -193,7 +193,7 @@ impl Running {
     }
 
     fn next(&mut self) -> Record {
-        let at = match &self.pattern {
+        let at = match &mut self.pattern {
             Order::Uniform => self.rng.below(u64::from(self.pages)),
             Order::Zipf(zipf, order) => {
                 let rank = zipf.draw(&mut self.rng) - 1;
