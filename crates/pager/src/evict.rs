@@ -225,3 +225,75 @@ fn without_lock<'a, D: Evicts>(
     core.charge_overhead();
     core
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    /// Whose turn it was, and how often time went on.
+    #[derive(Default)]
+    struct Turns {
+        others: u32,
+        ticks: u32,
+    }
+
+    struct NoEvicting;
+
+    impl Evicting for NoEvicting {
+        fn wake_sleepers(&mut self) -> Option<u64> {
+            None
+        }
+        fn has_work(&self, _: bool) -> bool {
+            false
+        }
+        fn reclaims(&self) -> bool {
+            false
+        }
+        fn is_waiting_for_frame(&self) -> bool {
+            false
+        }
+        fn sleeps(&mut self) {}
+        fn woke(&mut self) -> bool {
+            false
+        }
+    }
+
+    impl Driven for Turns {
+        type Evicting = NoEvicting;
+        fn set_now(&mut self, _: u64) {
+            self.ticks += 1;
+        }
+        fn evicting(&mut self) -> &mut NoEvicting {
+            unreachable!("nobody runs an evictor here")
+        }
+        fn charge_overhead(&mut self) {}
+    }
+
+    #[test]
+    fn the_lock_is_kept_where_nobody_waits_for_it() {
+        let common = Common::new(Turns::default());
+        let core = common.give_way(common.lock());
+        assert_eq!(core.ticks, 0, "it was let go and taken again");
+    }
+
+    #[test]
+    fn a_thread_that_waits_has_the_lock_in_between() {
+        let common = Common::new(Turns::default());
+        std::thread::scope(|threads| {
+            let mut core = common.lock();
+            threads.spawn(|| common.lock().others += 1);
+            while common.waiting.load(Ordering::Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            // Once is enough, unless the thread has no processor for as long as that. Time goes on
+            // with each turn that was given.
+            let mut turns = 0;
+            while core.others == 0 {
+                core = common.give_way(core);
+                turns += 1;
+                assert!(core.ticks == turns, "the lock was not let go");
+                assert!(turns < 1_000_000, "the thread that waits never had it");
+            }
+        });
+    }
+}

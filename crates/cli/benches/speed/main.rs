@@ -5,6 +5,7 @@
 //! cargo bench -p refault-cli --bench speed -- --compare OLD.json NEW.json
 //! cargo bench -p refault-cli --bench speed -- --table OLD.json NEW.json
 //! cargo bench -p refault-cli --bench speed -- --instructions [--write]
+//! cargo bench -p refault-cli --bench speed -- --bytes
 //! ```
 //!
 //! | flag | meaning | default |
@@ -21,8 +22,10 @@
 //! | `--compare OLD NEW` | two files of `--json`: ratios of medians, and how far runs lie apart | |
 //! | `--table OLD NEW` | the same as one table of policies: medians of old and new | |
 //! | `--instructions` | instructions of ten paths under callgrind, beside `instructions.json`; more than 3 % above it ends with status 1 | |
+//! | `--bytes` | bytes of memory and instructions an access, by callgrind's caches; `--accesses`, `--pages` | 2 million, 200,000 |
 //! | `--write` | with it: write `instructions.json` anew | |
 
+mod bytes;
 mod compare;
 mod instructions;
 mod lab;
@@ -39,6 +42,8 @@ fn main() -> ExitCode {
         () if has("--table") => table::run(),
         () if has("--instructions") => instructions::run(),
         () if has("--path") => instructions::run_path(),
+        () if has("--bytes") => bytes::run(),
+        () if has("--bytes-of") => bytes::run_path(),
         () => measure(),
     };
     match result {

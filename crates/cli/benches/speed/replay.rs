@@ -27,7 +27,8 @@ pub enum Way {
 impl Way {
     pub const ALL: [Way; 3] = [Way::Fd, Way::Map, Way::Anon];
 
-    fn trace(self, accesses: u64, pages: u32) -> Trace {
+    /// zipf(1.0) so.
+    pub fn trace(self, accesses: u64, pages: u32) -> Trace {
         match self {
             Way::Fd => zipf(Via::Fd, accesses, pages),
             Way::Map => zipf(Via::Map, accesses, pages),
@@ -66,7 +67,7 @@ fn stream_only(accesses: &[PackedAccess]) -> u32 {
     accesses.iter().fold(0, |sum, a| sum ^ a.page())
 }
 
-fn byte_each(accesses: &[PackedAccess], bytes: &mut [u8]) -> u64 {
+pub fn byte_each(accesses: &[PackedAccess], bytes: &mut [u8]) -> u64 {
     let mut first = 0;
     for a in accesses {
         let b = &mut bytes[a.page() as usize];
@@ -76,7 +77,7 @@ fn byte_each(accesses: &[PackedAccess], bytes: &mut [u8]) -> u64 {
     first
 }
 
-fn descriptor_each(accesses: &[PackedAccess], table: &mut [[u32; 4]]) -> u64 {
+pub fn descriptor_each(accesses: &[PackedAccess], table: &mut [[u32; 4]]) -> u64 {
     let mut first = 0;
     for (i, a) in accesses.iter().enumerate() {
         let d = &mut table[a.page() as usize];
