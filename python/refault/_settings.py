@@ -48,6 +48,7 @@ class Settings(TypedDict, total=False):
     target_lowers_priority: bool
     stop_at_high_mark: bool
     memcg_walk: Literal["incremental", "whole"]
+    lru_reparent: bool
     leaf_walk: bool
     batch_folios: int
     swap_cluster_max: int

@@ -14,6 +14,7 @@ mod model;
 mod pool_balance;
 mod promotion;
 mod readahead;
+mod reparent;
 mod reserve;
 mod state_machine;
 mod swap;

@@ -227,6 +227,12 @@ const SETTINGS: &[Setting] = &[
         "incremental" = MemcgWalk::Incremental,
         "whole" = MemcgWalk::Whole
     ),
+    plain!(
+        "lru_reparent",
+        "true|false",
+        memcg.lru_reparent,
+        "what a removed group has in memory goes to its parent at once (since 7.1)"
+    ),
     plain!("leaf_walk", "true|false", lru.lru_gen.leaf_walk, "multi-gen: aging walks page tables"),
     plain!("batch_folios", "N", lru.batch_folios, "folios in a per-CPU batch; 0 is no batches"),
     plain!("swap_cluster_max", "N", lru.swap_cluster_max, "pages that a reclaim aims at"),

@@ -169,7 +169,7 @@ fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those
 /// of tiering come on top.
-const POLICY_KEYS: [&str; 39] = [
+const POLICY_KEYS: [&str; 40] = [
     "name",
     "policy",
     "kernel",
@@ -196,6 +196,7 @@ const POLICY_KEYS: [&str; 39] = [
     "target_lowers_priority",
     "stop_at_high_mark",
     "memcg_walk",
+    "lru_reparent",
     "leaf_walk",
     "batch_folios",
     "swap_cluster_max",
@@ -283,6 +284,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         target_lowers_priority: s.opt("target_lowers_priority", Field::boolean)?.or(base.target_lowers_priority),
         stop_at_high_mark: s.opt("stop_at_high_mark", Field::boolean)?.or(base.stop_at_high_mark),
         memcg_walk: s.opt("memcg_walk", |f| f.choice(&walks))?.or(base.memcg_walk),
+        lru_reparent: s.opt("lru_reparent", Field::boolean)?.or(base.lru_reparent),
         leaf_walk: s.opt("leaf_walk", Field::boolean)?.or(base.leaf_walk),
         batch_folios: s.opt("batch_folios", |f| f.int(0u32..=1024))?.map(|n| n as usize).or(base.batch_folios),
         swap_cluster_max: s.opt("swap_cluster_max", |f| f.int(1..=1 << 20))?.or(base.swap_cluster_max),

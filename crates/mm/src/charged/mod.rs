@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `free` | giving back |
 //! | `offline` | groups that are made and removed |
+//! | `reparent` | what a removed group leaves to its parent |
 //!
 //! It may call: `lru`, `memcg`, `node`. It is called by: `workingset`, `swap_cache`, `reclaim` and
 //! all above.
@@ -16,6 +17,7 @@ use crate::node::frames::Frames;
 
 pub(crate) mod free;
 pub(crate) mod offline;
+pub(crate) mod reparent;
 
 /// Pages with the groups that are charged for them and the frames that they take: what may change
 /// when a page comes or goes.

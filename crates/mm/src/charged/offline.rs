@@ -1,5 +1,5 @@
 //! Groups that are made and removed: what is charged to a removed group stays until reclaim took
-//! it, and its number stays until no shadow names it.
+//! it, or goes to its parent at once, and its number stays until no shadow names it.
 //!
 //! Mechanism: `docs/mechanisms.md#removing-a-memcg`.
 
@@ -16,9 +16,9 @@ const GONE_BEFORE_SCAN: usize = 1024;
 
 impl Charged<'_> {
     /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory
-    /// stays charged to it, and is first in line when its ancestors are reclaimed. Its mappings go
-    /// to its parent once nothing of them is left.
-    pub(crate) fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {
+    /// goes to its parent (`lru_reparent`), or stays charged to it, and is first in line when its
+    /// ancestors are reclaimed. Its mappings go to its parent once nothing of them is left.
+    pub(crate) fn remove_memcg(&mut self, now_ns: u64, id: MemcgId) -> Result<(), String> {
         self.groups.online_memcg(id)?;
         if id == MemcgId::ROOT {
             return Err("the root cannot be removed".into());
@@ -31,6 +31,9 @@ impl Charged<'_> {
         let reserved = std::mem::take(&mut self.groups.memcgs.get_mut(id).reserved);
         self.groups.memcgs.uncharge(id, reserved);
         self.reparent_objects(id);
+        if self.cfg.memcg.lru_reparent {
+            self.reparent_folios(now_ns, id);
+        }
         let m = self.groups.memcgs.get_mut(id);
         m.life = Life::Offline;
         m.protection.setting = [0; 2];
@@ -114,9 +117,9 @@ impl Charged<'_> {
         true
     }
 
-    /// Mappings of which nothing is in memory or swap change their owner: the group that uses them
-    /// next is charged above.
-    fn hand_over_mappings(&mut self, from: MemcgId, to: MemcgId) {
+    /// Mappings change their owner: the group that uses them next is charged above. Nothing of them
+    /// is on a list.
+    pub(super) fn hand_over_mappings(&mut self, from: MemcgId, to: MemcgId) {
         let v = self.groups.memcgs.get(to).lruvec;
         for m in self.pages.space.mappings.iter_mut().filter(|m| m.memcg == from) {
             m.memcg = to;

@@ -285,6 +285,11 @@ const RULES: &[KernelRule] = &[
         set: |c| c.lru.kswapd_revival = KswapdRevival::WhenBalanced,
     },
     KernelRule {
+        change: "\"Eliminate Dying Memory Cgroup\" (7.1): what a removed group has in memory goes to its parent at once",
+        kernels: &[V7_2],
+        set: |c| c.memcg.lru_reparent = true,
+    },
+    KernelRule {
         change: "clusters that are used in part come before free ones, and one fragmented cluster is tried (6.13)",
         kernels: SINCE_6_14,
         set: |c| c.swap.policy.allocator = SwapAllocator::OneFrag,

@@ -52,6 +52,9 @@ pub struct MemcgConfig {
     pub stop_at_high_mark: bool,
     /// Which groups are visited where multi-gen LRU does not choose them.
     pub walk: MemcgWalk,
+    /// What a removed group has in memory goes to its parent at once ("Eliminate Dying Memory
+    /// Cgroup", since Linux 7.1), and does not stay charged to it until it is reclaimed.
+    pub lru_reparent: bool,
     /// Pages charged ahead; 64 in Linux.
     pub charge_batch: u64,
     /// Tree nodes and page tables are charged to the memcg, as Linux does.
@@ -73,6 +76,7 @@ impl Default for MemcgConfig {
             target_lowers_priority: false,
             stop_at_high_mark: true,
             walk: MemcgWalk::Incremental,
+            lru_reparent: false,
             charge_batch: 64,
             charge_kernel: true,
             reserved_pages: 0,

@@ -72,10 +72,16 @@ impl Engine {
     }
 
     /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory
-    /// stays charged to it, and is first in line when its ancestors are reclaimed. Its mappings go
-    /// to its parent once nothing of them is left.
+    /// goes to its parent ([`crate::MemcgConfig::lru_reparent`]), or stays charged to it, and is
+    /// first in line when its ancestors are reclaimed. Its mappings go to its parent then, or once
+    /// nothing of them is left.
     pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {
-        self.mem.charged().remove_memcg(id)
+        let (now_ns, parent) = (self.mem.now_ns, self.mem.groups.memcgs.all.get(id.index()).and_then(|m| m.parent));
+        self.mem.charged().remove_memcg(now_ns, id)?;
+        if let (true, Some(parent)) = (self.mem.cfg.memcg.lru_reparent, parent) {
+            self.mem.swap.reparent_stored(&mut self.mem.groups, id, parent);
+        }
+        Ok(())
     }
 
     /// Whether the calls since the last [`crate::Engine::return_to_user`] charged beyond a `high`.

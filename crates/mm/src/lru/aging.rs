@@ -150,7 +150,7 @@ impl Pages {
     }
 
     /// Opens generation `seq` + 1, if `seq` is still the youngest.
-    fn inc_max_seq(&mut self, now_ns: u64, v: LruvecId, seq: u64, can_swap: bool) -> bool {
+    pub(crate) fn inc_max_seq(&mut self, now_ns: u64, v: LruvecId, seq: u64, can_swap: bool) -> bool {
         if self.lruvecs[v.index()].r#gen.max_seq != seq {
             return false;
         }

@@ -14,6 +14,7 @@
 //! | `aging`, `look_around`, `sort` | the same for multi-gen LRU |
 //! | `recency` | where accessed bits do not count, because of advice |
 //! | `sizes` | sizes of lists, of groups and trees |
+//! | `reparent` | lists of a removed group that go to its parent |
 //! | `map`, `read` | mapping pages; reads under way |
 //! | `validate` | checks |
 //!
@@ -31,6 +32,7 @@ pub(crate) mod place;
 pub(crate) mod policy;
 pub(crate) mod read;
 pub(crate) mod recency;
+pub(crate) mod reparent;
 pub(crate) mod sizes;
 pub(crate) mod sort;
 pub(crate) mod tier;

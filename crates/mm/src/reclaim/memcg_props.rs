@@ -266,7 +266,7 @@ prop_compose! {
     fn config()(
         policy in prop::sample::select(Policy::every().collect::<Vec<_>>()),
         memcgs in prop::sample::select(vec![MemcgSelection::Iterate, MemcgSelection::First, MemcgSelection::MemcgLru]),
-        (recursive_protection, charge_kernel, low_backoff) in any::<(bool, bool, bool)>(),
+        (recursive_protection, charge_kernel, low_backoff, lru_reparent) in any::<(bool, bool, bool, bool)>(),
         (swap_pages, batch_folios, charge_batch) in (
             prop::sample::select(vec![0u64, 50, 5000]),
             prop::sample::select(vec![0usize, 31]),
@@ -280,7 +280,7 @@ prop_compose! {
             prop::sample::select(vec![ScanBudget::PerBatch, ScanBudget::Once]),
         ),
     ) -> Config {
-        Config { swappiness, seed, node: node.map(|pages| NodeConfig { low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages) }), total_pages: 4096, memcg: MemcgConfig { selection: memcgs, recursive_protection, charge_kernel, charge_batch, backoff: if low_backoff { crate::Backoff::LowPriorities } else { crate::Backoff::AnyPriority }, ..MemcgConfig::default() }, swap: SwapConfig { pages: swap_pages, ..SwapConfig::default() }, lru: LruConfig { batch_folios, stat_flush_interval_ns, generations, scan_budget, ..Config::new(policy).lru }, fault_around: FaultAroundConfig { pages: 1, ..FaultAroundConfig::default() }, ..Config::new(policy) }
+        Config { swappiness, seed, node: node.map(|pages| NodeConfig { low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages) }), total_pages: 4096, memcg: MemcgConfig { selection: memcgs, lru_reparent, recursive_protection, charge_kernel, charge_batch, backoff: if low_backoff { crate::Backoff::LowPriorities } else { crate::Backoff::AnyPriority }, ..MemcgConfig::default() }, swap: SwapConfig { pages: swap_pages, ..SwapConfig::default() }, lru: LruConfig { batch_folios, stat_flush_interval_ns, generations, scan_budget, ..Config::new(policy).lru }, fault_around: FaultAroundConfig { pages: 1, ..FaultAroundConfig::default() }, ..Config::new(policy) }
     }
 }
 

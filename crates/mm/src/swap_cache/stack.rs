@@ -132,6 +132,18 @@ impl SwapStack {
     }
 }
 
+impl SwapStack {
+    /// What a removed group has in zswap belongs to its parent, and counts as stored now. The slots
+    /// stay charged to the group.
+    pub(crate) fn reparent_stored(&mut self, groups: &mut Groups, from: MemcgId, to: MemcgId) {
+        while let Some(entry) = self.zswap.oldest(from).and_then(|slot| self.zswap.remove(slot)) {
+            groups.memcgs.uncharge_zswap(from, u64::from(entry.bytes));
+            self.zswap.insert(entry.slot, entry.page, to, entry.bytes);
+            groups.memcgs.charge_zswap(to, u64::from(entry.bytes));
+        }
+    }
+}
+
 /// Checks, for tests.
 impl SwapStack {
     /// Every entry belongs to a slot in use that nothing else holds the data of; charges are what

@@ -75,6 +75,8 @@ pub struct PolicySpec {
     pub stop_at_high_mark: Option<bool>,
     /// Which groups are visited where multi-gen LRU does not choose them.
     pub memcg_walk: Option<MemcgWalk>,
+    /// Whether what a removed group has in memory goes to its parent at once.
+    pub lru_reparent: Option<bool>,
     /// Multi-gen aging walks page tables.
     pub leaf_walk: Option<bool>,
     /// Folios in a per-CPU batch.
@@ -135,6 +137,7 @@ impl PolicySpec {
             target_lowers_priority: None,
             stop_at_high_mark: None,
             memcg_walk: None,
+            lru_reparent: None,
             leaf_walk: None,
             batch_folios: None,
             swap_cluster_max: None,
@@ -189,6 +192,7 @@ impl PolicySpec {
         set(&mut config.memcg.target_lowers_priority, self.target_lowers_priority);
         set(&mut config.memcg.stop_at_high_mark, self.stop_at_high_mark);
         set(&mut config.memcg.walk, self.memcg_walk);
+        set(&mut config.memcg.lru_reparent, self.lru_reparent);
         set(&mut config.lru.lru_gen.leaf_walk, self.leaf_walk);
         set(&mut config.lru.batch_folios, self.batch_folios);
         set(&mut config.lru.swap_cluster_max, self.swap_cluster_max);
