@@ -26,7 +26,7 @@ impl Burst<'_> {
         }
         while clock < end && self.threads[t].debt_ns == 0 {
             let phase = &spec.tasks[task.spec].phases[task.phase];
-            if task.is_at_hits(phase) && !self.threads[t].read_failed {
+            if task.is_at_hits() && !self.threads[t].read_failed {
                 clock = self.run_hits(task, phase, clock, end);
                 if clock >= end {
                     break;

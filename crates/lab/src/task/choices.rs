@@ -113,7 +113,7 @@ impl Choices {
         self.used = 0;
     }
 
-    #[inline(never)]
+    #[inline]
     fn draw(&mut self, streams: &mut [Stream]) -> Choice {
         let stream = self.pick();
         Choice { stream: stream as u32, block: streams[stream].next(&mut self.rng) }

@@ -3,9 +3,9 @@
 use refault_mm::PageId;
 
 use super::Task;
-use super::stream::Direction;
+use super::stream::{Direction, Stream};
 use crate::metric::Latency;
-use crate::scenario::{Action, PhaseSpec};
+use crate::scenario::PhaseSpec;
 
 /// The next access, drawn ahead.
 #[derive(Clone, Copy, Debug)]
@@ -53,16 +53,22 @@ impl Hits {
 }
 
 impl Task {
-    /// Whether an access of its current phase that is a hit is followed by the next one at once,
-    /// and is an operation. Not in the middle of one.
-    pub(crate) fn is_at_hits(&self, spec: &PhaseSpec) -> bool {
-        let is_plain = spec.think_ns == 0
+    /// Whether an access of a phase with these streams that is a hit is followed by the next one at
+    /// once, and is an operation.
+    pub(super) fn has_rows_of_hits(&self, spec: &PhaseSpec) -> bool {
+        spec.think_ns == 0
             && spec.rate_per_s.is_none()
             && spec.burst.is_none()
             && spec.accesses_per_op <= 1
-            && self.streams.iter().all(|s| s.action == Action::Access && s.has_single_pages());
-        let is_between = self.block.is_none() && !self.counted && self.op_start_ns.is_none();
-        self.choices.looks_ahead() && self.script.is_none() && is_plain && is_between
+            && self.script.is_none()
+            && self.choices.looks_ahead()
+            && self.streams.iter().all(Stream::has_plain_hits)
+    }
+
+    /// Whether its next accesses can be a row of hits: it is not in the middle of one.
+    #[inline]
+    pub(crate) fn is_at_hits(&self) -> bool {
+        self.rows_of_hits && self.block.is_none() && !self.counted && self.op_start_ns.is_none()
     }
 
     /// Accesses until its phase is over.

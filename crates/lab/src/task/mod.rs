@@ -59,6 +59,8 @@ pub(crate) struct Task {
     /// The next operation is due then, by rate.
     due_ns: u64,
     choices: Choices,
+    /// Hits of its current phase follow one another, and nothing else follows them.
+    rows_of_hits: bool,
     pub(crate) script: Option<Script>,
     /// CPU time that it has had, and up to which no pages are to be marked on its behalf.
     pub(crate) cpu_ns: u64,
@@ -89,6 +91,7 @@ impl Task {
             not_before_ns: 0,
             due_ns: 0,
             choices: Choices::new(Rng::new(seed, &[spec as u64, u64::from(copy)])),
+            rows_of_hits: false,
             script: None,
             cpu_ns: 0,
             next_scan_ns: 0,
@@ -106,6 +109,7 @@ impl Task {
     pub(crate) fn start_phase(&mut self, spec: &PhaseSpec, streams: Vec<Stream>, now_ns: u64) {
         self.choices.start(spec.streams.iter().map(|s| s.weight).collect(), &streams);
         self.streams = streams;
+        self.rows_of_hits = self.has_rows_of_hits(spec);
         self.phase_start_ns = now_ns;
         self.accesses_left = self.accesses_of(spec);
         (self.block, self.counted, self.op_accesses, self.op_start_ns) = (None, false, 0, None);

@@ -239,9 +239,11 @@ impl Stream {
         !has_position && self.times == 1
     }
 
-    /// Whether each of its blocks is one page.
-    pub(crate) fn has_single_pages(&self) -> bool {
-        self.block_pages == 1
+    /// Whether hits of it are likely to be plain ones, of one page each: touches through page
+    /// tables, or reads by descriptor for which nothing is read ahead.
+    pub(crate) fn has_plain_hits(&self) -> bool {
+        let reads_at_random = self.readahead.advice() == AccessAdvice::Random && self.write_share == 0.0;
+        self.block_pages == 1 && self.action == Action::Access && (self.mapped || reads_at_random)
     }
 
     /// The next block of a stream that [is drawn](Self::is_drawn).
@@ -260,7 +262,7 @@ impl Stream {
         block
     }
 
-    #[inline]
+    #[inline(always)]
     fn another(&mut self, rng: &mut Rng) -> Block {
         let blocks = self.blocks;
         let block = match &mut self.order {
