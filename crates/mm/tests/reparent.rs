@@ -83,7 +83,7 @@ fn everything_that_is_charged_goes_to_the_parent() {
         e.validate().unwrap();
         assert!(e.memcgs().all(|m| m != g), "{policy:?}: it is reaped at once");
         assert_eq!((names.map(|n| gauge(&e, top, n)), e.memcg_usage(top)), (before, usage), "{policy:?}");
-        // Its pages are hits, and reclaim of the parent takes them.
+        // Reclaim of the parent takes its pages.
         e.reclaim(&mut w, top, 100, None).expect("files");
         e.validate().unwrap();
     }
@@ -200,18 +200,24 @@ fn swap_stays_charged_to_the_removed_group() {
 /// time, and is charged above.
 #[test]
 fn refaults_of_what_a_removed_group_evicted_are_not_tested() {
-    for policy in POLICIES {
+    for (policy, removed) in POLICIES.into_iter().flat_map(|policy| [(policy, false), (policy, true)]) {
         let (mut e, mut w) = engine(policy, 0);
         let [top, g] = groups(&mut e);
-        let file = mapping(&mut e, g, MappingKind::File, 200);
+        let [hot, file] = [300, 200].map(|pages| mapping(&mut e, g, MappingKind::File, pages));
+        // With active pages enough a refault is near.
+        (0..3).for_each(|_| touch(&mut e, &mut w, hot, 300, Touch::Read));
         touch(&mut e, &mut w, file, 200, Touch::Read);
         e.reclaim(&mut w, g, 100, None).expect("files");
-        let gone = 200 - resident(&e, file, 200);
-        e.remove_memcg(g).expect("no child");
-        touch(&mut e, &mut w, file, gone, Touch::Read);
+        if removed {
+            e.remove_memcg(g).expect("no child");
+        }
+        let activated = stat(&e, top, "workingset_activate_file");
+        [(file, 200), (hot, 300)].into_iter().for_each(|(of, pages)| touch(&mut e, &mut w, of, pages, Touch::Read));
         e.validate().unwrap();
-        assert_eq!(stat(&e, top, "workingset_activate_file"), 0, "{policy:?}");
-        assert_eq!((resident(&e, file, 200), gauge(&e, top, "file")), (200, 200), "{policy:?}");
+        let activated = stat(&e, top, "workingset_activate_file") - activated;
+        assert_eq!(activated == 0, removed, "{policy:?}: {activated} activated, removed: {removed}");
+        let charged = gauge(&e, if removed { top } else { g }, "file");
+        assert_eq!((resident(&e, file, 200), resident(&e, hot, 300), charged), (200, 300, 500), "{policy:?}");
     }
 }
 
@@ -229,10 +235,13 @@ fn writeback_ends_at_the_parent() {
         let _ = e.page_out(&mut w, anon, 50);
         e.remove_memcg(g).expect("no child");
         e.validate().unwrap();
+        let mut ended = 0;
         while let Some(page) = w.take_page() {
+            ended += 1;
             e.write_done(&mut w, page, true);
             e.validate().unwrap();
         }
+        assert!(ended > 0, "{policy:?}: no write was under way");
         assert_eq!(e.memcg_usage_pages(g), 0, "{policy:?}");
     }
 }

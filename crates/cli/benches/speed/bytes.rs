@@ -5,11 +5,12 @@
 //! bytes. Prefetching by hardware is not simulated: it moves no other lines, but sooner.
 
 use std::hint::black_box;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use refault_mm::Policy;
 use refault_trace::Trace;
 
+use crate::instructions::callgrind;
 use crate::replay::{self, Way};
 use crate::rows::{flag, number};
 
@@ -70,7 +71,6 @@ fn summed(text: &str, what: &str) -> Result<f64, String> {
 
 /// `--bytes`.
 pub fn run() -> Result<ExitCode, String> {
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let accesses = number("--accesses", 2_000_000);
     let pages = number("--pages", 200_000);
     println!("| zipf(1.0), {accesses} accesses to {pages} pages | bytes an access | instructions an access |");
@@ -79,14 +79,9 @@ pub fn run() -> Result<ExitCode, String> {
         for (path, _) in PATHS {
             let name = format!("{way:?} {path}");
             let caches = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"];
-            let output = Command::new("valgrind")
-                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=*bytes::simulated*"])
-                .args(caches)
-                .arg(&program)
-                .args(["--bytes-of", &name, "--accesses", &accesses.to_string(), "--pages", &pages.to_string()])
-                .output()
-                .map_err(|e| format!("valgrind: {e}; install it"))?;
-            let text = String::from_utf8_lossy(&output.stderr);
+            let trace = ["--accesses", &accesses.to_string(), "--pages", &pages.to_string()];
+            let arguments = [&["--bytes-of", &name], &trace[..]].concat();
+            let text = callgrind("bytes::simulated", &caches, &arguments)?;
             let lines = summed(&text, "LLd misses")?;
             let instructions = summed(&text, "I   refs")?;
             let each = |sum: f64| sum / accesses as f64;

@@ -140,16 +140,22 @@ fn rustc() -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What callgrind collects of a path.
-fn count(name: &str) -> Result<u64, String> {
+/// What callgrind says of this program with these arguments, collecting in one function alone.
+pub fn callgrind(function: &str, flags: &[&str], arguments: &[&str]) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=*instructions::counted*"])
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", &format!("--toggle-collect=*{function}*")])
+        .args(flags)
         .arg(program)
-        .args(["--path", name])
+        .args(arguments)
         .output()
         .map_err(|e| format!("valgrind: {e}; install it"))?;
-    let text = String::from_utf8_lossy(&output.stderr);
+    Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// What callgrind collects of a path.
+fn count(name: &str) -> Result<u64, String> {
+    let text = callgrind("instructions::counted", &[], &["--path", name])?;
     let collected = text.lines().find_map(|line| line.split("Collected : ").nth(1)?.trim().parse().ok());
     collected.filter(|&n| n > 0).ok_or_else(|| format!("{name}: callgrind counted nothing: {text}"))
 }

@@ -25,7 +25,7 @@ impl Burst<'_> {
         }
         let space = task.streams[access.stream].space;
         if let (true, Some(space)) = (access.mapped, space) {
-            if let Some(ns) = self.hit_in_table(space, phase, clock, access.page, access.write) {
+            if let Some(ns) = self.hit_in_table(space, phase, clock, access) {
                 task.spend(phase, ns, 0);
                 task.count(phase, true);
                 task.finish_access(phase, clock + ns, true);
@@ -51,19 +51,12 @@ impl Burst<'_> {
 
     /// What a touch takes that needs no fault; none: it needs one.
     #[inline]
-    pub(super) fn hit_in_table(
-        &mut self,
-        space: usize,
-        phase: &PhaseSpec,
-        clock: u64,
-        page: PageId,
-        write: bool,
-    ) -> Option<u64> {
+    pub(super) fn hit_in_table(&mut self, space: usize, phase: &PhaseSpec, clock: u64, access: Access) -> Option<u64> {
         let kernel = &mut *self.kernel;
-        let entry = kernel.hw.tables.touch(space, page, write)?;
+        let entry = kernel.hw.tables.touch(space, access.page, access.write)?;
         let mut ns = kernel.costs.map_hit_ns + phase.cpu_ns;
         if !kernel.hw.nodes.is_empty() {
-            ns += kernel.hw.nodes.access(entry.node(), write, phase.lines, clock);
+            ns += kernel.hw.nodes.access(entry.node(), access.write, phase.lines, clock);
         }
         Some(ns)
     }

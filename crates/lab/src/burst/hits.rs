@@ -3,7 +3,7 @@
 
 use super::context::Burst;
 use crate::scenario::PhaseSpec;
-use crate::task::{Drawn, Hits, Task};
+use crate::task::{Access, Hits, Task};
 
 impl Burst<'_> {
     /// Makes the accesses that a task has drawn ahead, from `clock` to `end`, up to the first that
@@ -15,10 +15,10 @@ impl Burst<'_> {
             if task.is_dry() {
                 self.look_ahead(task);
             }
-            let Some(drawn) = task.drawn() else { break };
-            let hit = match drawn.mapped {
-                true => self.touch_in_table(task, phase, clock, drawn),
-                false => self.read_at_random(task, phase, clock, drawn),
+            let Some(access) = task.drawn() else { break };
+            let hit = match access.mapped {
+                true => self.touch_in_table(task, phase, clock, access),
+                false => self.read_at_random(task, phase, clock, access),
             };
             let Some([user_ns, system_ns]) = hit else { break };
             task.take_drawn();
@@ -33,21 +33,21 @@ impl Burst<'_> {
 
     /// A touch through a page table that needs no fault: the program's time and the kernel's.
     #[inline]
-    fn touch_in_table(&mut self, task: &Task, phase: &PhaseSpec, clock: u64, drawn: Drawn) -> Option<[u64; 2]> {
-        let space = task.streams[drawn.stream].space?;
-        Some([self.hit_in_table(space, phase, clock, drawn.page, drawn.write)?, 0])
+    fn touch_in_table(&mut self, task: &Task, phase: &PhaseSpec, clock: u64, access: Access) -> Option<[u64; 2]> {
+        let space = task.streams[access.stream].space?;
+        Some([self.hit_in_table(space, phase, clock, access)?, 0])
     }
 
     /// A read by descriptor that is a plain hit, likewise.
     #[inline]
-    fn read_at_random(&mut self, task: &mut Task, phase: &PhaseSpec, clock: u64, drawn: Drawn) -> Option<[u64; 2]> {
+    fn read_at_random(&mut self, task: &mut Task, phase: &PhaseSpec, clock: u64, access: Access) -> Option<[u64; 2]> {
         let kernel = &mut *self.kernel;
-        if drawn.write || !kernel.hw.nodes.is_empty() {
+        if access.write || !kernel.hw.nodes.is_empty() {
             return None;
         }
         kernel.set_now_ns(clock);
-        let readahead = &mut task.streams[drawn.stream].readahead;
-        let hit = kernel.engine.read_at_random(drawn.page, readahead);
+        let readahead = &mut task.streams[access.stream].readahead;
+        let hit = kernel.engine.read_at_random(access.page, readahead);
         hit.then_some([phase.cpu_ns, kernel.costs.read_hit_ns])
     }
 }

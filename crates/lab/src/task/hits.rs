@@ -1,20 +1,9 @@
 //! A task whose accesses are hits: one follows the other, and nothing else does.
 
-use refault_mm::PageId;
-
-use super::Task;
 use super::stream::{Direction, Stream};
+use super::{Access, Task};
 use crate::metric::Latency;
 use crate::scenario::PhaseSpec;
-
-/// The next access, drawn ahead.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Drawn {
-    pub(crate) stream: usize,
-    pub(crate) page: PageId,
-    pub(crate) write: bool,
-    pub(crate) mapped: bool,
-}
 
 /// What hits in a row took.
 #[derive(Debug, Default)]
@@ -81,13 +70,13 @@ impl Task {
         self.ends_ns(spec).unwrap_or(u64::MAX)
     }
 
-    /// Its next access.
+    /// Its next access, if it was drawn ahead.
     #[inline]
-    pub(crate) fn drawn(&self) -> Option<Drawn> {
+    pub(crate) fn drawn(&self) -> Option<Access> {
         let choice = self.choices.peek()?;
         let (stream, block) = (choice.stream as usize, choice.block);
-        let mapped = self.streams[stream].mapped;
-        Some(Drawn { stream, page: block.first, write: block.direction == Direction::Write, mapped })
+        let (write, mapped) = (block.direction == Direction::Write, self.streams[stream].mapped);
+        Some(Access { stream, page: block.first, left: block.pages, write, mapped, continues: false })
     }
 
     /// Its next access was made.

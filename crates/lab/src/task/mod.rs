@@ -23,7 +23,7 @@ use refault_trace::generate::Rng;
 
 use crate::scenario::{Action, PhaseSpec, TaskSpec, Until};
 use choices::{Choice, Choices};
-pub(crate) use hits::{Drawn, Hits};
+pub(crate) use hits::Hits;
 pub(crate) use script::Script;
 use stream::Direction;
 pub(crate) use stream::{Shared, Stream};

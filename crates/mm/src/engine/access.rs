@@ -112,14 +112,11 @@ impl Engine {
         if goes_on || ra.max(self.mem.cfg.readahead.file_pages) > 0 {
             return false;
         }
-        let byte = &mut self.mem.pages.folios.hot[page.index()];
-        let next = self.mem.pages.hit_transition[usize::from(*byte)];
-        if next == 0 {
-            return false;
+        let hit = self.read_hits(std::iter::once(Some(page))) == 1;
+        if hit {
+            ra.next = page.0 + 1;
         }
-        *byte = next;
-        ra.next = page.0 + 1;
-        true
+        hit
     }
 
     /// `POSIX_FADV_WILLNEED` or `readahead(2)`: `nr` pages of a file from `first` on are read now,

@@ -4,7 +4,8 @@
 //! [`Generator`] is a [`RecordSource`](crate::RecordSource), so [`Trace::load`](crate::Trace::load)
 //! takes it as it takes a file. The same workload and seed give the same accesses on every machine
 //! and in every version: the generator is PCG XSL RR 128/64, and all arithmetic on its numbers is
-//! in this module or in exactly rounded operations.
+//! in this module or in exactly rounded operations. (`normal`, which no workload of a trace draws
+//! with, takes the system's logarithm and cosine.)
 //!
 //! `spec` parses the grammar, `run` interleaves the streams, `rng`, `zipf` and `normal` draw, the
 //! last two with the tables of `guide`. The command and the lab draw with them, too.
