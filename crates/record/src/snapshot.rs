@@ -3,9 +3,10 @@
 use crate::group::Group;
 
 /// Of `memory.stat`, under the names of the second version; those of the first in their place.
-const STAT: [(&str, &str); 14] = [
+const STAT: [(&str, &str); 15] = [
     ("file", "cache"),
     ("anon", "rss"),
+    ("shmem", "shmem"),
     ("file_mapped", "mapped_file"),
     ("file_dirty", "dirty"),
     ("file_writeback", "writeback"),

@@ -1,6 +1,8 @@
 //! A recording in memory: its records, its files, and which pages were in memory when it began.
 
-use refault_trace::{Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Snapshot, TraceError, Via};
+use refault_trace::{
+    Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot, TraceError, Via,
+};
 use std::collections::HashSet;
 
 /// Files of no more pages than this are there as a whole; of larger ones what is near to what was
@@ -160,7 +162,9 @@ impl Loaded {
         let (usage, file) = series.column("usage").zip(series.column("file"))?;
         let values = Some(&snapshot.values).filter(|values| values.len() == series.names.len())?;
         let is_there = self.recording.group.is_some() && values[usage] > 0;
-        is_there.then(|| values[usage].saturating_sub(values[file]) / 4096)
+        // The kernel counts shared memory and tmpfs among files, but no file here has these pages.
+        let files = values[file].saturating_sub(shmem(series, values).unwrap_or(0));
+        is_there.then(|| values[usage].saturating_sub(files) / 4096)
     }
 
     /// Whether the group is charged for the pages that were in memory at the start: what it had in
@@ -170,6 +174,13 @@ impl Loaded {
         let files = series.ends("file").filter(|_| self.recording.group.is_some());
         files.is_none_or(|(first, _)| first / 4096 >= self.warm.len() as u64 / 2)
     }
+}
+
+/// Bytes of shared memory and tmpfs in a snapshot. Recordings that do not have the counter have the
+/// lists of anonymous memory, which hold it, too.
+fn shmem(series: &Series, values: &[u64]) -> Option<u64> {
+    let value = |name| series.column(name).map(|column| values[column]);
+    value("shmem").or_else(|| Some((value("inactive_anon")? + value("active_anon")?).saturating_sub(value("anon")?)))
 }
 
 /// Pages whose first touch was a hit of the kernel, though it had not added them since the
