@@ -21,5 +21,6 @@ mod swap;
 mod tiers;
 mod tiers_random;
 mod truncate;
+mod unmap;
 mod zswap;
 mod zswap_regressions;

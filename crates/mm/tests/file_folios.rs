@@ -235,8 +235,9 @@ fn at_random(policy: Policy, growth: OrderGrowth, seed: u64) {
     let mut ra = [Readahead::default(); 3];
     for step in 0..1500 {
         let (page, nr) = (PageId(rng.below(PAGES as usize) as u32), 1 + rng.below(70) as u32);
-        match rng.below(16) {
+        match rng.below(17) {
             0 => e.truncate_range(&mut w, page, nr),
+            16 => e.unmap_range(&mut w, page, nr),
             1 => e.flush(&mut w),
             2 => _ = e.access(&mut w, PageId(PAGES + page.0 % 100), Touch::MapWrite),
             3 => e.advise_range(page, nr.min(PAGES - page.0), refault_mm::Advice::DontNeed),

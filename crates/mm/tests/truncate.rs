@@ -44,6 +44,7 @@ fn structures_hold_together() {
                 match rng.below(12) {
                     0 => e.truncate_range(&mut w, PageId(rng.below(PAGES as usize) as u32), 1 + rng.below(40) as u32),
                     1 => e.flush(&mut w),
+                    3 => e.unmap_range(&mut w, PageId(rng.below(PAGES as usize) as u32), 1 + rng.below(40) as u32),
                     2 => _ = e.access(&mut w, PageId(PAGES + rng.below(PAGES as usize) as u32), Touch::MapWrite),
                     _ => _ = e.access(&mut w, PageId(rng.below(PAGES as usize) as u32), touches[rng.below(4)]),
                 }

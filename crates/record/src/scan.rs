@@ -108,6 +108,17 @@ pub(crate) fn marked(regions: Vec<Region>, touched: &[Range<u64>]) -> Vec<Region
     pieces
 }
 
+/// Regions whose touches outside of these pages are not told; all ascending and apart.
+pub(crate) fn touched_within(regions: Vec<Region>, pages: &[Range<u64>]) -> Vec<Region> {
+    let mut touched = Vec::new();
+    for region in regions.iter().filter(|region| region.touched) {
+        let at = pages.partition_point(|one| one.end <= region.pages.start);
+        let here = pages[at..].iter().take_while(|one| one.start < region.pages.end);
+        touched.extend(here.map(|one| one.start.max(region.pages.start)..one.end.min(region.pages.end)));
+    }
+    marked(regions, &touched)
+}
+
 /// Pages of anonymous memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
@@ -162,7 +173,9 @@ impl Scan {
         }
         match mapping.file {
             Some(inode) if region.is_file => {
-                if region.touched && region.is_there {
+                // A page of the file itself is written through a shared mapping only.
+                let is_seen = !self.writes || mapping.writable && mapping.shared;
+                if region.touched && region.is_there && is_seen {
                     self.files.push((inode, mapping.page(first), pages));
                 }
             }
@@ -214,6 +227,16 @@ garbage\n";
         assert_eq!(cut(&[0..5, 10..20, 25..26]), [(10..20, true), (30..40, false)]);
         let want = [(10..12, false), (12..13, true), (13..15, false), (15..20, true), (30..35, true), (35..40, false)];
         assert_eq!(cut(&[12..13, 15..35]), want, "one may go over several");
+    }
+
+    #[test]
+    fn touches_count_within_the_pages_that_are_named() {
+        let region = |pages: Range<u64>, touched| Region { pages, is_there: true, is_file: false, touched };
+        let regions = vec![region(10..20, true), region(20..30, false), region(30..40, true)];
+        let pieces = touched_within(regions, &[0..12, 15..35, 50..60]);
+        let pieces: Vec<_> = pieces.into_iter().map(|piece| (piece.pages, piece.touched)).collect();
+        let (seen, rest) = ([(10..12, true), (12..15, false), (15..20, true)], [(20..30, false), (30..35, true)]);
+        assert_eq!(pieces, [&seen[..], &rest, &[(35..40, false)]].concat());
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     run.warm();
     for record in &loaded.records {
         while let Some(snapshot) = snapshots.next_if(|s| s.time_ns <= record.time_ns) {
+            run.cell.engine.set_now_ns(snapshot.time_ns);
+            run.cell.engine.flush_memcg_stats(run.cell.group);
             run.charge(snapshot)?;
         }
         run.cell.engine.set_now_ns(record.time_ns);
@@ -221,10 +223,9 @@ impl Run<'_> {
         for i in 0..record.pages {
             let page = record.page + u64::from(i);
             let Some(id) = self.id(record.object, page) else { continue };
-            let mapped = self.cell.machine.pte[id as usize] & MAPPED != 0;
             let missed = match reads {
                 _ if self.elsewhere.contains(&id) => false,
-                false if via == Via::Map && !mapped => self.fault(record, id),
+                false if via == Via::Map && self.faults(id, record.op.write) => self.fault(record, id),
                 true => self.read(record, page, id, record.pages - i),
                 false if via == Via::Fd => self.write(id, record.pages - i),
                 false => !self.cell.step(PackedAccess::new(id, record.op.write, via, false)),
@@ -250,6 +251,19 @@ impl Run<'_> {
     fn write(&mut self, id: u32, asked: u32) -> bool {
         let Cell { engine, machine, .. } = &mut self.cell;
         !engine.write_file(machine, PageId(id), asked).is_hit()
+    }
+
+    /// Whether the engine has to see a fault. The kernel had the page not mapped there. Where the lab
+    /// has, the program mapped the file anew (a loader maps a library as a whole, and then its parts
+    /// over it), or another one did: either way the page was touched twice if it was touched before.
+    fn faults(&mut self, id: u32, writes: bool) -> bool {
+        let Cell { engine, machine, .. } = &mut self.cell;
+        let is_mapped = machine.pte[id as usize] & MAPPED != 0;
+        if is_mapped && !writes {
+            engine.unmap_range(machine, PageId(id), 1);
+        }
+        // The first write to a page that was read so far is no fault of the engine's.
+        !is_mapped || !writes
     }
 
     /// A fault on a mapped file.
@@ -290,10 +304,7 @@ impl Run<'_> {
             Advised::MapRandom => self.advise_mapped(record, AccessAdvice::Random),
             Advised::MapSequential => self.advise_mapped(record, AccessAdvice::Sequential),
             Advised::MapNormal => self.advise_mapped(record, AccessAdvice::Normal),
-            Advised::MapExecutable => {
-                let pages = &mut self.cell.machine.pte[ids.start as usize..ids.end as usize];
-                pages.iter_mut().for_each(|pte| *pte |= EXECUTABLE);
-            }
+            Advised::MapExecutable => self.map_executable(ids),
             Advised::Sync => {
                 if let Some(mapping) = self.mappings[record.object as usize] {
                     self.cell.engine.fsync(&mut self.cell.machine, mapping);
@@ -302,6 +313,17 @@ impl Run<'_> {
             Advised::Cold => self.cell.engine.advise_range(first, nr, Advice::Cold),
             Advised::PageOut => _ = self.cell.engine.page_out(&mut self.cell.machine, first, nr),
         }
+    }
+
+    /// A program maps pages as code. The first time that takes the place of what a loader mapped of
+    /// them before.
+    fn map_executable(&mut self, ids: Range<u32>) {
+        let Cell { engine, machine, .. } = &mut self.cell;
+        if ids.clone().all(|id| machine.pte[id as usize] & EXECUTABLE == 0) {
+            engine.unmap_range(machine, PageId(ids.start), ids.end - ids.start);
+        }
+        let pages = &mut machine.pte[ids.start as usize..ids.end as usize];
+        pages.iter_mut().for_each(|pte| *pte |= EXECUTABLE);
     }
 
     /// Who has the file open is not known: it holds for all.

@@ -51,6 +51,14 @@ impl Engine {
         self.mem.pages.memcg_stats(id)
     }
 
+    /// Adds up what a memcg and its descendants counted, which reading its `memory.stat` does on
+    /// Linux: reclaim sees it from now on, and not only at the next time that all are added up.
+    pub fn flush_memcg_stats(&mut self, id: MemcgId) {
+        if self.mem.cfg.lru.adds_up_stats() {
+            self.mem.pages.flush_stats(&self.mem.groups, id);
+        }
+    }
+
     /// The counters of one memcg and its descendants, as `memory.stat` has them.
     pub fn memcg_tree_stats(&self, id: MemcgId) -> Stats {
         let mut all = Stats::default();

@@ -124,6 +124,12 @@ impl Engine {
         self.fault(w).zap_range(first, nr)
     }
 
+    /// `munmap` of `nr` pages from `first` on, those of them that belong to the same file: they stay
+    /// in memory, and what their accessed and dirty bits said is taken over.
+    pub fn unmap_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
+        self.fault(w).unmap_range(first, nr)
+    }
+
     /// Truncation of a file, or the deletion of it: `nr` pages from `first` on leave memory, dirty
     /// or not, those of them that belong to the same file. They leave no shadow, nor do pages that
     /// left memory before. What is being read or written goes when that has ended; until then an

@@ -78,7 +78,7 @@ impl Engine {
         self.next_flush_ns = u64::MAX;
         if self.mem.cfg.lru.adds_up_stats() {
             self.next_flush_ns = (self.mem.now_ns / interval_ns + 1).saturating_mul(interval_ns);
-            self.mem.pages.flush_stats(&self.mem.groups);
+            self.mem.pages.flush_stats(&self.mem.groups, MemcgId::ROOT);
         }
     }
 
@@ -251,6 +251,13 @@ mod tests {
         assert_eq!(known(&e), 0, "it is not time to add up");
         e.set_now_ns(1000);
         assert_eq!(known(&e), 10);
+        (10..20).for_each(|i| _ = e.access(&mut AtOnce::default(), PageId(first.0 + i), Touch::Read));
+        e.set_now_ns(1001);
+        assert_eq!(known(&e), 10);
+        e.flush_memcg_stats(group);
+        assert_eq!(known(&e), 20, "somebody read memory.stat");
+        let of_root = e.mem.pages.known_sizes(&e.mem.groups, MemcgId::ROOT, NodeId::default());
+        assert_eq!(of_root.iter().sum::<u64>(), 10, "of that group alone");
     }
 
     /// What reclaim costs a group is added up above it as well, and forgotten there at the pace of

@@ -8,6 +8,7 @@ use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
 use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, PageId};
+use crate::lru::recency::Reference;
 use crate::world::World;
 
 /// The folio must stay until I/O on it has ended.
@@ -42,6 +43,30 @@ impl<W: World> Fault<'_, W> {
         if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::File {
             let end = first.0.saturating_add(nr).min(self.mem.pages.mapping_pages(mapping).end);
             self.zap_pages(first.0..end);
+        }
+    }
+
+    /// `munmap` of a range of a file: its pages stay in memory. An accessed bit that goes with an
+    /// entry of the page table counts as an access by descriptor does, unless advice says that it
+    /// counts for nothing.
+    pub(crate) fn unmap_range(&mut self, first: PageId, nr: u32) {
+        let mapping = self.mem.pages.space.mapping_of(first);
+        if self.mem.pages.space.mappings[mapping.index()].kind != MappingKind::File {
+            return;
+        }
+        let end = first.0.saturating_add(nr).min(self.mem.pages.mapping_pages(mapping).end);
+        for page in (first.0..end).map(PageId) {
+            let Some(f) = self.mem.pages.folios.slot(page).folio().filter(|_| self.mem.pages.space.is_mapped(page))
+            else {
+                continue;
+            };
+            let is_young = self.world.test_and_clear_young(page);
+            if self.mem.pages.unmap_zapped(self.world, f, page) {
+                self.mem.writeout(self.world).set_dirty(f);
+            }
+            if is_young && self.mem.pages.reference(page) == Reference::Counts {
+                self.mem.pages.mark_accessed(f);
+            }
         }
     }
 
@@ -114,7 +139,7 @@ impl<W: World> Fault<'_, W> {
             }
             match self.mem.pages.swap_entry(page) {
                 Some(slot) => self.mem.swap.slots.put(slot),
-                None => self.mem.pages.unmap_zapped(self.world, f, page),
+                None => _ = self.mem.pages.unmap_zapped(self.world, f, page),
             }
             self.mem.pages.folios.store(page, Slot::EMPTY);
         }

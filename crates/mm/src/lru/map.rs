@@ -69,13 +69,16 @@ impl Pages {
         self.folios.set(f, if w.is_executable(page) { State::MAPPED | State::EXEC } else { State::MAPPED });
     }
 
-    pub(crate) fn unmap_zapped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) {
-        if self.space.is_mapped(page) {
-            w.effect(Effect::Unmap { page });
-            w.test_and_clear_dirty(page);
-            self.space.set_mapped(page, self.folios.node_of(page), false);
-            self.note_unmapped(f);
+    /// Its owner gives up a page, if it is mapped. True: it was dirty.
+    pub(crate) fn unmap_zapped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) -> bool {
+        if !self.space.is_mapped(page) {
+            return false;
         }
+        w.effect(Effect::Unmap { page });
+        let is_dirty = w.test_and_clear_dirty(page);
+        self.space.set_mapped(page, self.folios.node_of(page), false);
+        self.note_unmapped(f);
+        is_dirty
     }
 
     /// A page of the folio was unmapped: perhaps it was the last one.

@@ -17,10 +17,10 @@ impl Pages {
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }
 
-    /// Adds up what every group and its descendants counted.
+    /// Adds up what a group and each of its descendants counted.
     #[cold]
-    pub(crate) fn flush_stats(&mut self, groups: &Groups) {
-        for id in groups.memcgs.subtree(MemcgId::ROOT).collect::<Vec<_>>().into_iter().rev() {
+    pub(crate) fn flush_stats(&mut self, groups: &Groups, of: MemcgId) {
+        for id in groups.memcgs.subtree(of).collect::<Vec<_>>().into_iter().rev() {
             // Children come after their parents, so from the end each has its descendants when it
             // is its turn.
             for nid in self.node_ids() {

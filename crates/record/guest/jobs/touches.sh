@@ -19,7 +19,7 @@ with recursive i(n) as (select 1 union all select n + 1 from i where n < 40000)
 insert into t select n, 0, hex(randomblob(100)) from i;
 SQL
 for i in $(seq 150); do echo "update t set n = n + 1 where id < 500;"; done >>memory.sql
-echo 'pragma mmap_size = 268435456; .timer off' >mapped.sql
+echo 'pragma mmap_size = 268435456;' >mapped.sql
 for i in $(seq 400); do echo "select sum(length(note)) from orders where id < 9000;"; done >>mapped.sql
 tried=0
 for by in idle soft-dirty write-protect; do

@@ -12,7 +12,7 @@ mod inject;
 mod pagemap;
 mod protect;
 
-use crate::scan::{Mapping, Region, Scan, marked};
+use crate::scan::{Mapping, Region, Scan, marked, touched_within};
 use idle::Idle;
 use pagemap::Pagemap;
 use protect::Protection;
@@ -20,6 +20,7 @@ use refault_trace::{TouchMethod, Touches};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// A look takes a tenth of the time at most: else they come less often.
@@ -79,6 +80,8 @@ struct Process {
     protection: Option<Protection>,
     /// It was marked, so that what is touched was so since.
     marked: bool,
+    /// Where its mappings were when soft-dirty bits were reset.
+    reset: Vec<Range<u64>>,
 }
 
 /// Looks at processes.
@@ -199,13 +202,13 @@ impl Sampler {
                         None
                     }
                 };
-                new.insert(Process { pagemap, protection, marked: false })
+                new.insert(Process { pagemap, protection, marked: false, reset: Vec::new() })
             }
         };
         match self.method {
             TouchMethod::Idle => process.pagemap.regions(mappings).map_err(fail),
             TouchMethod::SoftDirty => {
-                let regions = process.pagemap.regions(mappings).map_err(fail)?;
+                let regions = process.soft_dirty_regions(mappings).map_err(fail)?;
                 fs::write(format!("/proc/{pid}/clear_refs"), "4").map_err(fail)?;
                 Ok(regions)
             }
@@ -215,6 +218,14 @@ impl Sampler {
 }
 
 impl Process {
+    /// All pages of a mapping that is new, or has grown, have the bit (`VM_SOFTDIRTY`), so that it
+    /// says something only of those that are where they were at the reset.
+    fn soft_dirty_regions(&mut self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
+        let regions = self.pagemap.regions(mappings)?;
+        let before = std::mem::replace(&mut self.reset, mappings.iter().map(|m| m.pages.clone()).collect());
+        Ok(touched_within(regions, &unchanged(&before, mappings)))
+    }
+
     fn protected_regions(&self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
         let mut written = Vec::new();
         if let Some(protection) = &self.protection {
@@ -225,6 +236,13 @@ impl Process {
         }
         Ok(marked(self.pagemap.regions(mappings)?, &written))
     }
+}
+
+/// Mappings that are where they were before, both ascending and apart.
+fn unchanged(before: &[Range<u64>], mappings: &[Mapping]) -> Vec<Range<u64>> {
+    let is_as_before =
+        |m: &&Mapping| before.binary_search_by_key(&m.pages.start, |r| r.start).is_ok_and(|at| before[at] == m.pages);
+    mappings.iter().filter(is_as_before).map(|m| m.pages.clone()).collect()
 }
 
 /// The best method that works here.
@@ -271,4 +289,20 @@ fn ask_frames(idle: &Idle, processes: &FxHashMap<u32, Process>, looked: &mut [Lo
         *regions = pieces;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn soft_dirty_bits_of_mappings_that_are_new_or_have_grown_say_nothing() {
+        let mapping = |pages: Range<u64>| {
+            let line = format!("{:x}000-{:x}000 rw-p 00000000 00:00 0", pages.start, pages.end);
+            Mapping::parse(&line).expect("a mapping")
+        };
+        let now = [10..20, 30..45, 50..60].map(mapping);
+        assert_eq!(unchanged(&[10..20, 30..40, 45..60], &now), [10..20]);
+        assert_eq!(unchanged(&[], &now), []);
+    }
 }
