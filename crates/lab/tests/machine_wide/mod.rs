@@ -51,9 +51,11 @@ fn guest(kernel: &str, workload: &str, cpus: u64) -> [u64; 4] {
     match (kernel.starts_with("6.1."), workload.ends_with("-256"), cpus) {
         (true, _, _) => [120_315, 3840, 2746, 9910],
         (_, true, _) => [54_584, 3840, 1831, 7446],
+        _ if workload == "writers-2048" => [505_498, 3840, 5662, 28_385],
         _ if workload.ends_with("-2048") => [505_498, 3840, 5662, 14_055],
         _ if kernel.starts_with("7.2.") => [117_655, 3840, 2716, 9267],
         _ if kernel.starts_with("6.18.") => [118_498, 3840, 2722, 8675],
+        (_, _, 2) if workload == "halves-512" => [118_936, 3840, 2733, 7703],
         _ if workload == "quarters-512" => [118_804, 3840, 2732, 8353],
         _ if workload.ends_with("-1024") => [247_832, 3840, 3953, 8222],
         _ if workload == "writers-512" => [119_000, 3840, 2734, 11_050],
@@ -152,12 +154,17 @@ trace = {{ file = {trace:?}, device = "disk", advice = "random", mincore = {minc
 /// one thread of the host, only one makes progress at a time, and the next one's turn comes with
 /// the next timer: a tick of the guest, 4 ms. kswapd waits for that on a CPU of its own; where
 /// every CPU has a thread it shares one, and goes first.
-fn cpus(cpus: u64, threads: usize) -> (u64, &'static str) {
-    match (cpus, threads) {
-        (4, 1) => (1, "4ms"),
-        (4, _) => (1, "50us"),
-        _ => (cpus, "50us"),
+fn cpus(row: &Value) -> (u64, &'static str) {
+    match threads(row["workload"].as_str().expect("a text")).len() {
+        1 if takes_turns(row) => (1, "4ms"),
+        _ if takes_turns(row) => (1, "50us"),
+        _ => (row["cpus"].as_u64().expect("CPUs"), "50us"),
     }
+}
+
+/// Whether one thread of the host emulated all CPUs of the guest.
+fn takes_turns(row: &Value) -> bool {
+    row["cpus"] == 4 || row["turns"] == true
 }
 
 /// Where the file is: sparse, so that a miss fills a page with zeros, but for writers. Theirs is on
@@ -165,7 +172,7 @@ fn cpus(cpus: u64, threads: usize) -> (u64, &'static str) {
 /// time for 177,800 pages.
 fn disk(workload: &str) -> &'static str {
     match workload {
-        "writers-512" => r#"preset = "zram", compression_ratio = 4096.0, compress = "43600ns", decompress = "0s""#,
+        "writers-512" | "writers-2048" => r#"preset = "zram", compression_ratio = 4096.0, compress = "43600ns", decompress = "0s""#,
         _ => r#"preset = "ramdisk", read_latency = 0"#,
     }
 }
@@ -180,7 +187,7 @@ fn scenario(row: &Value, start_ms: u64, dir: &Path) -> Scenario {
         k if k.starts_with("7.2.") => ("7.2", "\"2s\""),
         _ => ("6.12", "\"2s\""),
     };
-    let (cpus, quantum) = self::cpus(cpus, threads(text("workload")).len());
+    let (cpus, quantum) = self::cpus(row);
     let disk = disk(text("workload"));
     let blocks = std::env::var_os("REFAULT_PAGE_BLOCKS").is_some();
     let heads = blocks && text("workload").starts_with("writers-");
@@ -243,7 +250,8 @@ fn groups() -> BTreeMap<(u64, String), Vec<Value>> {
         let text = |key: &str| row[key].as_str().expect("a text").to_owned();
         let cpus = row["cpus"].as_u64().expect("CPUs");
         let probe = if has_probe(&row) { "" } else { ", no probe" };
-        let name = format!("{} {} {} {cpus}{probe}", text("kernel"), text("workload"), text("policy"));
+        let turns = if row["turns"] == true { " in turns" } else { "" };
+        let name = format!("{} {} {} {cpus}{turns}{probe}", text("kernel"), text("workload"), text("policy"));
         groups.entry((cpus, name)).or_default().push(row);
     }
     groups
