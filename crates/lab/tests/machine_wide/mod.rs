@@ -78,9 +78,9 @@ const COSTS: &str = r#"{ read_hit = "15us", write_hit = "25700ns", map_hit = "92
     minor_fault = "18500ns", major_fault = "9300ns", read_miss = "8600ns", scan_page = "300ns",
     reclaim_page = "2us", pte_walk = "300ns" }"#;
 
-/// What differs where the program does not ask with `mincore`, which takes 5.2 us of a touch and 5.9
-/// us of a read: from windows of anon-zipf (the fifth to the 58th, from 36 to 9 % misses) and of
-/// idle-uniform (the fourth to the ninth, from 86 to 49 %), before anything is reclaimed.
+/// What differs where the program does not ask with `mincore`, which takes 5.2 us of a touch and
+/// 5.9 us of a read: from windows of anon-zipf (the fifth to the 58th, from 36 to 9 % misses) and
+/// of idle-uniform (the fourth to the ninth, from 86 to 49 %), before anything is reclaimed.
 const NO_PROBE: [(&str, &str); 5] = [
     ("\"15us\"", "\"9100ns\""),
     ("\"8600ns\"", "\"7700ns\""),
@@ -89,8 +89,9 @@ const NO_PROBE: [(&str, &str); 5] = [
     ("\"18500ns\"", "\"13300ns\""),
 ];
 
-/// Whether the program asked with `mincore` before each access, which takes a page and gives it back.
-/// Where it did not, `cachestat` and the faults of the thread tell hits from misses, and take none.
+/// Whether the program asked with `mincore` before each access, which takes a page and gives it
+/// back. Where it did not, `cachestat` and the faults of the thread tell hits from misses, and take
+/// none.
 fn has_probe(row: &Value) -> bool {
     row["probe"].as_str() != Some("cachestat")
 }
