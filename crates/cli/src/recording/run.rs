@@ -253,9 +253,10 @@ impl Run<'_> {
         !engine.write_file(machine, PageId(id), asked).is_hit()
     }
 
-    /// Whether the engine has to see a fault. The kernel had the page not mapped there. Where the lab
-    /// has, the program mapped the file anew (a loader maps a library as a whole, and then its parts
-    /// over it), or another one did: either way the page was touched twice if it was touched before.
+    /// Whether the engine has to see a fault. The kernel had the page not mapped there. Where the
+    /// lab has, the program mapped the file anew (a loader maps a library as a whole, and then its
+    /// parts over it), or another one did: either way the page was touched twice if it was touched
+    /// before.
     fn faults(&mut self, id: u32, writes: bool) -> bool {
         let Cell { engine, machine, .. } = &mut self.cell;
         let is_mapped = machine.pte[id as usize] & MAPPED != 0;

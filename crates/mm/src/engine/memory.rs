@@ -124,8 +124,8 @@ impl Engine {
         self.fault(w).zap_range(first, nr)
     }
 
-    /// `munmap` of `nr` pages from `first` on, those of them that belong to the same file: they stay
-    /// in memory, and what their accessed and dirty bits said is taken over.
+    /// `munmap` of `nr` pages from `first` on, those of them that belong to the same file: they
+    /// stay in memory, and what their accessed and dirty bits said is taken over.
     pub fn unmap_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
         self.fault(w).unmap_range(first, nr)
     }

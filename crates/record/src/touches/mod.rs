@@ -302,7 +302,7 @@ mod tests {
             Mapping::parse(&line).expect("a mapping")
         };
         let now = [10..20, 30..45, 50..60].map(mapping);
-        assert_eq!(unchanged(&[10..20, 30..40, 45..60], &now), [10..20]);
-        assert_eq!(unchanged(&[], &now), []);
+        assert!(unchanged(&[10..20, 30..40, 45..60], &now).into_iter().eq(std::iter::once(10..20)));
+        assert!(unchanged(&[], &now).is_empty());
     }
 }
