@@ -410,6 +410,37 @@ impl Links {
         self.lists[list.0 as usize].pop_passed(nr, passed);
     }
 
+    /// Takes the oldest off a list, `nr` at most, as long as `take` says what becomes of their flags.
+    #[inline(always)]
+    pub(crate) fn take_oldest(
+        &mut self,
+        hot: &mut [u8],
+        list: List,
+        nr: usize,
+        out: &mut Vec<FolioId>,
+        mut take: impl FnMut(State) -> Option<State>,
+    ) -> usize {
+        let (entries, places) = (&mut self.entries[..], &mut self.lists[list.0 as usize]);
+        let (before, mut passed) = (out.len(), 0);
+        out.reserve(nr);
+        while out.len() - before < nr && passed < places.span {
+            let id = places.get(places.tail.wrapping_add(passed));
+            // The number of an empty place is that of no page.
+            if let (Some(e), Some(byte)) = (entries.get_mut(id as usize), hot.get_mut(id as usize)) {
+                let Some(st) = take(e.state(*byte)) else { break };
+                e.set_cold(st);
+                *byte = st.0 as u8;
+                out.push(FolioId(id));
+            }
+            passed += 1;
+        }
+        let taken = out.len() - before;
+        if taken > 0 {
+            places.pop_passed(taken, passed);
+        }
+        taken
+    }
+
     /// Loads the places of folios on their lists: leaving one from the middle empties it.
     #[inline]
     pub(crate) fn prefetch_places(&self, folios: &[FolioId]) -> u64 {

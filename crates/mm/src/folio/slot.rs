@@ -172,6 +172,12 @@ impl Entry {
         self.tail = 0;
     }
 
+    /// The flags of a folio of which this is the low byte.
+    #[inline(always)]
+    pub(crate) fn state(&self, byte: u8) -> State {
+        State(self.cold() | u32::from(byte))
+    }
+
     /// The flags of a folio but the low byte.
     #[inline(always)]
     pub(crate) fn cold(&self) -> u32 {

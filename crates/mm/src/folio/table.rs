@@ -131,6 +131,18 @@ impl FolioTable {
         }
     }
 
+    /// Takes the oldest off a list, see [`Links::take_oldest`].
+    #[inline(always)]
+    pub(crate) fn take_oldest(
+        &mut self,
+        list: List,
+        nr: usize,
+        out: &mut Vec<FolioId>,
+        take: impl FnMut(State) -> Option<State>,
+    ) -> usize {
+        self.links.take_oldest(&mut self.hot, list, nr, out, take)
+    }
+
     /// Puts a folio on a list, in state `st`: at its head, or at its tail.
     #[inline(always)]
     pub(crate) fn put_on(&mut self, list: List, f: FolioId, st: State, tail: bool) {
