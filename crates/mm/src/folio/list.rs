@@ -382,19 +382,13 @@ impl Links {
         self.lists[list.0 as usize].pop();
     }
 
-    /// Looks at the `nr` oldest of a list.
+    /// The `nr` oldest places of a list, in two pieces, with the empty ones among them.
     #[inline(always)]
-    pub(crate) fn for_oldest(&self, list: List, nr: usize, mut look: impl FnMut(FolioId)) {
+    pub(crate) fn oldest_places(&self, list: List, nr: usize) -> [&[u32]; 2] {
         let places = &self.lists[list.0 as usize];
-        let (mut at, mut left) = (0, nr);
-        while at < places.span && left > 0 {
-            let id = places.get(places.tail.wrapping_add(at));
-            at += 1;
-            if id != NONE {
-                look(FolioId(id));
-                left -= 1;
-            }
-        }
+        let (first, nr) = (places.index(places.tail), nr.min(places.span as usize));
+        let old = nr.min(places.ring.len() - first);
+        [&places.ring[first..first + old], &places.ring[..nr - old]]
     }
 
     /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs

@@ -75,8 +75,16 @@ impl FolioTable {
     /// of following one another.
     #[inline]
     pub(crate) fn prefetch_tail(&self, list: List, nr: usize) {
+        let (entries, hot) = (&self.links.entries[..], &self.hot[..]);
         let mut sum = 0;
-        self.links.for_oldest(list, nr, |f| sum += u64::from(self.hot[f.index()]) + self.at(f).touch());
+        for places in self.links.oldest_places(list, nr) {
+            for &id in places {
+                // The number of an empty place is that of no page.
+                if let (Some(byte), Some(e)) = (hot.get(id as usize), entries.get(id as usize)) {
+                    sum += u64::from(*byte) + e.touch();
+                }
+            }
+        }
         // Else the loads would be optimised away.
         std::hint::black_box(sum);
     }

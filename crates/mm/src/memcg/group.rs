@@ -325,18 +325,20 @@ impl Memcgs {
     /// Charges beyond the limit: for what cannot fail.
     #[inline]
     pub(crate) fn force_charge(&mut self, id: MemcgId, nr: u64) {
-        let mut at = Some(id);
-        while let Some(id) = at {
-            let m = self.get_mut(id);
+        let mut at = id;
+        loop {
+            let m = self.get_mut(at);
             m.usage += nr;
             m.peak = m.peak.max(m.usage);
             if m.usage > m.max {
                 m.tolerated = m.usage;
             }
-            at = m.parent;
+            let parent = m.parent;
             if m.protection.is_set() {
-                self.propagate_protection(id);
+                self.propagate_protection(at);
             }
+            let Some(parent) = parent else { return };
+            at = parent;
         }
     }
 

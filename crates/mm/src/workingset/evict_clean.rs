@@ -21,6 +21,7 @@ use crate::workingset::policy::WorkingsetPolicy;
 use crate::world::{Effect, World};
 
 /// What the folios of a batch have in common, and what they add up to.
+#[derive(Clone, Copy)]
 pub(crate) struct EvictBatch {
     /// Their lruvec.
     pub(crate) own: LruvecId,
@@ -164,9 +165,11 @@ impl Charged<'_> {
         let mut shadows_only = Vec::new();
         let Pages { cfg, layout, folios, space, .. } = &mut *self.pages;
         let fill = &mut space.fill[..];
+        // Copies: what is written on the way does not change them.
+        let (cfg, layout, mut batch) = (*cfg, *layout, *d);
         folios.evict_each(list, |page, st, node| {
-            let shadow = d.shadow_of::<P>(cfg, layout, st);
-            d.dropped += 1;
+            let shadow = batch.shadow_of::<P>(&cfg, &layout, st);
+            batch.dropped += 1;
             let fill = &mut fill[node.index()];
             fill.nr_values += 1;
             if fill.is_shadows_only() {
@@ -175,6 +178,7 @@ impl Charged<'_> {
             w.effect(Effect::Free { page, order: 0 });
             shadow
         });
+        *d = batch;
         shadows_only.into_iter().for_each(|n| self.pages.relist_node(n, true));
         if self.frames.nodes.is_limited() {
             for &f in list {

@@ -71,8 +71,13 @@ impl WorkingsetPolicy for MultiGenLru {
     #[inline(always)]
     fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
-        let (workingset, refs) = cfg.generations.refs_in_shadow(st);
-        d.evicted[cfg.generations.tier(st)] += st.nr_pages();
+        // Most were not accessed by descriptor again.
+        let (mut workingset, mut refs, mut tier) = (false, 0, 0);
+        if st.has(State::REFERENCED | State::WORKINGSET | State::REFS_MASK) {
+            (workingset, refs) = cfg.generations.refs_in_shadow(st);
+            tier = cfg.generations.tier(st);
+        }
+        d.evicted[tier] += st.nr_pages();
         let token = d.min_seq << REFS_BITS | u64::from(refs);
         if cfg.refault != RefaultTest::ShadowPosition {
             return Some((workingset, token));
