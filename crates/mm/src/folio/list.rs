@@ -9,7 +9,7 @@
 
 use crate::folio::slot::{Change, Entry, Link};
 use crate::folio::state::State;
-use crate::ids::{FolioId, LruvecId, PageId, ZoneId};
+use crate::ids::{FolioId, LruvecId, PageId, XaNodeId, ZoneId};
 use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
 
@@ -294,7 +294,13 @@ impl Links {
     /// The lruvec of a folio: all those of one mapping on one node have the same.
     #[inline(always)]
     pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
-        let own = self.owners[self.entries[f.index()].location.node().index()];
+        self.lruvec_at(f, self.entries[f.index()].location.node())
+    }
+
+    /// The same, for a folio whose page is in that leaf node.
+    #[inline(always)]
+    pub(crate) fn lruvec_at(&self, f: FolioId, node: XaNodeId) -> LruvecId {
+        let own = self.owners[node.index()];
         if self.several_nodes { own.on(self.frames[f.index()].nid()) } else { own }
     }
 

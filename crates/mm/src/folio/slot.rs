@@ -144,8 +144,13 @@ impl Entry {
     /// If there is none: a value, or nothing.
     #[inline(always)]
     pub(crate) fn vacant(&self) -> Option<Slot> {
-        let vacant = self.head & Self::VALUE != 0 || self.head == 0;
-        vacant.then_some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)))
+        self.is_vacant().then_some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)))
+    }
+
+    /// There is none.
+    #[inline(always)]
+    pub(crate) fn is_vacant(&self) -> bool {
+        self.head & Self::VALUE != 0 || self.head == 0
     }
 
     /// There is one, and the slot holds it.

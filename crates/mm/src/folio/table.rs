@@ -262,10 +262,11 @@ impl FolioTable {
         self.at(f).is_attached()
     }
 
-    /// Whether there is nothing of a page but a value in its slot, if that.
+    /// The leaf node of a page of which there is nothing but a value in its slot, if that.
     #[inline(always)]
-    pub(crate) fn is_vacant(&self, page: PageId) -> bool {
-        self.links.entries[page.index()].vacant().is_some()
+    pub(crate) fn vacant_node(&self, page: PageId) -> Option<XaNodeId> {
+        let e = &self.links.entries[page.index()];
+        e.is_vacant().then_some(e.location.node())
     }
 
     /// The first page of a folio.

@@ -325,20 +325,18 @@ impl Memcgs {
     /// Charges beyond the limit: for what cannot fail.
     #[inline]
     pub(crate) fn force_charge(&mut self, id: MemcgId, nr: u64) {
-        let mut at = id;
-        loop {
-            let m = self.get_mut(at);
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let m = self.get_mut(id);
             m.usage += nr;
             m.peak = m.peak.max(m.usage);
             if m.usage > m.max {
                 m.tolerated = m.usage;
             }
-            let parent = m.parent;
-            if m.protection.is_set() {
-                self.propagate_protection(at);
-            }
-            let Some(parent) = parent else { return };
-            at = parent;
+            at = m.parent;
+        }
+        if self.any_protected {
+            self.propagate_protections(id);
         }
     }
 
@@ -350,9 +348,9 @@ impl Memcgs {
             debug_assert!(m.usage >= nr, "{} of {} pages are uncharged", nr, m.usage);
             m.usage -= nr;
             at = m.parent;
-            if m.protection.is_set() {
-                self.propagate_protection(id);
-            }
+        }
+        if self.any_protected {
+            self.propagate_protections(id);
         }
     }
 

@@ -78,6 +78,19 @@ impl Memcgs {
         (0..2).for_each(|i| sums[i] = sums[i] + new[i] - old[i]);
     }
 
+    /// The usage of a group changed, and that of all above it.
+    #[cold]
+    pub(crate) fn propagate_protections(&mut self, id: MemcgId) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let m = self.get(id);
+            at = m.parent;
+            if m.protection.is_set() {
+                self.propagate_protection(id);
+            }
+        }
+    }
+
     /// `[emin, elow]` of a group under pressure from `target`, whose own protection does not count.
     pub(crate) fn effective_protection(&self, target: MemcgId, id: MemcgId) -> [u64; 2] {
         if !self.any_protected || id == target || id == MemcgId::ROOT {
