@@ -40,8 +40,7 @@ impl<W: World> Fault<'_, W> {
             self.mem.charged().cancel_charge(memcg, zone, 1);
             return Err(over);
         }
-        self.mem.pages.folios.note_frames(page, 1, zone);
-        let own = self.mem.pages.folios.links.lruvec_at(FolioId(page.0), node);
+        let own = self.mem.pages.folios.links.note_frame(page, node, zone);
         self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
         let old = self.mem.pages.folios.slot_of_absent(page);
         self.mem.charged().note_filled(node, old);

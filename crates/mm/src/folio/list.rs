@@ -272,6 +272,17 @@ impl Links {
         }
     }
 
+    /// The same of one page, which is in that leaf node; the lruvec of its folio.
+    #[inline(always)]
+    pub(crate) fn note_frame(&mut self, page: PageId, node: XaNodeId, zone: ZoneId) -> LruvecId {
+        let own = self.owners[node.index()];
+        if !self.keeps_frames {
+            return own;
+        }
+        self.note_frames(page, 1, zone);
+        if self.several_nodes { own.on(zone.nid()) } else { own }
+    }
+
     /// When a folio was marked for a hint fault.
     pub(crate) fn stamp(&self, f: FolioId) -> Stamp {
         self.stamps.get(f.index()).copied().unwrap_or(Stamp::NONE)

@@ -10,6 +10,7 @@ use crate::lru::lruvec::FILE;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::birth_seq;
+use crate::lru::tier::was_accessed_again;
 use crate::stat::Counter;
 
 /// A scan of the oldest generation of a type, in pages.
@@ -48,9 +49,7 @@ fn is_busy(st: State, t: usize) -> bool {
 #[inline(always)]
 fn must_stay(cfg: &LruConfig, st: State, t: usize, tier_limit: usize) -> bool {
     let next = cfg.writeback_sort == WritebackSort::NextGeneration;
-    // Most were not accessed by descriptor at all: that is the lowest tier in any form.
-    let accessed = st.has(State::REFERENCED | State::WORKINGSET | State::REFS_MASK);
-    (accessed && is_protected(cfg, st, tier_limit)) || (next && is_busy(st, t))
+    (was_accessed_again(st) && is_protected(cfg, st, tier_limit)) || (next && is_busy(st, t))
 }
 
 /// Whether its accesses by descriptor keep a folio from being evicted.

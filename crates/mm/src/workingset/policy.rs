@@ -8,6 +8,7 @@ use crate::ids::LruvecId;
 use crate::lru::lruvec::FILE;
 use crate::lru::pages::Pages;
 use crate::lru::policy::{LruPolicy, MultiGenLru, TwoList};
+use crate::lru::tier::was_accessed_again;
 use crate::memcg::groups::Groups;
 use crate::workingset::evict_clean::EvictBatch;
 
@@ -71,9 +72,8 @@ impl WorkingsetPolicy for MultiGenLru {
     #[inline(always)]
     fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
-        // Most were not accessed by descriptor again.
         let (mut workingset, mut refs, mut tier) = (false, 0, 0);
-        if st.has(State::REFERENCED | State::WORKINGSET | State::REFS_MASK) {
+        if was_accessed_again(st) {
             (workingset, refs) = cfg.generations.refs_in_shadow(st);
             tier = cfg.generations.tier(st);
         }
