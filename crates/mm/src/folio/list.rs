@@ -433,7 +433,7 @@ impl Links {
     ) -> usize {
         let (entries, places) = (&mut self.entries[..], &mut self.lists[list.0 as usize]);
         let (before, mut passed) = (out.len(), 0);
-        out.reserve(nr);
+        out.reserve(nr.min(places.live as usize));
         while out.len() - before < nr && passed < places.span {
             let id = places.get(places.tail.wrapping_add(passed));
             // The number of an empty place is that of no page.

@@ -103,6 +103,9 @@ impl Pages {
             return self.node_activations[nid.index()][t];
         }
         let own = |m: MemcgId| self.lruvecs[self.lruvec_of(m, nid).index()].activated[t];
+        if !groups.memcgs.has_children(memcg) {
+            return own(memcg);
+        }
         groups.memcgs.subtree(memcg).map(own).sum()
     }
 

@@ -23,6 +23,16 @@ impl Pages {
         self.folios.prefetch_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
+            // Those of one page that nobody else holds are taken in a row.
+            let in_row = self.folios.take_oldest(list, (nr - scanned) as usize, out, |mut st| {
+                let take = st.0 & (State::LRU | State::LARGE) == State::LRU && !(wait && needs_write(st));
+                st.clear(State::LRU);
+                take.then_some(st)
+            }) as u64;
+            if in_row > 0 {
+                (scanned, isolated) = (scanned + in_row, isolated + in_row);
+                continue;
+            }
             let Some(f) = self.folios.links.tail(list) else { break };
             let st = self.folios.st(f);
             if wait && needs_write(st) {
@@ -102,6 +112,9 @@ impl Pages {
         out: &mut Vec<FolioId>,
     ) -> bool {
         let list = self.lruvecs[v.index()].lists[l];
+        if self.folios.links.tail(list).is_some_and(|f| self.folios.st(f).has(odd)) {
+            return false;
+        }
         let passed = self.folios.links.oldest(list, nr as usize, out);
         let (any, all) = self.folios.flags_of(out);
         if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {

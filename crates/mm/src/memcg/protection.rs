@@ -138,7 +138,15 @@ impl Memcgs {
 
     /// The pages of a list that two-list reclaim counts: those that its group's protection leaves,
     /// but a batch at least. Says in `sc` if `low` made it fewer.
+    #[inline]
     pub(crate) fn unprotected_pages(&self, sc: &mut ScanControl, id: MemcgId, size: u64, batch: u64) -> u64 {
+        match self.any_protected {
+            true => self.pages_beyond_protection(sc, id, size, batch),
+            false => size,
+        }
+    }
+
+    fn pages_beyond_protection(&self, sc: &mut ScanControl, id: MemcgId, size: u64, batch: u64) -> u64 {
         let [min, low] = self.effective_protection(sc.target, id);
         if min == 0 && low == 0 {
             return size;
