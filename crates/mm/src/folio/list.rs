@@ -346,14 +346,22 @@ impl Links {
         let entries = &mut self.entries[..];
         let mut lists = self.lists.get_disjoint_mut(to.map(|t| t.list.0 as usize))?;
         let mut heads = lists.each_mut().map(|l| l.open(folios.len(), entries));
+        let changes = to.map(|t| t.change);
         let mut active = 0;
         for &f in folios {
             let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
-            let is_active = u32::from(u32::from(*byte) & State::ACTIVE != 0);
-            active += u64::from(is_active);
-            let i = is_active as usize % N;
-            *byte = to[i].change.of_byte(*byte);
-            e.change(to[i].change, heads[i].push(f.0));
+            let is_active = u32::from(*byte) & State::ACTIVE != 0;
+            let mut put = |i: usize| {
+                *byte = changes[i].of_byte(*byte);
+                e.change(changes[i], heads[i].push(f.0));
+            };
+            // Numbers that are known here keep all of it out of memory.
+            if is_active {
+                active += 1;
+                put(N - 1);
+            } else {
+                put(0);
+            }
         }
         let pushed = heads.map(|h| h.next);
         lists.into_iter().zip(pushed).for_each(|(l, next)| l.close(next));
