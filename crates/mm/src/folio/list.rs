@@ -163,6 +163,14 @@ impl Places {
         passed
     }
 
+    /// The `nr` oldest places, in two pieces, with the empty ones among them.
+    #[inline(always)]
+    fn oldest_places(&self, nr: usize) -> [&[u32]; 2] {
+        let (first, nr) = (self.index(self.tail), nr.min(self.span as usize));
+        let old = nr.min(self.ring.len() - first);
+        [&self.ring[first..first + old], &self.ring[..nr - old]]
+    }
+
     /// Takes the `nr` oldest, which pass so many places.
     #[inline]
     fn pop_passed(&mut self, nr: usize, passed: u32) {
@@ -407,13 +415,10 @@ impl Links {
         self.lists[list.0 as usize].pop();
     }
 
-    /// The `nr` oldest places of a list, in two pieces, with the empty ones among them.
+    /// The `nr` oldest places of a list, see [`Places::oldest_places`].
     #[inline(always)]
     pub(crate) fn oldest_places(&self, list: List, nr: usize) -> [&[u32]; 2] {
-        let places = &self.lists[list.0 as usize];
-        let (first, nr) = (places.index(places.tail), nr.min(places.span as usize));
-        let old = nr.min(places.ring.len() - first);
-        [&places.ring[first..first + old], &places.ring[..nr - old]]
+        self.lists[list.0 as usize].oldest_places(nr)
     }
 
     /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs
@@ -440,20 +445,23 @@ impl Links {
         mut take: impl FnMut(State) -> Option<State>,
     ) -> usize {
         let (entries, places) = (&mut self.entries[..], &mut self.lists[list.0 as usize]);
-        let (before, mut passed) = (out.len(), 0);
-        out.reserve(nr.min(places.live as usize));
-        while out.len() - before < nr && passed < places.span {
-            let id = places.get(places.tail.wrapping_add(passed));
-            // The number of an empty place is that of no page.
-            if let (Some(e), Some(byte)) = (entries.get_mut(id as usize), hot.get_mut(id as usize)) {
-                let Some(st) = take(e.state(*byte)) else { break };
-                e.set_cold(st);
-                *byte = st.0 as u8;
-                out.push(FolioId(id));
+        let (mut taken, mut passed) = (0, 0);
+        'pieces: for piece in places.oldest_places(places.span as usize) {
+            for &id in piece {
+                if taken == nr {
+                    break 'pieces;
+                }
+                // The number of an empty place is that of no page.
+                if let (Some(e), Some(byte)) = (entries.get_mut(id as usize), hot.get_mut(id as usize)) {
+                    let Some(st) = take(e.state(*byte)) else { break 'pieces };
+                    e.set_cold(st);
+                    *byte = st.0 as u8;
+                    out.push(FolioId(id));
+                    taken += 1;
+                }
+                passed += 1;
             }
-            passed += 1;
         }
-        let taken = out.len() - before;
         if taken > 0 {
             places.pop_passed(taken, passed);
         }

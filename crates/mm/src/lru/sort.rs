@@ -40,16 +40,25 @@ pub(crate) fn needs_write(st: State) -> bool {
         && (st.has(State::MAPPED | State::DIRTY) || !st.has(State::SWAPCACHE))
 }
 
-/// Locked, under writeback, or a dirty file folio.
-fn is_busy(st: State, t: usize) -> bool {
-    st.has(State::LOCKED | State::WRITEBACK) || (t == FILE && st.has(State::DIRTY))
+/// A folio of a type is busy with any of these: locked, under writeback, or a dirty file folio.
+#[inline(always)]
+fn busy_flags(t: usize) -> u32 {
+    State::LOCKED | State::WRITEBACK | if t == FILE { State::DIRTY } else { 0 }
 }
 
 /// Whether a folio of the oldest generation must not be evicted now.
 #[inline(always)]
 fn must_stay(cfg: &LruConfig, st: State, t: usize, tier_limit: usize) -> bool {
-    let next = cfg.writeback_sort == WritebackSort::NextGeneration;
-    (was_accessed_again(st) && is_protected(cfg, st, tier_limit)) || (next && is_busy(st, t))
+    (was_accessed_again(st) && is_protected(cfg, st, tier_limit)) || st.has(sorted_flags(cfg, t))
+}
+
+/// What is busy so goes to the next generation.
+#[inline(always)]
+fn sorted_flags(cfg: &LruConfig, t: usize) -> u32 {
+    match cfg.writeback_sort {
+        WritebackSort::NextGeneration => busy_flags(t),
+        WritebackSort::None => 0,
+    }
 }
 
 /// Whether its accesses by descriptor keep a folio from being evicted.
@@ -170,10 +179,14 @@ impl Pages {
         let mut own = State(State::LRU);
         own.set_generation(scan.oldest_gen);
         let cfg = self.cfg;
+        let all = OWN | sorted_flags(&cfg, scan.t);
+        // What it keeps of any flags, without `referenced` and with it.
+        let keep = [!State::REFERENCED, u32::MAX].map(|flags| cfg.generations.isolated(State(flags)).0);
         let nr = scan.remaining.min(batch.saturating_sub(scan.isolated));
         let taken = self.folios.take_oldest(oldest, nr as usize, list, |st| {
-            let take = st.0 & OWN == own.0 && !must_stay(&cfg, st, scan.t, scan.tier_limit);
-            take.then(|| cfg.generations.isolated(st))
+            let protected = was_accessed_again(st) && is_protected(&cfg, st, scan.tier_limit);
+            let kept = if st.has(State::REFERENCED) { keep[1] } else { keep[0] };
+            (st.0 & all == own.0 && !protected).then_some(State(st.0 & kept))
         }) as u64;
         scan.scanned += taken;
         scan.isolated += taken;
