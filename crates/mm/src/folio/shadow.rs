@@ -90,6 +90,18 @@ impl Layout {
         (age >> bucket_order) & mask(bits)
     }
 
+    /// Which bits of a generation's number a token keeps.
+    #[inline(always)]
+    pub(crate) fn seq_mask(&self) -> u64 {
+        self.eviction_mask >> REFS_BITS
+    }
+
+    /// How far the clock of two lists went since a stamp, see [`Layout::distance`].
+    #[inline(always)]
+    pub(crate) fn list_distance(&self, age: u64, stamp: u64) -> u64 {
+        ((age >> self.bucket_order).wrapping_sub(stamp) & self.eviction_mask) << self.bucket_order
+    }
+
     /// How far the clock went since a stamp, modulo its width.
     #[inline]
     pub(crate) fn distance(age: u64, stamp: u64, bits: u32, bucket_order: u32) -> u64 {
@@ -145,6 +157,7 @@ mod tests {
             for k in [0u64, 1, 4095] {
                 let later = age + ((4096 + k) << 10);
                 assert_eq!(Layout::distance(later, stamp, 12, 10), k << 10);
+                assert_eq!(l.list_distance(later, stamp), k << 10);
             }
         }
     }

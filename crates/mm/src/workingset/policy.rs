@@ -2,7 +2,7 @@
 //! when it is back.
 
 use crate::config::lru::{Generations, LruConfig, RefaultTest};
-use crate::folio::shadow::{Layout, REFS_BITS, Shadow};
+use crate::folio::shadow::{Layout, REFS_BITS};
 use crate::folio::state::State;
 use crate::ids::LruvecId;
 use crate::lru::lruvec::FILE;
@@ -19,7 +19,8 @@ pub(crate) struct Refault {
     pub(crate) own: LruvecId,
     /// Its flags so far.
     pub(crate) st: State,
-    pub(crate) shadow: Shadow,
+    /// What it left, packed.
+    pub(crate) shadow: u64,
     /// A fault by mapping brings it.
     pub(crate) in_fault: bool,
     /// Swap slots that are free.
@@ -62,7 +63,7 @@ impl WorkingsetPolicy for TwoList {
         refault != RefaultTest::Distance2013 || t == FILE
     }
 
-    #[inline]
+    #[inline(always)]
     fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State {
         pages.refault_two_list(groups, back.free_swap, back.own, back.st, back.shadow)
     }
@@ -94,7 +95,7 @@ impl WorkingsetPolicy for MultiGenLru {
         refault == RefaultTest::ShadowPosition
     }
 
-    #[inline]
+    #[inline(always)]
     fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State {
         match pages.cfg.refault {
             RefaultTest::ShadowPosition => {
