@@ -52,9 +52,12 @@ impl<W: World> Fault<'_, W> {
     #[inline(never)]
     pub(crate) fn read_absent(&mut self, page: PageId) -> Outcome {
         let due = self.mem.writeback.flush_due || self.mem.swap.zswap.is_due();
-        let node = self.mem.pages.folios.vacant_node(page).filter(|n| {
-            !due && self.mem.pages.space.fill[n.index()] != Fill::ANON
-        });
+        let node = self
+            .mem
+            .pages
+            .folios
+            .vacant_node(page)
+            .filter(|n| !due && self.mem.pages.space.fill[n.index()] != Fill::ANON);
         let Some(node) = node else { return self.access_slow(page, Touch::Read) };
         let own = self.mem.pages.folios.links.lruvec_at(FolioId(page.0), node);
         let memcg = self.mem.pages.lruvecs[own.index()].memcg;

@@ -340,7 +340,7 @@ impl Links {
     }
 
     /// Puts folios, in this order, at the head of different lists: of two, the second gets the
-    /// active ones. Returns how many are active.
+    /// active ones. Returns how many it got.
     ///
     /// As [`Links::add_as`] for each, but what does not change from one to the next is looked up
     /// once.
@@ -358,7 +358,7 @@ impl Links {
         let mut active = 0;
         for &f in folios {
             let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
-            let is_active = u32::from(*byte) & State::ACTIVE != 0;
+            let is_active = N > 1 && u32::from(*byte) & State::ACTIVE != 0;
             let mut put = |i: usize| {
                 *byte = changes[i].of_byte(*byte);
                 e.change(changes[i], heads[i].push(f.0));

@@ -29,9 +29,9 @@ pub(crate) struct Refault {
 
 /// What shadows say under a policy. Without shadows ([`RefaultTest::None`]) nothing of it is asked.
 pub(crate) trait WorkingsetPolicy: LruPolicy {
-    /// What the shadow of a folio says of it: whether it was in the working set, and when, or
-    /// where, it was evicted. None: it leaves no shadow.
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)>;
+    /// What the shadow of a folio of so many pages says of it: whether it was in the working set,
+    /// and when, or where, it was evicted. None: it leaves no shadow.
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)>;
 
     /// The group whose pressure evicts stamps the shadow, not the folio's own.
     fn stamps_by_target(refault: RefaultTest) -> bool;
@@ -45,13 +45,13 @@ pub(crate) trait WorkingsetPolicy: LruPolicy {
 
 impl WorkingsetPolicy for TwoList {
     #[inline(always)]
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
         if cfg.refault != RefaultTest::Distance2013 {
             return Some((st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)));
         }
         // 2013: files only, and the stamp is read after the clock advanced.
-        let stamp = Layout::stamp(age + st.nr_pages(), l.eviction_bits, l.bucket_order);
+        let stamp = Layout::stamp(age + nr, l.eviction_bits, l.bucket_order);
         (d.t == FILE).then_some((false, stamp))
     }
 
@@ -71,14 +71,14 @@ impl WorkingsetPolicy for TwoList {
 
 impl WorkingsetPolicy for MultiGenLru {
     #[inline(always)]
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
         let (mut workingset, mut refs, mut tier) = (false, 0, 0);
         if was_accessed_again(st) {
             (workingset, refs) = cfg.generations.refs_in_shadow(st);
             tier = cfg.generations.tier(st);
         }
-        d.evicted[tier] += st.nr_pages();
+        d.evicted[tier] += nr;
         let token = d.min_seq << REFS_BITS | u64::from(refs);
         if cfg.refault != RefaultTest::ShadowPosition {
             return Some((workingset, token));
