@@ -59,9 +59,9 @@ impl<W: World> Fault<'_, W> {
             .vacant_node(page)
             .filter(|n| !due && self.mem.pages.space.fill[n.index()] != Fill::ANON);
         let Some(node) = node else { return self.access_slow(page, Touch::Read) };
-        let own = self.mem.pages.folios.links.lruvec_at(FolioId(page.0), node);
-        let memcg = self.mem.pages.lruvecs[own.index()].memcg;
-        let f = match self.add_file_folio_at(page, node, Touch::Read, memcg) {
+        let owner = self.mem.pages.folios.links.owners[node.index()];
+        let memcg = self.mem.pages.lruvecs[owner.index()].memcg;
+        let f = match self.add_file_folio_at(page, (node, owner), Touch::Read, memcg) {
             Err(over) => return self.no_room(over),
             Ok(f) => f,
         };
@@ -88,10 +88,10 @@ impl<W: World> Fault<'_, W> {
             !due && space.fill[n.index()] != Fill::ANON && space.tables[space.table_of(n)].present
         });
         let Some(node) = node else { return self.access_slow(page, Touch::MapRead) };
-        let own = self.mem.pages.folios.links.lruvec_at(FolioId(page.0), node);
-        let memcg = self.mem.pages.lruvecs[own.index()].memcg;
+        let owner = self.mem.pages.folios.links.owners[node.index()];
+        let memcg = self.mem.pages.lruvecs[owner.index()].memcg;
         self.mem.pages.fault_around(&self.mem.cfg, self.world, page);
-        let outcome = match self.add_file_folio_at(page, node, Touch::MapRead, memcg) {
+        let outcome = match self.add_file_folio_at(page, (node, owner), Touch::MapRead, memcg) {
             Err(over) => self.no_room(over),
             Ok(f) => {
                 self.mem.pages.count(f, Counter::Pgmajfault, 1);

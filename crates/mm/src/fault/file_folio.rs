@@ -5,7 +5,7 @@
 
 use crate::fault::Fault;
 use crate::folio::state::State;
-use crate::ids::{FolioId, MemcgId, PageId, XaNodeId, ZoneId};
+use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId, ZoneId};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::World;
@@ -23,15 +23,17 @@ impl<W: World> Fault<'_, W> {
     /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
     #[inline]
     pub(crate) fn add_file_folio(&mut self, page: PageId, touch: Touch, memcg: MemcgId) -> Result<FolioId, MemcgId> {
-        self.add_file_folio_at(page, self.mem.pages.folios.node_of(page), touch, memcg)
+        let node = self.mem.pages.folios.node_of(page);
+        self.add_file_folio_at(page, (node, self.mem.pages.folios.links.owners[node.index()]), touch, memcg)
     }
 
-    /// The same, of a page that is in that leaf node.
+    /// The same, of a page that is in that leaf node, whose owner has these lists on the first
+    /// memory node.
     #[inline(always)]
     pub(crate) fn add_file_folio_at(
         &mut self,
         page: PageId,
-        node: XaNodeId,
+        (node, owner): (XaNodeId, LruvecId),
         touch: Touch,
         memcg: MemcgId,
     ) -> Result<FolioId, MemcgId> {
@@ -40,7 +42,7 @@ impl<W: World> Fault<'_, W> {
             self.mem.charged().cancel_charge(memcg, zone, 1);
             return Err(over);
         }
-        let own = self.mem.pages.folios.links.note_frame(page, node, zone);
+        let own = self.mem.pages.folios.links.note_frame(page, owner, zone);
         self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
         let old = self.mem.pages.folios.slot_of_absent(page);
         self.mem.charged().note_filled(node, old);

@@ -9,7 +9,7 @@
 
 use crate::folio::slot::{Change, Entry, Link};
 use crate::folio::state::State;
-use crate::ids::{FolioId, LruvecId, PageId, XaNodeId, ZoneId};
+use crate::ids::{FolioId, LruvecId, PageId, ZoneId};
 use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
 
@@ -280,10 +280,9 @@ impl Links {
         }
     }
 
-    /// The same of one page, which is in that leaf node; the lruvec of its folio.
+    /// The same of one page, whose owner has these lists on the first node; those of its folio.
     #[inline(always)]
-    pub(crate) fn note_frame(&mut self, page: PageId, node: XaNodeId, zone: ZoneId) -> LruvecId {
-        let own = self.owners[node.index()];
+    pub(crate) fn note_frame(&mut self, page: PageId, own: LruvecId, zone: ZoneId) -> LruvecId {
         if !self.keeps_frames {
             return own;
         }
@@ -313,13 +312,7 @@ impl Links {
     /// The lruvec of a folio: all those of one mapping on one node have the same.
     #[inline(always)]
     pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
-        self.lruvec_at(f, self.entries[f.index()].location.node())
-    }
-
-    /// The same, for a folio whose page is in that leaf node.
-    #[inline(always)]
-    pub(crate) fn lruvec_at(&self, f: FolioId, node: XaNodeId) -> LruvecId {
-        let own = self.owners[node.index()];
+        let own = self.owners[self.entries[f.index()].location.node().index()];
         if self.several_nodes { own.on(self.frames[f.index()].nid()) } else { own }
     }
 

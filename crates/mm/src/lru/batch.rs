@@ -90,15 +90,22 @@ impl Pages {
         (0..self.batches.len()).for_each(|cpu| _ = self.drain_cpu(cpu));
     }
 
+    #[inline]
     fn drain_cpu(&mut self, cpu: usize) -> bool {
-        let mut any = false;
+        let any = self.batches[cpu].0.iter().any(|waiting| !waiting.is_empty());
+        if any {
+            self.drain_waiting(cpu);
+        }
+        any
+    }
+
+    #[inline(never)]
+    fn drain_waiting(&mut self, cpu: usize) {
         for kind in DRAIN {
             if !self.batches[cpu].0[kind as usize].is_empty() {
                 self.flush_batch(cpu, kind);
-                any = true;
             }
         }
-        any
     }
 
     #[inline(never)]
