@@ -1,6 +1,6 @@
 //! Two lists: taking folios off their tails, and putting back what stays.
 
-use crate::config::lru::{Clock, RefaultTest};
+use crate::config::lru::{Clock, Lru, RefaultTest};
 use crate::folio::list::Target;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
@@ -138,13 +138,22 @@ impl Pages {
     }
 
     /// Whether the clock advances for folios that reclaim puts back as active: in mainline, not in
-    /// 2013.
+    /// 2013. In a generation none is called active.
     fn put_back_ages(&self) -> bool {
-        self.cfg.clock == Clock::EvictionsAndActivations && self.cfg.refault != RefaultTest::Distance2013
+        self.cfg.kind == Lru::TwoList
+            && self.cfg.clock == Clock::EvictionsAndActivations
+            && self.cfg.refault != RefaultTest::Distance2013
     }
 
     /// Puts isolated folios back, oldest first, each at the head of the list its flags ask for.
     pub(crate) fn put_back(&mut self, list: &[FolioId]) {
+        if let Some(own) = self.adds_by_list(list) {
+            let active = self.add_files(own, list);
+            if active > 0 && self.put_back_ages() {
+                self.age_nonresident(own, active);
+            }
+            return;
+        }
         for &f in list {
             self.folios.set(f, State::LRU);
             self.lruvec_add(f, false);
