@@ -7,17 +7,12 @@
 //! Empty places go when an end of the list passes them, or when there are too many and the list is
 //! packed.
 
+use crate::folio::places::{NONE, Places};
 use crate::folio::slot::{Change, Entry, Link};
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId, ZoneId};
 use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
-
-/// An empty place, and a list that is none.
-const NONE: u32 = u32::MAX;
-
-/// Places of a list that was never longer.
-const MIN_PLACES: usize = 64;
 
 /// Numbers reserved for the lists of an lruvec.
 const LISTS_PER_LRUVEC: u32 = 32;
@@ -45,180 +40,6 @@ impl Target {
     /// A list on which folios keep these flags and get those.
     pub(crate) fn new(list: List, keep: u32, set: u32) -> Target {
         Target { list, change: Change::new(keep, set, list.link(0)) }
-    }
-}
-
-/// A list to which many are added.
-struct Head<'a> {
-    ring: &'a mut [u32],
-    next: u32,
-}
-
-impl Head<'_> {
-    /// Puts an id at the head; returns its place.
-    #[inline(always)]
-    fn push(&mut self, id: u32) -> u32 {
-        let place = self.next;
-        let i = place as usize & self.ring.len().wrapping_sub(1);
-        self.ring[i] = id;
-        self.next = place.wrapping_add(1);
-        place
-    }
-}
-
-/// One list. Its first and its last place are never empty.
-#[derive(Clone, Debug, Default)]
-struct Places {
-    /// A power of two of places, or none.
-    ring: Vec<u32>,
-    /// The oldest place.
-    tail: u32,
-    /// Places from the tail to the head, empty ones included.
-    span: u32,
-    live: u32,
-}
-
-impl Places {
-    #[inline(always)]
-    fn index(&self, place: u32) -> usize {
-        place as usize & self.ring.len().wrapping_sub(1)
-    }
-
-    #[inline(always)]
-    fn get(&self, place: u32) -> u32 {
-        self.ring[self.index(place)]
-    }
-
-    #[inline(always)]
-    fn set(&mut self, place: u32, id: u32) {
-        let i = self.index(place);
-        self.ring[i] = id;
-    }
-
-    #[inline(always)]
-    fn is_full(&self) -> bool {
-        self.span as usize == self.ring.len()
-    }
-
-    /// Puts an id beyond the newest. There must be room.
-    #[inline(always)]
-    fn push(&mut self, id: u32) -> u32 {
-        let place = self.tail.wrapping_add(self.span);
-        self.set(place, id);
-        self.span += 1;
-        self.live += 1;
-        place
-    }
-
-    /// Puts an id before the oldest. There must be room.
-    fn push_tail(&mut self, id: u32) -> u32 {
-        self.tail = self.tail.wrapping_sub(1);
-        self.set(self.tail, id);
-        self.span += 1;
-        self.live += 1;
-        self.tail
-    }
-
-    /// Takes the oldest. There must be one.
-    #[inline(always)]
-    fn pop(&mut self) {
-        self.live -= 1;
-        loop {
-            self.tail = self.tail.wrapping_add(1);
-            self.span -= 1;
-            if self.span == 0 || self.get(self.tail) != NONE {
-                return;
-            }
-        }
-    }
-
-    #[inline]
-    fn remove(&mut self, place: u32) {
-        if place == self.tail {
-            return self.pop();
-        }
-        self.live -= 1;
-        self.set(place, NONE);
-        if place.wrapping_add(1) == self.tail.wrapping_add(self.span) {
-            // The tail is not empty, so this ends there at the latest.
-            while self.get(self.tail.wrapping_add(self.span - 1)) == NONE {
-                self.span -= 1;
-            }
-        }
-    }
-
-    /// Collects the `nr` oldest, without a branch on empty places. Returns how many places that
-    /// passes.
-    #[inline]
-    fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
-        out.clear();
-        out.resize(nr.min(self.live as usize), FolioId(0));
-        let (mut n, mut passed) = (0, 0);
-        while n < out.len() {
-            let id = self.get(self.tail.wrapping_add(passed));
-            out[n] = FolioId(id);
-            n += usize::from(id != NONE);
-            passed += 1;
-        }
-        passed
-    }
-
-    /// The `nr` oldest places, in two pieces, with the empty ones among them.
-    #[inline(always)]
-    fn oldest_places(&self, nr: usize) -> [&[u32]; 2] {
-        let (first, nr) = (self.index(self.tail), nr.min(self.span as usize));
-        let old = nr.min(self.ring.len() - first);
-        [&self.ring[first..first + old], &self.ring[..nr - old]]
-    }
-
-    /// Takes the `nr` oldest, which pass so many places.
-    #[inline]
-    fn pop_passed(&mut self, nr: usize, passed: u32) {
-        self.live -= nr as u32;
-        self.tail = self.tail.wrapping_add(passed);
-        self.span -= passed;
-        while self.span > 0 && self.get(self.tail) == NONE {
-            self.tail = self.tail.wrapping_add(1);
-            self.span -= 1;
-        }
-    }
-
-    /// Ready for `nr` more at the head; [`Places::close`] ends it.
-    #[inline(always)]
-    fn open(&mut self, nr: usize, entries: &mut [Entry]) -> Head<'_> {
-        if self.ring.len() - (self.span as usize) < nr {
-            self.make_room(nr, entries);
-        }
-        Head { next: self.tail.wrapping_add(self.span), ring: &mut self.ring }
-    }
-
-    /// The next one would get this place.
-    #[inline(always)]
-    fn close(&mut self, next: u32) {
-        let span = next.wrapping_sub(self.tail);
-        self.live += span - self.span;
-        self.span = span;
-    }
-
-    /// Writes the list anew without its empty places, with room for `nr` more: into the same ring
-    /// if a third of it stays empty, else into the double or what is needed.
-    #[cold]
-    fn make_room(&mut self, nr: usize, entries: &mut [Entry]) {
-        let old = std::mem::take(self);
-        let needed = old.live as usize + nr;
-        let same = needed <= old.ring.len() / 3 * 2;
-        let room =
-            if same { old.ring.len() } else { (old.ring.len() * 2).max(needed.next_power_of_two()).max(MIN_PLACES) };
-        self.ring = vec![NONE; room];
-        for id in old.iter() {
-            entries[id as usize].set_place(self.push(id));
-        }
-    }
-
-    /// Ids, oldest first.
-    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let places = (0..self.span).map(|i| self.get(self.tail.wrapping_add(i)));
-        places.filter(|&id| id != NONE)
     }
 }
 
