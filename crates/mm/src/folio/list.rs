@@ -248,7 +248,8 @@ impl Links {
         self.lists[list.0 as usize].pop_passed(nr, passed);
     }
 
-    /// Takes the oldest off a list, `nr` at most, as long as `take` says what becomes of their flags.
+    /// Takes the oldest off a list, `nr` at most, as long as `take` says what becomes of their
+    /// flags. Returns how many.
     #[inline(always)]
     pub(crate) fn take_oldest(
         &mut self,

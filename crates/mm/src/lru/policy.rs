@@ -58,8 +58,8 @@ pub(crate) trait LruPolicy {
     /// File folios that are added go to one of two lists, by whether they are active.
     fn adds_by_list(cfg: &LruConfig) -> bool;
 
-    /// Puts file folios of one page each on their lists; by how much which lists grow, the second of
-    /// them by those that are active.
+    /// Puts file folios of one page each on their lists; by how much which lists grow, the second
+    /// of them by those that are active.
     fn add_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2];
 
     /// Reclaim found a mapped page young, and cleared that.
