@@ -228,9 +228,20 @@ impl<O: Observer> Cell<O> {
         let mut at = 0;
         loop {
             at += self.engine.read_hits(part[at..].iter().map(|a| a.is_plain().then_some(PageId(a.page()))));
-            at += self.mapped_hits(&part[at..]);
-            let Some(&a) = part.get(at) else { return };
-            if !self.step(a) {
+            let Some(&(mut a)) = part.get(at) else { return };
+            let hit = if a.is_plain() {
+                // There it ended because this is no plain hit.
+                self.engine.read_beyond_hit(&mut self.machine, PageId(a.page())).is_hit()
+            } else {
+                at += self.mapped_hits(&part[at..]);
+                match part.get(at) {
+                    None => return,
+                    Some(next) if next.is_plain() => continue,
+                    Some(&next) => a = next,
+                }
+                self.step_other(a, PageId(a.page()))
+            };
+            if !hit {
                 self.misses += 1;
                 self.machine.observer.missed(PageId(a.page()));
                 sink.miss(first + at as u64);

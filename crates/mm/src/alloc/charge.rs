@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::alloc::Alloc;
-use crate::ids::{MemcgId, PageId, ZoneId};
+use crate::ids::{MemcgId, PageId, XaNodeId, ZoneId};
 use crate::lru::pages::Pages;
 use crate::memcg::group::NODE_CHARGE_BYTES;
 use crate::node::page_blocks::Mobility;
@@ -123,10 +123,8 @@ impl<W: World> Alloc<'_, W> {
     /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim.
     /// `note_slot` makes them.
     #[inline(always)]
-    pub(crate) fn charge_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.mem.pages.space.fill[self.mem.pages.folios.node_of(page).index()].count > 0
-            || !self.mem.cfg.memcg.charge_kernel
-        {
+    pub(crate) fn charge_nodes(&mut self, page: PageId, leaf: XaNodeId, memcg: MemcgId) -> Result<(), MemcgId> {
+        if self.mem.pages.space.fill[leaf.index()].count > 0 || !self.mem.cfg.memcg.charge_kernel {
             return Ok(());
         }
         self.charge_missing_nodes(memcg, |pages| pages.missing_nodes(page))

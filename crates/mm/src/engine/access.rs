@@ -24,16 +24,22 @@ impl Engine {
                 *byte = next;
                 return Outcome::Hit;
             }
-            return if u32::from(*byte) & State::UPTODATE != 0 {
-                self.fault(w).read_again(page)
-            } else {
-                self.fault(w).read_absent(page)
-            };
+            return self.read_beyond_hit(w, page);
         }
         if touch == Touch::MapRead {
             return self.fault(w).map_absent(page);
         }
         self.fault(w).access_slow(page, touch)
+    }
+
+    /// A read by descriptor that is more than a plain hit, as [`Engine::read_hits`] has found.
+    #[inline(always)]
+    pub fn read_beyond_hit<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
+        if u32::from(self.mem.pages.folios.hot[page.index()]) & State::UPTODATE != 0 {
+            self.fault(w).read_again(page)
+        } else {
+            self.fault(w).read_absent(page)
+        }
     }
 
     /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were

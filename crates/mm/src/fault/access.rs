@@ -51,14 +51,17 @@ impl<W: World> Fault<'_, W> {
     /// case.
     #[inline(never)]
     pub(crate) fn read_absent(&mut self, page: PageId) -> Outcome {
-        let node = self.mem.pages.folios.node_of(page);
         let due = self.mem.writeback.flush_due || self.mem.swap.zswap.is_due();
-        if due || !self.mem.pages.folios.is_vacant(page) || self.mem.pages.space.fill[node.index()] == Fill::ANON {
-            return self.access_slow(page, Touch::Read);
-        }
-        let own = self.mem.pages.folios.lruvec(FolioId(page.0));
-        let memcg = self.mem.pages.lruvecs[own.index()].memcg;
-        let f = match self.add_file_folio(page, Touch::Read, memcg) {
+        let node = self
+            .mem
+            .pages
+            .folios
+            .vacant_node(page)
+            .filter(|n| !due && self.mem.pages.space.fill[n.index()] != Fill::ANON);
+        let Some(node) = node else { return self.access_slow(page, Touch::Read) };
+        let owner = self.mem.pages.folios.links.owners[node.index()];
+        let memcg = self.mem.pages.lruvecs[owner.index()].memcg;
+        let f = match self.add_file_folio_at(page, (node, owner), Touch::Read, memcg) {
             Err(over) => return self.no_room(over),
             Ok(f) => f,
         };
@@ -79,19 +82,16 @@ impl<W: World> Fault<'_, W> {
     /// that is not in the cache.
     #[inline(never)]
     pub(crate) fn map_absent(&mut self, page: PageId) -> Outcome {
-        let node = self.mem.pages.folios.node_of(page);
         let due = self.mem.writeback.flush_due || self.mem.swap.zswap.is_due();
-        if due
-            || !self.mem.pages.folios.is_vacant(page)
-            || self.mem.pages.space.fill[node.index()] == Fill::ANON
-            || !self.mem.pages.space.tables[self.mem.pages.space.table_of(node)].present
-        {
-            return self.access_slow(page, Touch::MapRead);
-        }
-        let own = self.mem.pages.folios.lruvec(FolioId(page.0));
-        let memcg = self.mem.pages.lruvecs[own.index()].memcg;
+        let node = self.mem.pages.folios.vacant_node(page).filter(|&n| {
+            let space = &self.mem.pages.space;
+            !due && space.fill[n.index()] != Fill::ANON && space.tables[space.table_of(n)].present
+        });
+        let Some(node) = node else { return self.access_slow(page, Touch::MapRead) };
+        let owner = self.mem.pages.folios.links.owners[node.index()];
+        let memcg = self.mem.pages.lruvecs[owner.index()].memcg;
         self.mem.pages.fault_around(&self.mem.cfg, self.world, page);
-        let outcome = match self.add_file_folio(page, Touch::MapRead, memcg) {
+        let outcome = match self.add_file_folio_at(page, (node, owner), Touch::MapRead, memcg) {
             Err(over) => self.no_room(over),
             Ok(f) => {
                 self.mem.pages.count(f, Counter::Pgmajfault, 1);

@@ -5,7 +5,7 @@
 
 use crate::fault::Fault;
 use crate::folio::state::State;
-use crate::ids::{FolioId, MemcgId, PageId, ZoneId};
+use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId, ZoneId};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::World;
@@ -21,18 +21,31 @@ pub(crate) enum NoFolio {
 
 impl<W: World> Fault<'_, W> {
     /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add_file_folio(&mut self, page: PageId, touch: Touch, memcg: MemcgId) -> Result<FolioId, MemcgId> {
+        let node = self.mem.pages.folios.node_of(page);
+        self.add_file_folio_at(page, (node, self.mem.pages.folios.links.owners[node.index()]), touch, memcg)
+    }
+
+    /// The same, of a page that is in that leaf node, whose owner has these lists on the first
+    /// memory node.
+    #[inline(always)]
+    pub(crate) fn add_file_folio_at(
+        &mut self,
+        page: PageId,
+        (node, owner): (XaNodeId, LruvecId),
+        touch: Touch,
+        memcg: MemcgId,
+    ) -> Result<FolioId, MemcgId> {
         let zone = self.alloc().charge(memcg, 1)?;
-        if let Err(over) = self.alloc().charge_nodes(page, memcg) {
+        if let Err(over) = self.alloc().charge_nodes(page, node, memcg) {
             self.mem.charged().cancel_charge(memcg, zone, 1);
             return Err(over);
         }
-        self.mem.pages.folios.note_frames(page, 1, zone);
-        let own = self.mem.pages.folios.lruvec(FolioId(page.0));
+        let own = self.mem.pages.folios.links.note_frame(page, owner, zone);
         self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
         let old = self.mem.pages.folios.slot_of_absent(page);
-        self.mem.charged().note_filled(page, old);
+        self.mem.charged().note_filled(node, old);
         let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(page);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
@@ -86,8 +99,8 @@ impl<W: World> Fault<'_, W> {
         self.mem.pages.count_lruvec(own, Counter::Pgalloc, u64::from(nr));
         let mut shadow = None;
         for page in (first.0..first.0 + nr).map(PageId) {
-            let old = self.mem.pages.folios.slot(page);
-            self.mem.charged().note_filled(page, old);
+            let (node, old) = (self.mem.pages.folios.node_of(page), self.mem.pages.folios.slot(page));
+            self.mem.charged().note_filled(node, old);
             shadow = old.as_value().or(shadow);
         }
         let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(first);

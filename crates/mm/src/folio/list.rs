@@ -7,17 +7,12 @@
 //! Empty places go when an end of the list passes them, or when there are too many and the list is
 //! packed.
 
+use crate::folio::places::{NONE, Places};
 use crate::folio::slot::{Change, Entry, Link};
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId, ZoneId};
 use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
-
-/// An empty place, and a list that is none.
-const NONE: u32 = u32::MAX;
-
-/// Places of a list that was never longer.
-const MIN_PLACES: usize = 64;
 
 /// Numbers reserved for the lists of an lruvec.
 const LISTS_PER_LRUVEC: u32 = 32;
@@ -45,172 +40,6 @@ impl Target {
     /// A list on which folios keep these flags and get those.
     pub(crate) fn new(list: List, keep: u32, set: u32) -> Target {
         Target { list, change: Change::new(keep, set, list.link(0)) }
-    }
-}
-
-/// A list to which many are added.
-struct Head<'a> {
-    ring: &'a mut [u32],
-    next: u32,
-}
-
-impl Head<'_> {
-    /// Puts an id at the head; returns its place.
-    #[inline(always)]
-    fn push(&mut self, id: u32) -> u32 {
-        let place = self.next;
-        let i = place as usize & self.ring.len().wrapping_sub(1);
-        self.ring[i] = id;
-        self.next = place.wrapping_add(1);
-        place
-    }
-}
-
-/// One list. Its first and its last place are never empty.
-#[derive(Clone, Debug, Default)]
-struct Places {
-    /// A power of two of places, or none.
-    ring: Vec<u32>,
-    /// The oldest place.
-    tail: u32,
-    /// Places from the tail to the head, empty ones included.
-    span: u32,
-    live: u32,
-}
-
-impl Places {
-    #[inline(always)]
-    fn index(&self, place: u32) -> usize {
-        place as usize & self.ring.len().wrapping_sub(1)
-    }
-
-    #[inline(always)]
-    fn get(&self, place: u32) -> u32 {
-        self.ring[self.index(place)]
-    }
-
-    #[inline(always)]
-    fn set(&mut self, place: u32, id: u32) {
-        let i = self.index(place);
-        self.ring[i] = id;
-    }
-
-    #[inline(always)]
-    fn is_full(&self) -> bool {
-        self.span as usize == self.ring.len()
-    }
-
-    /// Puts an id beyond the newest. There must be room.
-    #[inline(always)]
-    fn push(&mut self, id: u32) -> u32 {
-        let place = self.tail.wrapping_add(self.span);
-        self.set(place, id);
-        self.span += 1;
-        self.live += 1;
-        place
-    }
-
-    /// Puts an id before the oldest. There must be room.
-    fn push_tail(&mut self, id: u32) -> u32 {
-        self.tail = self.tail.wrapping_sub(1);
-        self.set(self.tail, id);
-        self.span += 1;
-        self.live += 1;
-        self.tail
-    }
-
-    /// Takes the oldest. There must be one.
-    #[inline(always)]
-    fn pop(&mut self) {
-        self.live -= 1;
-        loop {
-            self.tail = self.tail.wrapping_add(1);
-            self.span -= 1;
-            if self.span == 0 || self.get(self.tail) != NONE {
-                return;
-            }
-        }
-    }
-
-    #[inline]
-    fn remove(&mut self, place: u32) {
-        if place == self.tail {
-            return self.pop();
-        }
-        self.live -= 1;
-        self.set(place, NONE);
-        if place.wrapping_add(1) == self.tail.wrapping_add(self.span) {
-            // The tail is not empty, so this ends there at the latest.
-            while self.get(self.tail.wrapping_add(self.span - 1)) == NONE {
-                self.span -= 1;
-            }
-        }
-    }
-
-    /// Collects the `nr` oldest, without a branch on empty places. Returns how many places that
-    /// passes.
-    #[inline]
-    fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
-        out.clear();
-        out.resize(nr.min(self.live as usize), FolioId(0));
-        let (mut n, mut passed) = (0, 0);
-        while n < out.len() {
-            let id = self.get(self.tail.wrapping_add(passed));
-            out[n] = FolioId(id);
-            n += usize::from(id != NONE);
-            passed += 1;
-        }
-        passed
-    }
-
-    /// Takes the `nr` oldest, which pass so many places.
-    #[inline]
-    fn pop_passed(&mut self, nr: usize, passed: u32) {
-        self.live -= nr as u32;
-        self.tail = self.tail.wrapping_add(passed);
-        self.span -= passed;
-        while self.span > 0 && self.get(self.tail) == NONE {
-            self.tail = self.tail.wrapping_add(1);
-            self.span -= 1;
-        }
-    }
-
-    /// Ready for `nr` more at the head; [`Places::close`] ends it.
-    #[inline(always)]
-    fn open(&mut self, nr: usize, entries: &mut [Entry]) -> Head<'_> {
-        if self.ring.len() - (self.span as usize) < nr {
-            self.make_room(nr, entries);
-        }
-        Head { next: self.tail.wrapping_add(self.span), ring: &mut self.ring }
-    }
-
-    /// The next one would get this place.
-    #[inline(always)]
-    fn close(&mut self, next: u32) {
-        let span = next.wrapping_sub(self.tail);
-        self.live += span - self.span;
-        self.span = span;
-    }
-
-    /// Writes the list anew without its empty places, with room for `nr` more: into the same ring
-    /// if a third of it stays empty, else into the double or what is needed.
-    #[cold]
-    fn make_room(&mut self, nr: usize, entries: &mut [Entry]) {
-        let old = std::mem::take(self);
-        let needed = old.live as usize + nr;
-        let same = needed <= old.ring.len() / 3 * 2;
-        let room =
-            if same { old.ring.len() } else { (old.ring.len() * 2).max(needed.next_power_of_two()).max(MIN_PLACES) };
-        self.ring = vec![NONE; room];
-        for id in old.iter() {
-            entries[id as usize].set_place(self.push(id));
-        }
-    }
-
-    /// Ids, oldest first.
-    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let places = (0..self.span).map(|i| self.get(self.tail.wrapping_add(i)));
-        places.filter(|&id| id != NONE)
     }
 }
 
@@ -272,6 +101,16 @@ impl Links {
         }
     }
 
+    /// The same of one page, whose owner has these lists on the first node; those of its folio.
+    #[inline(always)]
+    pub(crate) fn note_frame(&mut self, page: PageId, own: LruvecId, zone: ZoneId) -> LruvecId {
+        if !self.keeps_frames {
+            return own;
+        }
+        self.note_frames(page, 1, zone);
+        if self.several_nodes { own.on(zone.nid()) } else { own }
+    }
+
     /// When a folio was marked for a hint fault.
     pub(crate) fn stamp(&self, f: FolioId) -> Stamp {
         self.stamps.get(f.index()).copied().unwrap_or(Stamp::NONE)
@@ -315,7 +154,7 @@ impl Links {
     }
 
     /// Puts folios, in this order, at the head of different lists: of two, the second gets the
-    /// active ones. Returns how many are active.
+    /// active ones. Returns how many it got.
     ///
     /// As [`Links::add_as`] for each, but what does not change from one to the next is looked up
     /// once.
@@ -329,14 +168,22 @@ impl Links {
         let entries = &mut self.entries[..];
         let mut lists = self.lists.get_disjoint_mut(to.map(|t| t.list.0 as usize))?;
         let mut heads = lists.each_mut().map(|l| l.open(folios.len(), entries));
+        let changes = to.map(|t| t.change);
         let mut active = 0;
         for &f in folios {
             let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
-            let is_active = u32::from(u32::from(*byte) & State::ACTIVE != 0);
-            active += u64::from(is_active);
-            let i = is_active as usize % N;
-            *byte = to[i].change.of_byte(*byte);
-            e.change(to[i].change, heads[i].push(f.0));
+            let is_active = N > 1 && u32::from(*byte) & State::ACTIVE != 0;
+            let mut put = |i: usize| {
+                *byte = changes[i].of_byte(*byte);
+                e.change(changes[i], heads[i].push(f.0));
+            };
+            // Numbers that are known here keep all of it out of memory.
+            if is_active {
+                active += 1;
+                put(N - 1);
+            } else {
+                put(0);
+            }
         }
         let pushed = heads.map(|h| h.next);
         lists.into_iter().zip(pushed).for_each(|(l, next)| l.close(next));
@@ -382,19 +229,10 @@ impl Links {
         self.lists[list.0 as usize].pop();
     }
 
-    /// Looks at the `nr` oldest of a list.
+    /// The `nr` oldest places of a list, see [`Places::oldest_places`].
     #[inline(always)]
-    pub(crate) fn for_oldest(&self, list: List, nr: usize, mut look: impl FnMut(FolioId)) {
-        let places = &self.lists[list.0 as usize];
-        let (mut at, mut left) = (0, nr);
-        while at < places.span && left > 0 {
-            let id = places.get(places.tail.wrapping_add(at));
-            at += 1;
-            if id != NONE {
-                look(FolioId(id));
-                left -= 1;
-            }
-        }
+    pub(crate) fn oldest_places(&self, list: List, nr: usize) -> [&[u32]; 2] {
+        self.lists[list.0 as usize].oldest_places(nr)
     }
 
     /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs
@@ -408,6 +246,41 @@ impl Links {
     #[inline]
     pub(crate) fn pop_oldest(&mut self, list: List, nr: usize, passed: u32) {
         self.lists[list.0 as usize].pop_passed(nr, passed);
+    }
+
+    /// Takes the oldest off a list, `nr` at most, as long as `take` says what becomes of their
+    /// flags. Returns how many.
+    #[inline(always)]
+    pub(crate) fn take_oldest(
+        &mut self,
+        hot: &mut [u8],
+        list: List,
+        nr: usize,
+        out: &mut Vec<FolioId>,
+        mut take: impl FnMut(State) -> Option<State>,
+    ) -> usize {
+        let (entries, places) = (&mut self.entries[..], &mut self.lists[list.0 as usize]);
+        let (mut taken, mut passed) = (0, 0);
+        'pieces: for piece in places.oldest_places(places.span as usize) {
+            for &id in piece {
+                if taken == nr {
+                    break 'pieces;
+                }
+                // The number of an empty place is that of no page.
+                if let (Some(e), Some(byte)) = (entries.get_mut(id as usize), hot.get_mut(id as usize)) {
+                    let Some(st) = take(e.state(*byte)) else { break 'pieces };
+                    e.set_cold(st);
+                    *byte = st.0 as u8;
+                    out.push(FolioId(id));
+                    taken += 1;
+                }
+                passed += 1;
+            }
+        }
+        if taken > 0 {
+            places.pop_passed(taken, passed);
+        }
+        taken
     }
 
     /// Loads the places of folios on their lists: leaving one from the middle empties it.

@@ -7,7 +7,8 @@
 //! | `state` | the flags of a folio |
 //! | `slot` | the 12 bytes of a page: a shadow, a swap entry, or its folio |
 //! | `shadow` | how a shadow entry is packed |
-//! | `list` | lists as rings of places |
+//! | `list` | the lists that folios stand on |
+//! | `places` | one of them, as a ring of places |
 //! | `mapping` | files and anonymous regions: tree nodes and page tables |
 //! | `readahead` | what a mapping remembers of its faults |
 //! | `size_stats` | counters of the sizes of folios |
@@ -16,6 +17,7 @@
 
 pub(crate) mod list;
 pub(crate) mod mapping;
+mod places;
 pub(crate) mod readahead;
 pub(crate) mod shadow;
 pub(crate) mod size_stats;

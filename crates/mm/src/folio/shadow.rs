@@ -28,6 +28,10 @@ pub(crate) struct Shadow {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     nodes_shift: u32,
+    nodes_mask: u64,
+    /// Where the time is, and which of its bits are kept.
+    eviction_shift: u32,
+    eviction_mask: u64,
     pub(crate) eviction_bits: u32,
     pub(crate) bucket_order: u32,
     /// Width of the clock below an RFC v3 token.
@@ -48,6 +52,9 @@ impl Layout {
         let max_order = fls(total_pages.saturating_sub(1));
         Layout {
             nodes_shift: cfg.nodes_shift,
+            nodes_mask: mask(cfg.nodes_shift),
+            eviction_shift: MEMCG_BITS + cfg.nodes_shift + 1,
+            eviction_mask: mask(eviction_bits),
             eviction_bits,
             bucket_order: max_order.saturating_sub(eviction_bits),
             gen_eviction_bits,
@@ -64,16 +71,16 @@ impl Layout {
     /// The whole, from that part and what differs.
     #[inline(always)]
     pub(crate) fn pack_with(&self, owner: u64, eviction: u64, workingset: bool) -> u64 {
-        (eviction & mask(self.eviction_bits)) << (MEMCG_BITS + self.nodes_shift + 1) | owner | u64::from(workingset)
+        (eviction & self.eviction_mask) << self.eviction_shift | owner | u64::from(workingset)
     }
 
     #[inline(always)]
     pub(crate) fn unpack(&self, v: u64) -> Shadow {
         Shadow {
             workingset: v & 1 == 1,
-            nid: NodeId((v >> 1 & mask(self.nodes_shift)) as u8),
+            nid: NodeId((v >> 1 & self.nodes_mask) as u8),
             memcg: MemcgId((v >> 1 >> self.nodes_shift) as u16),
-            eviction: v >> 1 >> MEMCG_BITS >> self.nodes_shift,
+            eviction: v >> self.eviction_shift,
         }
     }
 
@@ -81,6 +88,18 @@ impl Layout {
     #[inline]
     pub(crate) fn stamp(age: u64, bits: u32, bucket_order: u32) -> u64 {
         (age >> bucket_order) & mask(bits)
+    }
+
+    /// Which bits of a generation's number a token keeps.
+    #[inline(always)]
+    pub(crate) fn seq_mask(&self) -> u64 {
+        self.eviction_mask >> REFS_BITS
+    }
+
+    /// How far the clock of two lists went since a stamp, see [`Layout::distance`].
+    #[inline(always)]
+    pub(crate) fn list_distance(&self, age: u64, stamp: u64) -> u64 {
+        ((age >> self.bucket_order).wrapping_sub(stamp) & self.eviction_mask) << self.bucket_order
     }
 
     /// How far the clock went since a stamp, modulo its width.
@@ -138,6 +157,7 @@ mod tests {
             for k in [0u64, 1, 4095] {
                 let later = age + ((4096 + k) << 10);
                 assert_eq!(Layout::distance(later, stamp, 12, 10), k << 10);
+                assert_eq!(l.list_distance(later, stamp), k << 10);
             }
         }
     }

@@ -144,8 +144,13 @@ impl Entry {
     /// If there is none: a value, or nothing.
     #[inline(always)]
     pub(crate) fn vacant(&self) -> Option<Slot> {
-        let vacant = self.head & Self::VALUE != 0 || self.head == 0;
-        vacant.then_some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)))
+        self.is_vacant().then_some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)))
+    }
+
+    /// There is none.
+    #[inline(always)]
+    pub(crate) fn is_vacant(&self) -> bool {
+        self.head & Self::VALUE != 0 || self.head == 0
     }
 
     /// There is one, and the slot holds it.
@@ -170,6 +175,12 @@ impl Entry {
     pub(crate) fn make_folio(&mut self, st: State) {
         self.head = st.0 & !Self::OWN | Self::FOLIO | Self::LIST_MASK;
         self.tail = 0;
+    }
+
+    /// The flags of a folio of which this is the low byte.
+    #[inline(always)]
+    pub(crate) fn state(&self, byte: u8) -> State {
+        State(self.cold() | u32::from(byte))
     }
 
     /// The flags of a folio but the low byte.

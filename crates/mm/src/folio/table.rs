@@ -75,8 +75,16 @@ impl FolioTable {
     /// of following one another.
     #[inline]
     pub(crate) fn prefetch_tail(&self, list: List, nr: usize) {
+        let (entries, hot) = (&self.links.entries[..], &self.hot[..]);
         let mut sum = 0;
-        self.links.for_oldest(list, nr, |f| sum += u64::from(self.hot[f.index()]) + self.at(f).touch());
+        for places in self.links.oldest_places(list, nr) {
+            for &id in places {
+                // The number of an empty place is that of no page.
+                if let (Some(byte), Some(e)) = (hot.get(id as usize), entries.get(id as usize)) {
+                    sum += u64::from(*byte) + e.touch();
+                }
+            }
+        }
         // Else the loads would be optimised away.
         std::hint::black_box(sum);
     }
@@ -129,6 +137,18 @@ impl FolioTable {
             e.put(left);
             *byte = 0;
         }
+    }
+
+    /// Takes the oldest off a list, see [`Links::take_oldest`].
+    #[inline(always)]
+    pub(crate) fn take_oldest(
+        &mut self,
+        list: List,
+        nr: usize,
+        out: &mut Vec<FolioId>,
+        take: impl FnMut(State) -> Option<State>,
+    ) -> usize {
+        self.links.take_oldest(&mut self.hot, list, nr, out, take)
     }
 
     /// Puts a folio on a list, in state `st`: at its head, or at its tail.
@@ -242,10 +262,11 @@ impl FolioTable {
         self.at(f).is_attached()
     }
 
-    /// Whether there is nothing of a page but a value in its slot, if that.
+    /// The leaf node of a page of which there is nothing but a value in its slot, if that.
     #[inline(always)]
-    pub(crate) fn is_vacant(&self, page: PageId) -> bool {
-        self.links.entries[page.index()].vacant().is_some()
+    pub(crate) fn vacant_node(&self, page: PageId) -> Option<XaNodeId> {
+        let e = &self.links.entries[page.index()];
+        e.is_vacant().then_some(e.location.node())
     }
 
     /// The first page of a folio.

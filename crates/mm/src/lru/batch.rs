@@ -90,15 +90,22 @@ impl Pages {
         (0..self.batches.len()).for_each(|cpu| _ = self.drain_cpu(cpu));
     }
 
+    #[inline]
     fn drain_cpu(&mut self, cpu: usize) -> bool {
-        let mut any = false;
+        let any = self.batches[cpu].0.iter().any(|waiting| !waiting.is_empty());
+        if any {
+            self.drain_waiting(cpu);
+        }
+        any
+    }
+
+    #[inline(never)]
+    fn drain_waiting(&mut self, cpu: usize) {
         for kind in DRAIN {
             if !self.batches[cpu].0[kind as usize].is_empty() {
                 self.flush_batch(cpu, kind);
-                any = true;
             }
         }
-        any
     }
 
     #[inline(never)]
@@ -120,14 +127,9 @@ impl Pages {
     }
 
     fn flush_added(&mut self, waiting: &[FolioId]) {
-        // Mostly they are file folios of one page each in one lruvec.
-        const ODD: u32 =
-            State::UNEVICTABLE | State::SWAPBACKED | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
-        if self.one_zone
-            && by_policy!(self.cfg.kind, P => P::adds_by_list(&self.cfg))
-            && let Some(own) = self.folios.plain_lruvec(waiting, ODD)
-        {
-            return self.add_new_files(own, waiting);
+        if let Some(own) = self.adds_by_list(waiting) {
+            self.add_files(own, waiting);
+            return;
         }
         for &f in waiting {
             let mut st = self.folios.st(f);

@@ -182,6 +182,7 @@ impl Lruvec {
 /// Balance of active and inactive: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB
 /// of the type on. The sizes may be those of a whole tree. `gib_pages`: of a GiB; none: the ratio
 /// is 1.
+#[inline]
 pub(crate) fn is_low(size: &[u64; 5], type_index: usize, gib_pages: Option<u64>) -> bool {
     let inactive = size[list_index(type_index, false)];
     let active = size[list_index(type_index, true)];

@@ -58,15 +58,25 @@ impl Pages {
         self.folios.put_on(list, f, st, reclaiming);
     }
 
-    /// Puts new file folios of one page each, all of one lruvec, on their lists:
-    /// `lruvec_add_as` for many at once.
-    pub(crate) fn add_new_files(&mut self, own: LruvecId, folios: &[FolioId]) {
+    /// The lruvec of folios that [`Pages::add_files`] may put on their lists: they are file folios
+    /// of one page each in one lruvec, and on no list. Mostly all that come at once are.
+    pub(crate) fn adds_by_list(&self, folios: &[FolioId]) -> Option<LruvecId> {
+        const ODD: u32 =
+            State::UNEVICTABLE | State::SWAPBACKED | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
+        let by_list = self.one_zone && by_policy!(self.cfg.kind, P => P::adds_by_list(&self.cfg));
+        if by_list { self.folios.plain_lruvec(folios, ODD) } else { None }
+    }
+
+    /// Puts such folios on their lists: `lruvec_add_as` for many at once. Returns how many are
+    /// active there.
+    pub(crate) fn add_files(&mut self, own: LruvecId, folios: &[FolioId]) -> u64 {
         let v = &mut self.lruvecs[own.index()];
-        let sizes = by_policy!(self.cfg.kind, P => P::add_new_files(v, &mut self.folios, folios, &self.cfg));
+        let sizes = by_policy!(self.cfg.kind, P => P::add_files(v, &mut self.folios, folios, &self.cfg));
         for (l, nr) in sizes {
             v.size[l] += nr;
             self.node_sizes[v.nid.index()][l] += nr;
         }
+        sizes[1].1
     }
 
     /// So many pages more, or fewer, are on a list.

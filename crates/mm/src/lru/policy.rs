@@ -55,11 +55,12 @@ pub(crate) trait LruPolicy {
         cfg: &LruConfig,
     ) -> Place;
 
-    /// New file folios go to one of two lists, by whether they are active.
+    /// File folios that are added go to one of two lists, by whether they are active.
     fn adds_by_list(cfg: &LruConfig) -> bool;
 
-    /// Puts new file folios of one page each on their lists; by how much which lists grow.
-    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2];
+    /// Puts file folios of one page each on their lists; by how much which lists grow, the second
+    /// of them by those that are active.
+    fn add_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2];
 
     /// Reclaim found a mapped page young, and cleared that.
     fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId);
@@ -115,7 +116,7 @@ impl LruPolicy for TwoList {
         true
     }
 
-    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
+    fn add_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
         let all = new.len() as u64;
         if cfg.one_list {
             let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
@@ -182,7 +183,7 @@ impl LruPolicy for MultiGenLru {
         cfg.generations == Generations::Linked
     }
 
-    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
+    fn add_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
         let births = [0, State::ACTIVE].map(|active| {
             let i = birth_generation(&v.r#gen, State(active), false, cfg);
             let mut born = State(State::LRU);

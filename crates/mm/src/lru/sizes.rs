@@ -48,6 +48,7 @@ impl Pages {
     }
 
     /// `workingset_activate` of a type on a node, descendants included, as reclaim knows it.
+    #[inline]
     pub(crate) fn known_activations(&self, groups: &Groups, id: MemcgId, nid: NodeId, t: usize) -> u64 {
         match groups.stats_lag() {
             true => self.lruvecs[self.lruvec_of(id, nid).index()].flushed.activations[t],
@@ -98,10 +99,19 @@ impl Pages {
     }
 
     /// `workingset_activate` of a type on a node, descendants included.
+    #[inline]
     pub(crate) fn activations(&self, groups: &Groups, memcg: MemcgId, nid: NodeId, t: usize) -> u64 {
         if memcg == MemcgId::ROOT {
             return self.node_activations[nid.index()][t];
         }
+        match groups.memcgs.has_children(memcg) {
+            true => self.sum_of_activations(groups, memcg, nid, t),
+            false => self.lruvecs[self.lruvec_of(memcg, nid).index()].activated[t],
+        }
+    }
+
+    #[inline(never)]
+    fn sum_of_activations(&self, groups: &Groups, memcg: MemcgId, nid: NodeId, t: usize) -> u64 {
         let own = |m: MemcgId| self.lruvecs[self.lruvec_of(m, nid).index()].activated[t];
         groups.memcgs.subtree(memcg).map(own).sum()
     }

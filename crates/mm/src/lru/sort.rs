@@ -2,13 +2,15 @@
 //!
 //! Mechanism: `docs/mechanisms.md#multi-gen-eviction`.
 
-use crate::config::lru::{CacheProtection, Generations, RefaultCounting, WritebackSort};
+use crate::config::lru::{CacheProtection, Generations, LruConfig, RefaultCounting, WritebackSort};
+use crate::folio::list::List;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::FILE;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::birth_seq;
+use crate::lru::tier::was_accessed_again;
 use crate::stat::Counter;
 
 /// A scan of the oldest generation of a type, in pages.
@@ -38,9 +40,33 @@ pub(crate) fn needs_write(st: State) -> bool {
         && (st.has(State::MAPPED | State::DIRTY) || !st.has(State::SWAPCACHE))
 }
 
-/// Locked, under writeback, or a dirty file folio.
-fn is_busy(st: State, t: usize) -> bool {
-    st.has(State::LOCKED | State::WRITEBACK) || (t == FILE && st.has(State::DIRTY))
+/// A folio of a type is busy with any of these: locked, under writeback, or a dirty file folio.
+#[inline(always)]
+fn busy_flags(t: usize) -> u32 {
+    State::LOCKED | State::WRITEBACK | if t == FILE { State::DIRTY } else { 0 }
+}
+
+/// Whether a folio of the oldest generation must not be evicted now.
+#[inline(always)]
+fn must_stay(cfg: &LruConfig, st: State, t: usize, tier_limit: usize) -> bool {
+    (was_accessed_again(st) && is_protected(cfg, st, tier_limit)) || st.has(sorted_flags(cfg, t))
+}
+
+/// What is busy so goes to the next generation.
+#[inline(always)]
+fn sorted_flags(cfg: &LruConfig, t: usize) -> u32 {
+    match cfg.writeback_sort {
+        WritebackSort::NextGeneration => busy_flags(t),
+        WritebackSort::None => 0,
+    }
+}
+
+/// Whether its accesses by descriptor keep a folio from being evicted.
+#[inline(always)]
+fn is_protected(cfg: &LruConfig, st: State, tier_limit: usize) -> bool {
+    let always = cfg.cache_protection == CacheProtection::SecondOldest;
+    let form = cfg.generations;
+    form.tier(st) > tier_limit || (always && form.has_all_accesses(st))
 }
 
 impl Pages {
@@ -96,21 +122,18 @@ impl Pages {
         let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
         let (mut skipped, batch) = (0, self.cfg.part(MIN_LRU_BATCH));
         let mut moved = self.take_scratch();
-        let (form, mut own) = (self.cfg.generations, State(0));
-        own.set_generation(scan.oldest_gen);
-        let own = own.0;
+        let form = self.cfg.generations;
         self.folios.prefetch_tail(oldest, MIN_LRU_BATCH as usize);
-        while let Some(f) = self.folios.links.tail(oldest) {
+        let in_row = !scan.wait && !scan.is_of_no_use;
+        loop {
+            if in_row && self.take_in_row(oldest, scan, list, batch) {
+                break;
+            }
+            let Some(f) = self.folios.links.tail(oldest) else { break };
             let st = self.folios.st(f);
             let nr = st.nr_pages();
             scan.scanned += nr;
-            let at_rest = st.0 & State::GEN_MASK == own && st.has(State::LRU);
-            if at_rest && !scan.wait && !scan.is_of_no_use && !self.must_stay(st, scan.t, scan.tier_limit) {
-                self.folios.links.pop_tail(oldest);
-                self.folios.put(f, form.isolated(st));
-                list.push(f);
-                scan.isolated += nr;
-            } else if st.generation().is_some_and(|g| g != scan.oldest_gen) {
+            if st.generation().is_some_and(|g| g != scan.oldest_gen) {
                 // Promoted by a walk or a look-around.
                 self.folios.links.pop_tail(oldest);
                 self.follow_promotion(v, f, st, scan.t);
@@ -148,27 +171,33 @@ impl Pages {
         scan.skipped += skipped;
     }
 
+    /// Takes folios of one page in a row, up to the first for which there is more to decide. True:
+    /// the scan ends with them.
+    #[inline(always)]
+    fn take_in_row(&mut self, oldest: List, scan: &mut Scan, list: &mut Vec<FolioId>, batch: u64) -> bool {
+        const OWN: u32 = State::GEN_MASK | State::LRU | State::LARGE;
+        let mut own = State(State::LRU);
+        own.set_generation(scan.oldest_gen);
+        let cfg = self.cfg;
+        let all = OWN | sorted_flags(&cfg, scan.t);
+        // What it keeps of any flags, without `referenced` and with it.
+        let keep = [!State::REFERENCED, u32::MAX].map(|flags| cfg.generations.isolated(State(flags)).0);
+        let nr = scan.remaining.min(batch.saturating_sub(scan.isolated));
+        let taken = self.folios.take_oldest(oldest, nr as usize, list, |st| {
+            let protected = was_accessed_again(st) && is_protected(&cfg, st, scan.tier_limit);
+            let kept = if st.has(State::REFERENCED) { keep[1] } else { keep[0] };
+            (st.0 & all == own.0 && !protected).then_some(State(st.0 & kept))
+        }) as u64;
+        scan.scanned += taken;
+        scan.isolated += taken;
+        scan.remaining -= taken;
+        taken > 0 && (scan.remaining == 0 || scan.isolated >= batch)
+    }
+
     /// Whether a folio on the oldest list must not be evicted now.
     #[inline(always)]
     fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
-        st.generation() != Some(oldest) || self.must_stay(st, t, tier_limit)
-    }
-
-    /// The same for a folio of the oldest generation.
-    #[inline(always)]
-    fn must_stay(&self, st: State, t: usize, tier_limit: usize) -> bool {
-        let next = self.cfg.writeback_sort == WritebackSort::NextGeneration;
-        // Most were not accessed by descriptor at all: that is the lowest tier in any form.
-        let accessed = st.has(State::REFERENCED | State::WORKINGSET | State::REFS_MASK);
-        (accessed && self.is_protected(st, tier_limit)) || (next && is_busy(st, t))
-    }
-
-    /// Whether its accesses by descriptor keep a folio from being evicted.
-    #[inline(always)]
-    fn is_protected(&self, st: State, tier_limit: usize) -> bool {
-        let always = self.cfg.cache_protection == CacheProtection::SecondOldest;
-        let form = self.cfg.generations;
-        form.tier(st) > tier_limit || (always && form.has_all_accesses(st))
+        st.generation() != Some(oldest) || must_stay(&self.cfg, st, t, tier_limit)
     }
 
     /// Puts a folio that was promoted, and taken off its list, on that of its generation.
@@ -182,7 +211,7 @@ impl Pages {
     /// Moves a folio that `must_sort`, and was not promoted.
     fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
         let st = self.folios.st(f);
-        let protected = self.is_protected(st, tier_limit);
+        let protected = is_protected(&self.cfg, st, tier_limit);
         let g = &mut self.lruvecs[v.index()].r#gen;
         if protected {
             g.note_protected(t, st, self.cfg.generations);

@@ -17,6 +17,13 @@ pub(crate) fn tier_of(accesses: u32) -> usize {
     accesses.next_power_of_two().trailing_zeros() as usize
 }
 
+/// Whether a folio was accessed by descriptor more than once, as far as its flags say. Most were
+/// not: that is the lowest tier in any form, and nothing for a shadow to keep.
+#[inline(always)]
+pub(crate) fn was_accessed_again(st: State) -> bool {
+    st.has(State::WORKINGSET | State::REFS_MASK)
+}
+
 impl Generations {
     /// Another access by descriptor.
     #[inline]
@@ -136,6 +143,8 @@ mod tests {
             let mut st = State(State::UPTODATE);
             for (n, &tier) in tiers.iter().enumerate() {
                 assert_eq!(form.tier(st), tier, "{form:?} after {n}");
+                assert_eq!(was_accessed_again(st), n > 1, "{form:?} after {n}");
+                assert!(n > 1 || form.refs_in_shadow(st) == (false, 0), "{form:?} after {n}");
                 assert_eq!(form.has_all_accesses(st), n == 5, "{form:?} after {n}");
                 form.count_access(&mut st);
             }

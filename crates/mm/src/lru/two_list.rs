@@ -1,6 +1,6 @@
 //! Two lists: taking folios off their tails, and putting back what stays.
 
-use crate::config::lru::{Clock, RefaultTest};
+use crate::config::lru::{Clock, Lru, RefaultTest};
 use crate::folio::list::Target;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
@@ -23,6 +23,16 @@ impl Pages {
         self.folios.prefetch_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
+            // Those of one page that nobody else holds are taken in a row.
+            let in_row = self.folios.take_oldest(list, (nr - scanned) as usize, out, |mut st| {
+                let take = st.0 & (State::LRU | State::LARGE) == State::LRU && !(wait && needs_write(st));
+                st.clear(State::LRU);
+                take.then_some(st)
+            }) as u64;
+            if in_row > 0 {
+                (scanned, isolated) = (scanned + in_row, isolated + in_row);
+                continue;
+            }
             let Some(f) = self.folios.links.tail(list) else { break };
             let st = self.folios.st(f);
             if wait && needs_write(st) {
@@ -102,6 +112,9 @@ impl Pages {
         out: &mut Vec<FolioId>,
     ) -> bool {
         let list = self.lruvecs[v.index()].lists[l];
+        if self.folios.links.tail(list).is_some_and(|f| self.folios.st(f).has(odd)) {
+            return false;
+        }
         let passed = self.folios.links.oldest(list, nr as usize, out);
         let (any, all) = self.folios.flags_of(out);
         if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
@@ -125,13 +138,22 @@ impl Pages {
     }
 
     /// Whether the clock advances for folios that reclaim puts back as active: in mainline, not in
-    /// 2013.
+    /// 2013. In a generation none is called active.
     fn put_back_ages(&self) -> bool {
-        self.cfg.clock == Clock::EvictionsAndActivations && self.cfg.refault != RefaultTest::Distance2013
+        self.cfg.kind == Lru::TwoList
+            && self.cfg.clock == Clock::EvictionsAndActivations
+            && self.cfg.refault != RefaultTest::Distance2013
     }
 
     /// Puts isolated folios back, oldest first, each at the head of the list its flags ask for.
     pub(crate) fn put_back(&mut self, list: &[FolioId]) {
+        if let Some(own) = self.adds_by_list(list) {
+            let active = self.add_files(own, list);
+            if active > 0 && self.put_back_ages() {
+                self.age_nonresident(own, active);
+            }
+            return;
+        }
         for &f in list {
             self.folios.set(f, State::LRU);
             self.lruvec_add(f, false);

@@ -334,9 +334,9 @@ impl Memcgs {
                 m.tolerated = m.usage;
             }
             at = m.parent;
-            if m.protection.is_set() {
-                self.propagate_protection(id);
-            }
+        }
+        if self.any_protected {
+            self.propagate_protections(id);
         }
     }
 
@@ -348,9 +348,9 @@ impl Memcgs {
             debug_assert!(m.usage >= nr, "{} of {} pages are uncharged", nr, m.usage);
             m.usage -= nr;
             at = m.parent;
-            if m.protection.is_set() {
-                self.propagate_protection(id);
-            }
+        }
+        if self.any_protected {
+            self.propagate_protections(id);
         }
     }
 

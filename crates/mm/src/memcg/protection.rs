@@ -78,6 +78,19 @@ impl Memcgs {
         (0..2).for_each(|i| sums[i] = sums[i] + new[i] - old[i]);
     }
 
+    /// The usage of a group changed, and that of all above it.
+    #[cold]
+    pub(crate) fn propagate_protections(&mut self, id: MemcgId) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let m = self.get(id);
+            at = m.parent;
+            if m.protection.is_set() {
+                self.propagate_protection(id);
+            }
+        }
+    }
+
     /// `[emin, elow]` of a group under pressure from `target`, whose own protection does not count.
     pub(crate) fn effective_protection(&self, target: MemcgId, id: MemcgId) -> [u64; 2] {
         if !self.any_protected || id == target || id == MemcgId::ROOT {
@@ -125,7 +138,15 @@ impl Memcgs {
 
     /// The pages of a list that two-list reclaim counts: those that its group's protection leaves,
     /// but a batch at least. Says in `sc` if `low` made it fewer.
+    #[inline]
     pub(crate) fn unprotected_pages(&self, sc: &mut ScanControl, id: MemcgId, size: u64, batch: u64) -> u64 {
+        match self.any_protected {
+            true => self.pages_beyond_protection(sc, id, size, batch),
+            false => size,
+        }
+    }
+
+    fn pages_beyond_protection(&self, sc: &mut ScanControl, id: MemcgId, size: u64, batch: u64) -> u64 {
         let [min, low] = self.effective_protection(sc.target, id);
         if min == 0 && low == 0 {
             return size;

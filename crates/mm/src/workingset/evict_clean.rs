@@ -21,6 +21,7 @@ use crate::workingset::policy::WorkingsetPolicy;
 use crate::world::{Effect, World};
 
 /// What the folios of a batch have in common, and what they add up to.
+#[derive(Clone, Copy)]
 pub(crate) struct EvictBatch {
     /// Their lruvec.
     pub(crate) own: LruvecId,
@@ -38,13 +39,13 @@ pub(crate) struct EvictBatch {
 }
 
 impl EvictBatch {
-    /// The shadow of one folio of the batch.
+    /// The shadow of one folio of the batch, of so many pages.
     #[inline(always)]
-    fn shadow_of<P: WorkingsetPolicy>(&mut self, cfg: &LruConfig, l: &Layout, st: State) -> Slot {
+    fn shadow_of<P: WorkingsetPolicy>(&mut self, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Slot {
         if cfg.refault == RefaultTest::None {
             return Slot::EMPTY;
         }
-        let Some((workingset, eviction)) = P::eviction(self, cfg, l, st) else { return Slot::EMPTY };
+        let Some((workingset, eviction)) = P::eviction(self, cfg, l, st, nr) else { return Slot::EMPTY };
         Slot::value(l.pack_with(self.owner, eviction, workingset))
     }
 }
@@ -72,7 +73,7 @@ impl Pages {
     fn workingset_eviction_by<P: WorkingsetPolicy>(&mut self, f: FolioId, target: MemcgId) -> Slot {
         let st = self.folios.st(f);
         let mut d = self.evict_batch::<P>(self.folios.lruvec(f), st.type_index(), target);
-        let shadow = d.shadow_of::<P>(&self.cfg, &self.layout, st);
+        let shadow = d.shadow_of::<P>(&self.cfg, &self.layout, st, st.nr_pages());
         self.note_evictions::<P>(&mut d, st.nr_pages());
         shadow
     }
@@ -116,7 +117,7 @@ impl Charged<'_> {
     #[inline(always)]
     pub(crate) fn evict_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut EvictBatch) {
         debug_assert_eq!(self.pages.folios.lruvec(f), d.own);
-        let shadow = by_policy!(self.pages.cfg.kind, P => d.shadow_of::<P>(&self.pages.cfg, &self.pages.layout, st));
+        let shadow = by_policy!(self.pages.cfg.kind, P => d.shadow_of::<P>(&self.pages.cfg, &self.pages.layout, st, st.nr_pages()));
         self.evict_leaving(w, f, st, shadow, d);
     }
 
@@ -164,9 +165,11 @@ impl Charged<'_> {
         let mut shadows_only = Vec::new();
         let Pages { cfg, layout, folios, space, .. } = &mut *self.pages;
         let fill = &mut space.fill[..];
+        // Copies: what is written on the way does not change them.
+        let (cfg, layout, mut batch) = (*cfg, *layout, *d);
         folios.evict_each(list, |page, st, node| {
-            let shadow = d.shadow_of::<P>(cfg, layout, st);
-            d.dropped += 1;
+            let shadow = batch.shadow_of::<P>(&cfg, &layout, st, 1);
+            batch.dropped += 1;
             let fill = &mut fill[node.index()];
             fill.nr_values += 1;
             if fill.is_shadows_only() {
@@ -175,6 +178,7 @@ impl Charged<'_> {
             w.effect(Effect::Free { page, order: 0 });
             shadow
         });
+        *d = batch;
         shadows_only.into_iter().for_each(|n| self.pages.relist_node(n, true));
         if self.frames.nodes.is_limited() {
             for &f in list {

@@ -2,12 +2,13 @@
 //! when it is back.
 
 use crate::config::lru::{Generations, LruConfig, RefaultTest};
-use crate::folio::shadow::{Layout, REFS_BITS, Shadow};
+use crate::folio::shadow::{Layout, REFS_BITS};
 use crate::folio::state::State;
 use crate::ids::LruvecId;
 use crate::lru::lruvec::FILE;
 use crate::lru::pages::Pages;
 use crate::lru::policy::{LruPolicy, MultiGenLru, TwoList};
+use crate::lru::tier::was_accessed_again;
 use crate::memcg::groups::Groups;
 use crate::workingset::evict_clean::EvictBatch;
 
@@ -18,7 +19,8 @@ pub(crate) struct Refault {
     pub(crate) own: LruvecId,
     /// Its flags so far.
     pub(crate) st: State,
-    pub(crate) shadow: Shadow,
+    /// What it left, packed.
+    pub(crate) shadow: u64,
     /// A fault by mapping brings it.
     pub(crate) in_fault: bool,
     /// Swap slots that are free.
@@ -27,9 +29,9 @@ pub(crate) struct Refault {
 
 /// What shadows say under a policy. Without shadows ([`RefaultTest::None`]) nothing of it is asked.
 pub(crate) trait WorkingsetPolicy: LruPolicy {
-    /// What the shadow of a folio says of it: whether it was in the working set, and when, or
-    /// where, it was evicted. None: it leaves no shadow.
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)>;
+    /// What the shadow of a folio of so many pages says of it: whether it was in the working set,
+    /// and when, or where, it was evicted. None: it leaves no shadow.
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)>;
 
     /// The group whose pressure evicts stamps the shadow, not the folio's own.
     fn stamps_by_target(refault: RefaultTest) -> bool;
@@ -43,13 +45,13 @@ pub(crate) trait WorkingsetPolicy: LruPolicy {
 
 impl WorkingsetPolicy for TwoList {
     #[inline(always)]
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
         if cfg.refault != RefaultTest::Distance2013 {
             return Some((st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)));
         }
         // 2013: files only, and the stamp is read after the clock advanced.
-        let stamp = Layout::stamp(age + st.nr_pages(), l.eviction_bits, l.bucket_order);
+        let stamp = Layout::stamp(age + nr, l.eviction_bits, l.bucket_order);
         (d.t == FILE).then_some((false, stamp))
     }
 
@@ -61,7 +63,7 @@ impl WorkingsetPolicy for TwoList {
         refault != RefaultTest::Distance2013 || t == FILE
     }
 
-    #[inline]
+    #[inline(always)]
     fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State {
         pages.refault_two_list(groups, back.free_swap, back.own, back.st, back.shadow)
     }
@@ -69,10 +71,14 @@ impl WorkingsetPolicy for TwoList {
 
 impl WorkingsetPolicy for MultiGenLru {
     #[inline(always)]
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
-        let (workingset, refs) = cfg.generations.refs_in_shadow(st);
-        d.evicted[cfg.generations.tier(st)] += st.nr_pages();
+        let (mut workingset, mut refs, mut tier) = (false, 0, 0);
+        if was_accessed_again(st) {
+            (workingset, refs) = cfg.generations.refs_in_shadow(st);
+            tier = cfg.generations.tier(st);
+        }
+        d.evicted[tier] += nr;
         let token = d.min_seq << REFS_BITS | u64::from(refs);
         if cfg.refault != RefaultTest::ShadowPosition {
             return Some((workingset, token));
@@ -89,7 +95,7 @@ impl WorkingsetPolicy for MultiGenLru {
         refault == RefaultTest::ShadowPosition
     }
 
-    #[inline]
+    #[inline(always)]
     fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State {
         match pages.cfg.refault {
             RefaultTest::ShadowPosition => {

@@ -5,7 +5,7 @@
 //! `docs/mechanisms.md#multi-gen-lru-with-rfc-v3`.
 
 use crate::config::lru::{Bound, CacheProtection, Clock, FaultedPages, Recency, RefaultCounting, RefaultTest};
-use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
+use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, mask};
 use crate::folio::state::State;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
@@ -38,7 +38,7 @@ fn shadow_position_bound(size: &[u64; 5], t: usize) -> u64 {
 impl Pages {
     /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides
     /// where it will be put.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn workingset_refault(
         &mut self,
         groups: &Groups,
@@ -48,24 +48,24 @@ impl Pages {
         shadow: u64,
         in_fault: bool,
     ) -> State {
-        let shadow = self.layout.unpack(shadow);
         let back = Refault { own, st, shadow, in_fault, free_swap };
         by_policy!(self.cfg.kind, P => P::refault(self, groups, &back))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn refault_two_list(
         &mut self,
         groups: &Groups,
         free_swap: u64,
         own: LruvecId,
         mut st: State,
-        shadow: Shadow,
+        shadow: u64,
     ) -> State {
+        let shadow = self.layout.unpack(shadow);
         let (t, nr) = (st.type_index(), st.nr_pages());
         let v = self.lruvec_of(shadow.memcg, shadow.nid);
         let age = self.lruvecs[v.index()].nonresident_age;
-        let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
+        let distance = self.layout.list_distance(age, shadow.eviction);
         // Of a group that is gone there is nothing to compare with.
         let recent =
             groups.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(groups, free_swap, v, t, distance);
@@ -90,7 +90,7 @@ impl Pages {
     }
 
     /// The three tests, by distance (refault distance, shadow position).
-    #[inline]
+    #[inline(always)]
     fn is_recent(&self, groups: &Groups, free_swap: u64, v: LruvecId, t: usize, distance: u64) -> bool {
         let size = match self.cfg.refault {
             RefaultTest::None => return false,
@@ -139,14 +139,15 @@ impl Pages {
     }
 
     /// Mainline multi-gen: only the generation is compared, and an fd refault is not activated.
-    #[inline]
-    pub(crate) fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
+    #[inline(never)]
+    pub(crate) fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: u64, in_fault: bool) -> State {
+        let shadow = self.layout.unpack(shadow);
         let (t, nr) = (st.type_index(), st.nr_pages());
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
         }
         let g = &mut self.lruvecs[id.index()].r#gen;
-        let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & mask(self.layout.eviction_bits - REFS_BITS);
+        let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & self.layout.seq_mask();
         let refs = (shadow.eviction & mask(REFS_BITS)) as u32 + u32::from(shadow.workingset);
         if recent {
             g.refaulted[t][tier_of(refs + 1)] += nr;
@@ -176,20 +177,22 @@ impl Pages {
     /// Mainline multi-gen since 6.14: the page is back before four generations have come; what was
     /// in the working set is again. Its refs come back as well, but the read that brings it starts
     /// them over, so that they are left out.
+    #[inline(never)]
     pub(crate) fn refault_gen_independent(
         &mut self,
         id: LruvecId,
         mut st: State,
-        shadow: Shadow,
+        shadow: u64,
         in_fault: bool,
     ) -> State {
+        let shadow = self.layout.unpack(shadow);
         let (t, nr) = (st.type_index(), st.nr_pages());
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
         }
         self.count_lruvec(id, Counter::refault(t), nr);
         let g = &mut self.lruvecs[id.index()].r#gen;
-        let seqs = mask(self.layout.eviction_bits - REFS_BITS);
+        let seqs = self.layout.seq_mask();
         if (shadow.eviction >> REFS_BITS).abs_diff(g.max_seq & seqs) >= MAX_NR_GENS {
             return st;
         }
@@ -208,15 +211,17 @@ impl Pages {
     }
 
     /// RFC v3 on multi-gen LRU: the shadow position re-activates, and counts for the controller.
+    #[inline(never)]
     pub(crate) fn refault_gen_shadow(
         &mut self,
         groups: &Groups,
         free_swap: u64,
         id: LruvecId,
         mut st: State,
-        shadow: Shadow,
+        shadow: u64,
         in_fault: bool,
     ) -> State {
+        let shadow = self.layout.unpack(shadow);
         let (t, nr) = (st.type_index(), st.nr_pages());
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
@@ -260,7 +265,7 @@ impl Pages {
     fn is_recent_generation(&self, token_seq: u64, min_seq: u64) -> bool {
         match self.cfg.recency {
             Recency::ThreeBit => token_seq & mask(GEN_BITS) == min_seq & mask(GEN_BITS),
-            Recency::Literal => token_seq == min_seq & mask(self.layout.eviction_bits - REFS_BITS),
+            Recency::Literal => token_seq == min_seq & self.layout.seq_mask(),
         }
     }
 }

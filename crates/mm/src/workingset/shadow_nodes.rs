@@ -64,16 +64,16 @@ impl Charged<'_> {
     pub(crate) fn replace_slot(&mut self, page: PageId, new: Slot) {
         let old = self.pages.folios.slot(page);
         self.pages.folios.replace(page, new);
-        self.note_slot(page, old, new);
+        self.note_slot(self.pages.folios.node_of(page), old, new);
     }
 
     /// Keeps the counts of the node of a page whose folio left a shadow, or nothing.
     #[inline(always)]
     pub(crate) fn note_evicted(&mut self, page: PageId, left: Slot) {
-        if left.is_empty() {
-            return self.note_slot(page, Slot::resident(FolioId(page.0)), left);
-        }
         let n = self.pages.folios.node_of(page);
+        if left.is_empty() {
+            return self.note_slot(n, Slot::resident(FolioId(page.0)), left);
+        }
         let fill = &mut self.pages.space.fill[n.index()];
         fill.nr_values += 1;
         if fill.is_shadows_only() {
@@ -81,13 +81,12 @@ impl Charged<'_> {
         }
     }
 
-    /// Keeps the counts of the node of a page that gets a folio where this was.
+    /// Keeps the counts of a leaf node of which a page gets a folio where this was.
     #[inline(always)]
-    pub(crate) fn note_filled(&mut self, page: PageId, old: Slot) {
+    pub(crate) fn note_filled(&mut self, n: XaNodeId, old: Slot) {
         if old.is_empty() {
-            return self.note_slot(page, old, Slot::resident(FolioId(page.0)));
+            return self.note_slot(n, old, Slot::resident(FolioId(0)));
         }
-        let n = self.pages.folios.node_of(page);
         let fill = &mut self.pages.space.fill[n.index()];
         let was_shadows_only = fill.is_shadows_only();
         fill.nr_values -= 1;
@@ -98,8 +97,7 @@ impl Charged<'_> {
 
     /// Keeps the counts of the node of a slot that changed.
     #[inline(always)]
-    fn note_slot(&mut self, page: PageId, old: Slot, new: Slot) {
-        let n = self.pages.folios.node_of(page);
+    fn note_slot(&mut self, n: XaNodeId, old: Slot, new: Slot) {
         let was = self.pages.space.fill[n.index()];
         debug_assert_ne!(was, Fill::ANON);
         let is = Fill {
