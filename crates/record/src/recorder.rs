@@ -496,7 +496,7 @@ fn words(options: &Options) -> String {
 fn nothing(options: &Options) -> String {
     format!(
         "{}: no access to a file was seen, and nothing is written; was the program busy, and on a file system with a \
-         page cache? Memory that is not of a file is not recorded",
+         page cache? Of --pid only children that start later are recorded, too; memory that is not of a file is not",
         words(options)
     )
 }

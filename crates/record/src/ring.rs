@@ -177,7 +177,8 @@ fn of_task(kind: u32, misc: u16, data: &[u8]) -> Option<Event> {
 fn refused(cpu: usize, error: &io::Error) -> String {
     let hint = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
-            "; recording takes root, or the capabilities PERFMON, SYS_PTRACE and DAC_READ_SEARCH: sudo refault record ..."
+            "; recording takes root, or the capabilities PERFMON, SYS_PTRACE, DAC_READ_SEARCH and IPC_LOCK (without the \
+             last one a --ring of 256K): sudo refault record ..."
         }
         Some(libc::EMFILE) => "; raise the limit of open files: ulimit -n 65536",
         Some(libc::ENOMEM) => "; give less to --ring",

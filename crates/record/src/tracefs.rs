@@ -50,8 +50,8 @@ impl Tracefs {
         match fs::read_dir(root.join("events")) {
             Ok(_) => Ok(Tracefs { root: root.to_owned() }),
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(format!(
-                "{}: no right to read it; recording takes root, or the capabilities PERFMON, SYS_PTRACE and \
-                 DAC_READ_SEARCH: sudo refault record ...",
+                "{}: no right to read it; recording takes root, or the capabilities PERFMON, SYS_PTRACE, \
+                 DAC_READ_SEARCH and IPC_LOCK: sudo refault record ...",
                 root.display()
             )),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(format!(

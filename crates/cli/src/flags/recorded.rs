@@ -31,6 +31,14 @@ pub(crate) fn note_touches(recording: Option<&Recording>, path: &Path) {
     }
 }
 
+/// Says that a recording is not whole.
+pub(crate) fn note_cut(recording: Option<&Recording>, path: &Path) {
+    if recording.is_some_and(|recording| recording.cut) {
+        let path = printable(&path.display().to_string());
+        eprintln!("note: {path}: is cut: its recorder was ended, or the file is not whole; what is there is replayed");
+    }
+}
+
 /// Says that nothing but files has a size, where no group was recorded.
 pub(crate) fn note_files_only(recording: &Recording, path: &Path) {
     if recording.group.is_none() {

@@ -116,7 +116,7 @@ impl RecordArgs {
         }
         let ring_bytes = bytes(&self.ring);
         if !(65536..=1 << 30).contains(&ring_bytes) || !ring_bytes.is_power_of_two() {
-            return Err(format!("--ring {}: is a power of two from 64K to 1G", self.ring));
+            return Err(format!("--ring {}: must be a power of two from 64K to 1G", self.ring));
         }
         Ok(Options {
             target,

@@ -196,6 +196,7 @@ fn replay(
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
+    recorded::note_cut(recording, path);
     recorded::note_touches(recording, path);
     if args.stream {
         return stream::replay(args, given, source, path, policies);

@@ -36,6 +36,7 @@ struct Subject<'a> {
 pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource) -> Result<Report, Failure> {
     args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
     let subject = Subject::new(args, given, Loaded::read(source)?)?;
+    recorded::note_cut(Some(&subject.loaded.recording), subject.loaded.name.as_ref());
     recorded::note_touches(Some(&subject.loaded.recording), subject.loaded.name.as_ref());
     recorded::note_files_only(&subject.loaded.recording, subject.loaded.name.as_ref());
     let footprint = subject.loaded.footprint_pages();

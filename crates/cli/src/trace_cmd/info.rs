@@ -92,7 +92,7 @@ fn table(summary: &Summary, all: bool) -> String {
             line("oom kills", format!("{} processes of the group", grouped(recording.oom_kills)));
         }
         if recording.cut {
-            line("", "cut: its recorder was ended; this is what it had written".to_owned());
+            line("", "cut: its recorder was ended, or the file is not whole; this is what is there".to_owned());
         }
     }
     for (name, value) in [("source", &summary.source), ("recorded on", &summary.recorded_on)] {

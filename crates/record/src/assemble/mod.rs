@@ -23,6 +23,7 @@ use refault_trace::{Act, Op, Record, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
 use space::Space;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 const PAGE_SHIFT: u32 = 12;
 
@@ -81,14 +82,27 @@ enum Kind {
     Around,
 }
 
+/// Pages that a thread added to the page cache.
+#[derive(Clone, Debug)]
+struct Added {
+    inode: Inode,
+    pages: Range<u64>,
+}
+
+impl Added {
+    fn holds(&self, inode: Inode, page: u64) -> bool {
+        self.inode == inode && self.pages.contains(&page)
+    }
+}
+
 /// A thread.
 #[derive(Debug, Default)]
 struct Thread {
     number: u32,
     group: u32,
     open: Option<Open>,
-    /// What it added to the page cache since its last access: first page and order.
-    fresh: Vec<(Inode, u64, u8)>,
+    /// What it added to the page cache since its last access.
+    fresh: Vec<Added>,
     /// Depth of reclaim.
     reclaims: u32,
     /// The address of the fault that began last.
@@ -320,10 +334,27 @@ impl Assembler {
             record.act = Act::Miss;
             return;
         }
+        if watched && order == 0 && self.is_read_again(event.tid, inode, page) {
+            self.settle(event.tid);
+            self.thread(event.tid).fresh.clear();
+            self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Fd) }, Act::Miss);
+            return;
+        }
         let fresh = &mut self.thread(event.tid).fresh;
         if fresh.len() < MOST_FRESH {
-            fresh.push((inode, page, order));
+            fresh.push(Added { inode, pages: page..page + pages });
         }
+    }
+
+    /// Whether a page that is being added is one that the thread read ahead for this read, and that
+    /// was evicted before it came to it. Such a page is read by itself (`filemap_create_folio`),
+    /// and no event tells of the read.
+    fn is_read_again(&self, tid: u32, inode: Inode, page: u64) -> bool {
+        let Some(thread) = self.threads.get(&tid) else { return false };
+        let in_read = thread.open.is_none_or(|open| open.kind == Kind::Read);
+        // Readahead goes on from page to page.
+        let goes_on = thread.fresh.last().is_some_and(|last| last.pages.end == page);
+        in_read && !goes_on && thread.fresh.iter().any(|added| added.holds(inode, page))
     }
 
     fn note_order(&mut self, object: u32, order: u8) {
@@ -347,10 +378,8 @@ impl Assembler {
 
     /// Whether the thread added the page since its last access; what else it added is forgotten.
     fn consume(&mut self, tid: u32, inode: Inode, page: u64) -> bool {
-        let fresh = &mut self.thread(tid).fresh;
-        let found = fresh.iter().any(|&(i, first, order)| i == inode && (first..first + (1 << order)).contains(&page));
-        fresh.clear();
-        found
+        let fresh = std::mem::take(&mut self.thread(tid).fresh);
+        fresh.iter().any(|added| added.holds(inode, page))
     }
 
     /// Queues what the kernel did, joined with the last record where that goes on.

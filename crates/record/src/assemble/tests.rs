@@ -95,6 +95,26 @@ fn an_add_after_a_call_began_is_a_miss() {
 }
 
 #[test]
+fn regression_a_page_that_is_read_ahead_evicted_and_read_again_is_a_miss() {
+    let gone = |page| (99, What::Delete { inode: A, page, order: 0 });
+    // The page that is read goes while those behind it come in, and is read by itself.
+    let ahead = [(1, add(4)), (1, add(5)), gone(4), (1, add(6)), (1, add(4)), (1, read(2, 2))];
+    let kernel = |act, page, pages| (act, false, page, pages);
+    let want = [
+        kernel(Act::Add, 4, 2),
+        kernel(Act::Evict, 4, 1),
+        kernel(Act::Add, 6, 1),
+        kernel(Act::Add, 4, 1),
+        kernel(Act::Miss, 4, 1),
+        kernel(Act::Hit, 2, 1),
+    ];
+    assert_eq!(records(&ahead), want);
+    // Of a read that went on, what is added later is of the next one.
+    let later = [(1, add(4)), (1, read(4, 4)), gone(4), (1, add(4)), (1, read(4, 4))];
+    assert_eq!(records(&later).iter().filter(|(act, ..)| *act == Act::Miss).count(), 2);
+}
+
+#[test]
 fn advice_on_a_range_is_of_its_pages() {
     let advise = |advice, offset, bytes| (1, What::Advise { fd: 3, advice, offset, bytes });
     let (will, dont) = (Act::Advise(Advised::WillNeed), Act::Advise(Advised::DontNeed));
