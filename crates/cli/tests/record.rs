@@ -211,7 +211,7 @@ fn mistakes_end_in_one_line() {
     let cases: &[(&[&str], &str)] = &[
         (&["record", "-o", "x"], "nothing to record; give -- COMMAND"),
         (&["record", "-o", "x", "--for", "5x", "--all"], "\"5x\" is not a time"),
-        (&["record", "-o", "x", "--ring", "100K", "--all"], "--ring 100K: is a power of two"),
+        (&["record", "-o", "x", "--ring", "100K", "--all"], "--ring 100K: must be a power of two"),
         (&["record", "-o", "x", "--memory", "1M", "--all", "--for", "1s"], "--memory: makes a group for a program"),
         (&["record", "-o", "x", "--all", "--touches", "1ms"], "10ms is the shortest interval"),
         (&["record", "-o", "x", "--all", "--touches", "1s", "--touches-by", "luck"], "is one of idle, soft-dirty"),
