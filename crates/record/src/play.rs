@@ -13,6 +13,7 @@ use refault_trace::{ObjectKind, PackedAccess, Trace};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Instant;
 
 const PAGE: u64 = 4096;
 
@@ -21,6 +22,8 @@ const PAGE: u64 = 4096;
 pub struct Played {
     /// Of each access: its page was not in memory.
     pub missed: Vec<bool>,
+    /// How long it took.
+    pub duration_ns: u64,
 }
 
 impl Played {
@@ -73,11 +76,13 @@ pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: 
     let mut buffer = vec![1; PAGE as usize];
     let group = Group::create(&format!("refault-play-{}", std::process::id()), limit_bytes)?;
     let before = group.enter()?;
+    let begun = Instant::now();
     let done = run(&file, &pages, &is_anon, accesses, &mut missed, &mut buffer);
+    let duration_ns = begun.elapsed().as_nanos() as u64;
     // Whatever happened, this process does not stay.
     before.come_back()?;
     done.map_err(fail("an access failed"))?;
-    Ok(Played { missed })
+    Ok(Played { missed, duration_ns })
 }
 
 fn run(

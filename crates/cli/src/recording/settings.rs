@@ -4,9 +4,6 @@ use crate::flags::{kernel, recorded};
 use refault_mm::{Config, Kernel, MAX_ORDER, Policy, Readahead};
 use refault_trace::{ObjectInfo, Recording};
 
-/// How often Linux adds up what groups counted (`FLUSH_TIME`).
-const STAT_FLUSH_INTERVAL_NS: u64 = 2_000_000_000;
-
 /// What a recording is replayed with.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -42,7 +39,7 @@ impl Settings {
         // The dirty pages of a machine are few, as far as a recording knows.
         config.dirty.cgroup_writeback = recording.cgroup_version != Some(1);
         // Recordings have times, and the group's statistics are added up when they are read.
-        config.lru.stat_flush_interval_ns = if kernel.has_exact_stats() { 0 } else { STAT_FLUSH_INTERVAL_NS };
+        config.lru.stat_flush_interval_ns = recorded::stat_flush_interval_ns(kernel);
         let has_usage = recording.series.column("usage").is_some() && recording.group.is_some();
         let files_only = files_only || !has_usage;
         // What the kernel takes for itself is in the usage of the group.

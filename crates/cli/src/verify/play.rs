@@ -14,13 +14,19 @@ use refault_trace::{LoadOptions, PackedAccess, Recording, Trace};
 use serde::Serialize;
 use std::fmt::Write as _;
 
+/// Starts of the lab where the statistics of groups lag.
+const STARTS: u64 = 5;
+
 /// One size.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     memory_pages: u64,
     /// Of each repeat of the kernel, 0 to 1.
     kernel_hit_rates: Vec<f64>,
+    /// The mean of all starts of the lab.
     lab_hit_rate: f64,
+    /// Of each start.
+    lab_hit_rates: Vec<f64>,
     /// Points between the best and the worst repeat.
     spread_points: f64,
     /// Accesses in which the lab does as the kernel, the mean of all repeats.
@@ -59,7 +65,9 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
     for pages in sizes {
         let repeats: Result<Vec<_>, _> =
             (0..args.repeats).map(|_| play(&trace, &accesses, pages * 4096, &folder)).collect();
-        rows.push(row(pages, &repeats?, &lab(&trace, &accesses, &config, pages)?));
+        let repeats = repeats?;
+        let ns = repeats.iter().map(|played| played.duration_ns).sum::<u64>() / repeats.len().max(1) as u64;
+        rows.push(row(pages, &repeats, &labs(&trace, &accesses, &config, pages, ns)?));
     }
     let report = Report {
         trace: trace.name.clone(),
@@ -82,6 +90,7 @@ fn config(this: &Recording, policy: Policy) -> Config {
     let profile: Kernel = recorded::kernel(this);
     let mut config = kernel::config(Some(profile), policy);
     config.swappiness = recorded::swappiness(this).unwrap_or(config.swappiness);
+    config.lru.stat_flush_interval_ns = recorded::stat_flush_interval_ns(profile);
     config
 }
 
@@ -103,15 +112,32 @@ fn sizes(args: &VerifyArgs, trace: &Trace) -> Result<Vec<u64>, String> {
     Ok(all)
 }
 
-/// Misses of the lab.
-fn lab(trace: &Trace, accesses: &[PackedAccess], config: &Config, pages: u64) -> Result<Played, String> {
+/// Misses of the lab, at the speed of the kernel. When the kernel adds up the statistics of groups
+/// is chance, so the lab starts at several times after that, evenly apart.
+fn labs(trace: &Trace, accesses: &[PackedAccess], config: &Config, pages: u64, ns: u64) -> Result<Vec<Played>, String> {
+    let starts = if config.lru.stat_flush_interval_ns == 0 { 1 } else { STARTS };
+    let start_ns = |start| config.lru.stat_flush_interval_ns / STARTS * start;
+    (0..starts).map(|start| lab(trace, accesses, config, pages, (start_ns(start), ns))).collect()
+}
+
+/// One start of the lab, in so many nanoseconds.
+fn lab(
+    trace: &Trace,
+    accesses: &[PackedAccess],
+    config: &Config,
+    pages: u64,
+    (start_ns, duration_ns): (u64, u64),
+) -> Result<Played, String> {
     let mut cell = Cell::new(trace, config.clone(), pages, u64::MAX)?;
+    // The statistics were added up before the group was made.
+    cell.engine.set_now_ns(1);
     let mut missed = Vec::with_capacity(accesses.len());
     for (i, access) in accesses.iter().enumerate() {
-        cell.engine.set_now_ns(i as u64 * 1000);
+        let passed = u128::from(duration_ns) * i as u128 / accesses.len() as u128;
+        cell.engine.set_now_ns(start_ns + passed as u64);
         missed.push(!cell.step(*access));
     }
-    Ok(Played { missed })
+    Ok(Played { missed, duration_ns })
 }
 
 fn via(accesses: &[PackedAccess]) -> &'static str {
@@ -128,17 +154,26 @@ fn agreement(a: &Played, b: &Played) -> f64 {
     same as f64 / a.missed.len().max(1) as f64
 }
 
-fn row(memory_pages: u64, repeats: &[Played], lab: &Played) -> Row {
+/// The mean of some.
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len().max(1) as f64;
+    values.sum::<f64>() / n
+}
+
+fn row(memory_pages: u64, repeats: &[Played], labs: &[Played]) -> Row {
     let rates: Vec<_> = repeats.iter().map(Played::hit_rate).collect();
     let (low, high) = rates.iter().fold((1.0f64, 0.0f64), |(low, high), &rate| (low.min(rate), high.max(rate)));
     let pairs = repeats.iter().zip(repeats.iter().skip(1)).map(|(a, b)| agreement(a, b));
-    let lab_hit_rate = lab.hit_rate();
+    let lab_hit_rates: Vec<_> = labs.iter().map(Played::hit_rate).collect();
+    let lab_hit_rate = mean(lab_hit_rates.iter().copied());
+    let alike: Vec<_> = repeats.iter().flat_map(|repeat| labs.iter().map(|lab| agreement(repeat, lab))).collect();
     let slack = POINTS / 100.0;
     Row {
         memory_pages,
         lab_hit_rate,
+        lab_hit_rates,
         spread_points: 100.0 * (high - low),
-        agreement: repeats.iter().map(|repeat| agreement(repeat, lab)).sum::<f64>() / repeats.len().max(1) as f64,
+        agreement: mean(alike.into_iter()),
         kernel_agreement: pairs.reduce(f64::min),
         is_within: (low - slack..=high + slack).contains(&lab_hit_rate),
         kernel_hit_rates: rates,
@@ -147,7 +182,7 @@ fn row(memory_pages: u64, repeats: &[Played], lab: &Played) -> Row {
 
 impl Row {
     fn mean(&self) -> f64 {
-        self.kernel_hit_rates.iter().sum::<f64>() / self.kernel_hit_rates.len().max(1) as f64
+        mean(self.kernel_hit_rates.iter().copied())
     }
 
     fn verdict(&self) -> &'static str {
@@ -216,17 +251,19 @@ mod tests {
     use super::*;
 
     fn played(misses: &[u8]) -> Played {
-        Played { missed: misses.iter().map(|&miss| miss == 1).collect() }
+        Played { missed: misses.iter().map(|&miss| miss == 1).collect(), duration_ns: 1 }
     }
 
     #[test]
     fn the_kernel_has_a_spread_of_its_own() {
         let repeats = [played(&[1, 1, 0, 0]), played(&[1, 0, 0, 0])];
-        let within = row(9, &repeats, &played(&[1, 0, 1, 0]));
+        let within = row(9, &repeats, &[played(&[1, 0, 1, 0])]);
         assert_eq!((within.spread_points, within.kernel_agreement), (25.0, Some(0.75)));
         assert_eq!((within.agreement, within.is_within, within.mean()), (0.625, true, 0.625));
-        let outside = row(9, &repeats, &played(&[0, 0, 0, 0]));
+        let outside = row(9, &repeats, &[played(&[0, 0, 0, 0])]);
+        let starts = row(9, &repeats, &[played(&[0, 0, 0, 0]), played(&[1, 1, 0, 0])]);
+        assert_eq!((starts.lab_hit_rate, starts.lab_hit_rates, starts.is_within), (0.75, vec![1.0, 0.5], true));
         assert!(!outside.is_within && outside.verdict() == "outside");
-        assert_eq!(row(9, &repeats[..1], &played(&[1, 1, 0, 0])).kernel_agreement, None);
+        assert_eq!(row(9, &repeats[..1], &[played(&[1, 1, 0, 0])]).kernel_agreement, None);
     }
 }
