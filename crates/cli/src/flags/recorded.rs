@@ -20,8 +20,8 @@ pub(crate) fn kernel(recording: &Recording) -> Kernel {
     profile(&recording.kernel)
 }
 
-/// How often this kernel adds up what groups counted, for reclaim to see (`FLUSH_TIME`); 0: whenever
-/// it looks.
+/// How often this kernel adds up what groups counted, for reclaim to see (`FLUSH_TIME`); 0:
+/// whenever it looks.
 pub(crate) fn stat_flush_interval_ns(kernel: Kernel) -> u64 {
     if kernel.has_exact_stats() { 0 } else { 2_000_000_000 }
 }
