@@ -85,7 +85,8 @@ impl Charged<'_> {
     #[inline(always)]
     pub(crate) fn note_filled(&mut self, n: XaNodeId, old: Slot) {
         if old.is_empty() {
-            return self.note_slot(n, old, Slot::resident(FolioId(0)));
+            let was = self.pages.space.fill[n.index()];
+            return self.note_fill(n, was, Fill { count: was.count + 1, ..was });
         }
         let fill = &mut self.pages.space.fill[n.index()];
         let was_shadows_only = fill.is_shadows_only();
@@ -104,6 +105,11 @@ impl Charged<'_> {
             count: was.count + u8::from(!new.is_empty()) - u8::from(!old.is_empty()),
             nr_values: was.nr_values + u8::from(new.as_value().is_some()) - u8::from(old.as_value().is_some()),
         };
+        self.note_fill(n, was, is);
+    }
+
+    #[inline(always)]
+    fn note_fill(&mut self, n: XaNodeId, was: Fill, is: Fill) {
         if was.count == 0 || is.count == 0 || is.is_shadows_only() != was.is_shadows_only() {
             return self.note_node(n, was, is);
         }
