@@ -95,6 +95,30 @@ fn figures_for_machines() {
     assert!((0.0..=number("wall_s")).contains(&number("awake_s")), "{json}");
 }
 
+/// As in a cgroup with zram: the limit is for pages in place alone.
+#[test]
+fn the_pool_and_the_pager_may_come_beside_the_limit() {
+    let s = Sandbox::new();
+    let of = |beside: &[&str]| {
+        let flags = [&["--memory-max", "32M", "--swap-file", "none", "--json", "run.json"], beside].concat();
+        // Text that shrinks to a third or so: 60 MB of it.
+        let o = run(&s, &flags, "seq 8000000 | tail -c 60000000 | cksum")?;
+        assert!(o.status.success(), "{}", stderr(&o));
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("run.json")).unwrap()).unwrap();
+        let number = |key: &str| json[key].as_f64().unwrap_or_else(|| panic!("{key} in {json}"));
+        assert_eq!(json["overhead_beside"], !beside.is_empty());
+        let limits = (number("memory_max_bytes"), number("pool_limit_bytes"));
+        Some((limits, number("peak_resident_bytes"), number("peak_pool_bytes"), stderr(&o)))
+    };
+    let Some((limits, resident, ..)) = of(&[]) else { return };
+    assert_eq!(limits.1, limits.0 / 2.0, "half of the limit without a file");
+    let (limits, resident_beside, pool, line) = of(&["--overhead-beside"]).expect("it runs here");
+    assert_eq!(limits.1, limits.0, "as much as the limit");
+    assert!(pool > 4e6 && resident_beside > limits.0 * 0.9, "{resident_beside} in place, {pool} in the pool: {line}");
+    assert!(resident + pool / 2.0 < resident_beside, "{resident} in place with the pool in the limit");
+    assert!(line.contains("with what is beside it"), "{line}");
+}
+
 /// The last line said "stalled 133.0 % of the time": two processes waited at once.
 #[test]
 fn regression_time_that_is_lost_is_at_most_all_of_it() {

@@ -79,7 +79,8 @@ pub struct RegionConfig {
     /// The compressed pool; without one, pages go to the file.
     pub pool: Option<PoolConfig>,
     /// Between a pool and a swap file: the engine decides how much of what the pool may take it has
-    /// ([`refault_mm::PoolBalance`]), from what loads from either cost. `false`: always all of it.
+    /// ([`refault_mm::PoolBalance`]), from what loads from either cost. `false`, and with
+    /// [`RegionConfig::overhead_beside`]: always all of it.
     pub pool_adapts: bool,
     /// Where the swap file is made; without one, pages stay in the pool.
     pub swap_directory: Option<PathBuf>,
@@ -266,8 +267,10 @@ impl RegionConfig {
             }
             None => None,
         };
+        // What a pool beside the memory takes is worth nothing in place.
+        let adapts = self.pool_adapts && !self.overhead_beside;
         Ok(match (pool, file) {
-            (Some(pool), Some(file)) if self.pool_adapts => Box::new(Tiers::adapting(pool, file)),
+            (Some(pool), Some(file)) if adapts => Box::new(Tiers::adapting(pool, file)),
             (Some(pool), Some(file)) => Box::new(Tiers::new(pool, file)),
             (Some(pool), None) => Box::new(pool),
             (None, Some(file)) => Box::new(file),

@@ -19,6 +19,8 @@ pub enum System {
     Alone,
     /// `refault run`.
     Refault,
+    /// The same with its pool and its own memory beside the limit, as zram is.
+    RefaultBeside,
     /// A memory cgroup with swap of the kernel.
     Kernel(Swap),
     /// The same with zram, which the limit of a cgroup does not count, out of the limit: the cgroup
@@ -29,7 +31,7 @@ pub enum System {
 impl System {
     fn swap(self) -> Option<Swap> {
         match self {
-            System::Alone | System::Refault => None,
+            System::Alone | System::Refault | System::RefaultBeside => None,
             System::Kernel(swap) => Some(swap),
             System::ZramCounted => Some(Swap::Zram),
         }
@@ -37,14 +39,21 @@ impl System {
 }
 
 /// All of them, in the order in which they are run.
-pub const SYSTEMS: [System; 5] =
-    [System::Alone, System::Refault, System::Kernel(Swap::Zram), System::Kernel(Swap::File), System::ZramCounted];
+pub const SYSTEMS: [System; 6] = [
+    System::Alone,
+    System::Refault,
+    System::RefaultBeside,
+    System::Kernel(Swap::Zram),
+    System::Kernel(Swap::File),
+    System::ZramCounted,
+];
 
 impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             System::Alone => f.pad("alone"),
             System::Refault => f.pad("refault run"),
+            System::RefaultBeside => f.pad("run, beside"),
             System::Kernel(swap) => f.pad(&format!("cgroup, {swap}")),
             System::ZramCounted => f.pad("zram, counted"),
         }
@@ -160,9 +169,10 @@ fn run_once(o: &Order) -> Outcome {
     };
     let cgroup = rig.as_ref().map(Rig::cgroup);
     let mut launcher = match o.system {
-        System::Refault => {
+        System::Refault | System::RefaultBeside => {
             let limit = o.memory_max_bytes.to_string();
             let mut flags = vec!["--memory-max", &limit, "--swap-max", "4G"];
+            flags.extend((o.system == System::RefaultBeside).then_some("--overhead-beside"));
             flags.extend(o.flags.iter().map(String::as_str));
             Launcher::refault(cgroup, &flags, o.directory)
         }
@@ -196,7 +206,7 @@ fn run_once(o: &Order) -> Outcome {
         zram_bytes,
         note,
     };
-    if o.system != System::Refault {
+    if !matches!(o.system, System::Refault | System::RefaultBeside) {
         return Outcome::Ended(figures);
     }
     match of_pager(figures, &launcher) {

@@ -5,6 +5,16 @@ use super::rig::Swap;
 
 const MIB: f64 = (1 << 20) as f64;
 
+/// Whose seconds are divided by whose.
+const COMPARED: [(System, System); 6] = [
+    (System::Refault, System::Alone),
+    (System::Refault, System::Kernel(Swap::Zram)),
+    (System::Refault, System::Kernel(Swap::File)),
+    (System::Refault, System::ZramCounted),
+    (System::RefaultBeside, System::Kernel(Swap::Zram)),
+    (System::RefaultBeside, System::Kernel(Swap::File)),
+];
+
 pub const HEADER: &str =
     "program         system        limit MiB  seconds  by alone  peak counted   seen  pages out      back";
 
@@ -62,12 +72,11 @@ impl Row {
             Some(Outcome::Failed(_)) => "FAILED".into(),
         };
         let times: Vec<String> = SYSTEMS.iter().map(time).collect();
-        let refault = self.seconds(System::Refault);
-        let by = |system: System| match (refault, self.seconds(system)) {
+        let by = |(refault, other): &(System, System)| match (self.seconds(*refault), self.seconds(*other)) {
             (Some(refault), Some(other)) => format!("×{:.1}", refault / other),
             _ => "–".into(),
         };
-        let by_all = SYSTEMS.iter().filter(|s| **s != System::Refault).map(|&s| by(s)).collect::<Vec<_>>();
+        let by_all: Vec<String> = COMPARED.iter().map(by).collect();
         let pages = |system: System| match self.of(system).and_then(Outcome::figures) {
             Some(f) => format!("{:.0}, {:.0}", f.pages_out / 1000.0, f.pages_back / 1000.0),
             None => "–".into(),
@@ -78,7 +87,7 @@ impl Row {
         };
         let alone = self.of(System::Alone).and_then(Outcome::figures).and_then(|f| f.anon_peak_bytes);
         format!(
-            "| {} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+            "| {} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
             self.name,
             self.limit_bytes as f64 / MIB,
             alone.map_or("–".into(), |b| format!("{:.0}", b as f64 / MIB)),
@@ -87,6 +96,7 @@ impl Row {
             share(pager.and_then(|f| f.taken_peak_bytes)),
             share(pager.and_then(|f| f.anon_peak_bytes).map(|b| b as f64)),
             pages(System::Refault),
+            pages(System::RefaultBeside),
             pages(System::Kernel(Swap::Zram)),
             pages(System::Kernel(Swap::File)),
             self.load,
@@ -96,11 +106,31 @@ impl Row {
 
 /// All rows, as documentation has them.
 pub fn markdown(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "\n| program | limit, MiB | takes alone, MiB | alone, s | `refault run`, s | cgroup, zram, s | cgroup, file, s | zram counted, s | by alone | by zram | by file | by zram counted \
-         | peak, counted | peak, seen | k pages out, back | zram | file | load |\n",
-    );
-    text.push_str(&format!("|---|{}\n", "---:|".repeat(17)));
+    let columns = [
+        "program",
+        "limit, MiB",
+        "takes alone, MiB",
+        "alone, s",
+        "`refault run`, s",
+        "beside, s",
+        "cgroup, zram, s",
+        "cgroup, file, s",
+        "zram counted, s",
+        "by alone",
+        "by zram",
+        "by file",
+        "by zram counted",
+        "beside, by zram",
+        "beside, by file",
+        "peak, counted",
+        "peak, seen",
+        "k pages out, back",
+        "beside",
+        "zram",
+        "file",
+        "load",
+    ];
+    let mut text = format!("\n| {} |\n|---|{}\n", columns.join(" | "), "---:|".repeat(columns.len() - 1));
     rows.iter().for_each(|r| text.push_str(&r.markdown()));
     text
 }

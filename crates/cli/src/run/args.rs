@@ -59,7 +59,7 @@ pub struct RunArgs {
     pool: PoolArg,
 
     /// Of --memory-max, what the pool may take, at most three quarters [default: a fifth; without a
-    /// swap file half]
+    /// swap file half; with --overhead-beside as much as --memory-max]
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     pool_max: Option<Size>,
 
@@ -67,6 +67,11 @@ pub struct RunArgs {
     /// from the pool and from the swap file cost; false: always all of it
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pool_adapts: bool,
+
+    /// The pool and the pager's own memory come beside --memory-max and not out of it, as zram and
+    /// the kernel's tables do beside the limit of a cgroup. The pool has all that it may have then
+    #[arg(long)]
+    pub(super) overhead_beside: bool,
 
     /// A directory for a swap file, which has no name there and is gone with the run; none: no
     /// file, all that leaves memory is in the pool [default: TMPDIR, /var/tmp or /tmp, the first
@@ -169,7 +174,11 @@ impl RunArgs {
         };
         let file = self.swap_directory();
         // A fifth is what zswap takes by default (max_pool_percent).
-        let share = if file.is_some() { 5 } else { 2 };
+        let share = match (self.overhead_beside, file.is_some()) {
+            (true, _) => 1,
+            (false, true) => 5,
+            (false, false) => 2,
+        };
         let max_bytes = match &self.pool_max {
             Some(size) => bytes("--pool-max", size)?,
             None => memory_max / share,
@@ -186,7 +195,7 @@ impl RunArgs {
         if max_bytes < Pool::MIN_BYTES {
             return Err(format!("--pool-max: at least {}K", Pool::MIN_BYTES >> 10).into());
         }
-        if max_bytes > memory_max / 4 * 3 {
+        if !self.overhead_beside && max_bytes > memory_max / 4 * 3 {
             return Err("--pool-max is more than three quarters of --memory-max".into());
         }
         if codec.is_none() && file.is_none() && swap_max > 0 {
@@ -202,6 +211,7 @@ impl RunArgs {
             kernel: self.kernel,
             pool: codec.map(|codec| PoolConfig { codec, max_bytes }),
             pool_adapts: self.pool_adapts,
+            overhead_beside: self.overhead_beside,
             swap_directory: file,
             awake_cpus: self.awake_cpus,
             ..RegionConfig::new(swap_max.max(4096), memory_max)

@@ -22,6 +22,7 @@ struct Json<'a> {
     served: bool,
     wall_s: f64,
     memory_max_bytes: u64,
+    overhead_beside: bool,
     peak_bytes: u64,
     peak_resident_bytes: u64,
     peak_taken_bytes: u64,
@@ -93,6 +94,7 @@ impl<'a> Json<'a> {
             served: o.was_served,
             wall_s,
             memory_max_bytes: s.max_pages * PAGE,
+            overhead_beside: args.overhead_beside,
             peak_bytes: s.peak_pages * PAGE,
             peak_resident_bytes: s.peak_resident_pages * PAGE,
             peak_taken_bytes: s.peak_taken_pages * PAGE,
@@ -187,10 +189,11 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
         0 => String::new(),
         n => format!(", and {n} faults waited for {:.1} s because of --memory-high", c.throttled_ns as f64 / 1e9),
     };
-    // Memory that is found when it is there already, as after a fork.
-    let beyond = match s.peak_taken_pages > s.max_pages + s.max_pages / 20 {
-        true => format!(", {} for a moment with what was found late", mib(s.peak_taken_pages)),
-        false => String::new(),
+    let beyond = match (args.overhead_beside, s.peak_taken_pages > s.max_pages + s.max_pages / 20) {
+        (true, _) => format!(", {} with what is beside it", mib(s.peak_taken_pages)),
+        // Memory that is found when it is there already, as after a fork.
+        (false, true) => format!(", {} for a moment with what was found late", mib(s.peak_taken_pages)),
+        (false, false) => String::new(),
     };
     let (some, full) = (Stall::of(o, s.stall_some_us), Stall::of(o, s.stall_full_us));
     format!(
