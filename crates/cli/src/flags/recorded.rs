@@ -56,14 +56,15 @@ pub(crate) fn note_files_only(recording: &Recording, path: &Path) {
     }
 }
 
-/// The profile for a release such as `6.18.44-generic`: the last one that is not younger.
+/// The profile for a release such as `6.18.44-generic`: the last one that is not younger, but that
+/// multi-gen LRU of 6.18 came with 6.14.
 fn profile(release: &str) -> Kernel {
     let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return Kernel::default() };
     match (major, minor) {
         (..6, _) | (6, ..6) => Kernel::V6_1,
         (6, ..12) => Kernel::V6_6,
-        (6, ..18) => Kernel::V6_12,
+        (6, ..14) => Kernel::V6_12,
         (6, _) | (7, ..2) => Kernel::V6_18,
         _ => Kernel::V7_2,
     }
@@ -74,13 +75,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_has_the_last_profile_that_is_not_younger() {
+    fn a_release_has_the_profile_of_its_multi_gen_lru() {
         let cases = [
             ("5.15.0", Kernel::V6_1),
             ("6.1.0-25-amd64", Kernel::V6_1),
             ("6.8.0-31-generic", Kernel::V6_6),
             ("6.12.1", Kernel::V6_12),
-            ("6.17.9", Kernel::V6_12),
+            ("6.13.9", Kernel::V6_12),
+            ("6.14.0", Kernel::V6_18),
+            ("6.17.9", Kernel::V6_18),
             ("6.18.44-fc", Kernel::V6_18),
             ("7.0-rc1", Kernel::V6_18),
             ("7.2.0-rc5", Kernel::V7_2),
