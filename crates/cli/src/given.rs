@@ -22,6 +22,14 @@ impl Given {
         self.0.iter().any(|given| given == flag)
     }
 
+    /// An error if one of these was, which `mode` cannot have; each has what to do instead.
+    pub fn refuse(&self, flags: &[(&str, &str)], mode: &str) -> Result<(), String> {
+        match flags.iter().find(|(flag, _)| self.has(flag)) {
+            Some((flag, instead)) => Err(format!("--{flag}: is not for {mode}; {instead}")),
+            None => Ok(()),
+        }
+    }
+
     /// All of them, in the order of the help.
     pub fn flags(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)

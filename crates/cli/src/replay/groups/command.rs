@@ -36,9 +36,7 @@ pub(in crate::replay) fn run(
     given: &Given,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<(), Failure> {
-    if let Some((flag, instead)) = NOT_HERE.iter().find(|(flag, _)| given.has(flag)) {
-        return Err(format!("--{flag}: is not for --memcg-column; {instead}").into());
-    }
+    given.refuse(&NOT_HERE, "--memcg-column")?;
     let policies = linux(policies, given)?;
     check(args)?;
     for path in [&args.output.output, &args.output.html].into_iter().flatten() {

@@ -37,9 +37,7 @@ pub(in crate::replay) fn run(
     given: &Given,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<(), Failure> {
-    if let Some((flag, instead)) = NOT_HERE.iter().find(|(flag, _)| given.has(flag)) {
-        return Err(format!("--{flag}: is not for --sample; {instead}").into());
-    }
+    given.refuse(&NOT_HERE, "--sample")?;
     if given.has("thp") && args.sample.sample_unit != UnitArg::Table {
         return Err("--thp: large folios are of neighbours; add --sample-unit table".into());
     }
