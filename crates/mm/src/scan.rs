@@ -20,6 +20,33 @@ pub(crate) struct EmptyPass {
     pub(crate) memcgs: u64,
 }
 
+/// Where a pass of kswapd was interrupted, so that it goes on from there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PassAt {
+    /// What the run had gained before the pass.
+    pub(crate) gained: u64,
+    /// What earlier passes had reclaimed, if this one counts for itself, and where it began.
+    pub(crate) reclaimed: (u64, u64),
+    /// The group whose lists were scanned.
+    pub(crate) memcg: MemcgId,
+    /// Its two lists.
+    pub(crate) slices: Option<Slices>,
+    /// Its generations: pages that were scanned, or that are left of the budget.
+    pub(crate) scanned: Option<u64>,
+    /// In the memcg LRU: the generation of groups, the bin that came first, and bins done.
+    pub(crate) bins: Option<(usize, usize, usize)>,
+}
+
+/// How far a pass is with two lists of each type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slices {
+    pub(crate) targets: [u64; 4],
+    pub(crate) left: [u64; 4],
+    /// The list that comes next in the round under way.
+    pub(crate) next: usize,
+    pub(crate) reclaimed: u64,
+}
+
 /// What one run aims at and has seen.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanControl {
@@ -87,6 +114,10 @@ pub(crate) struct ScanControl {
     pub(crate) empty_pass: Option<EmptyPass>,
     /// What the pass under way met.
     pub(crate) seen: ShrinkStat,
+    /// kswapd: the pass under way gave up the processor, and goes on later.
+    pub(crate) interrupted: bool,
+    /// Where it goes on.
+    pub(crate) at: Option<Box<PassAt>>,
 }
 
 impl ScanControl {
@@ -132,7 +163,27 @@ impl ScanControl {
             empty_since: 0,
             empty_pass: None,
             seen: ShrinkStat::default(),
+            interrupted: false,
+            at: None,
         }
+    }
+
+    /// Of the pass that goes on: the two lists of the group that it was at.
+    #[inline]
+    pub(crate) fn resumed_slices(&mut self) -> Option<Slices> {
+        self.at.as_mut().and_then(|at| at.slices.take())
+    }
+
+    /// The same for generations.
+    #[inline]
+    pub(crate) fn resumed_scan(&mut self) -> Option<u64> {
+        self.at.as_mut().and_then(|at| at.scanned.take())
+    }
+
+    /// Where the pass under way is, to note it: it is interrupted.
+    pub(crate) fn interrupt(&mut self) -> &mut PassAt {
+        self.interrupted = true;
+        self.at.get_or_insert_default()
     }
 
     /// Whether a memcg's limit, not the machine, asks.

@@ -1,6 +1,7 @@
 //! The boundary: what the engine asks of the driver, and what it tells it to do.
 
 use crate::ids::{MemcgId, NodeId, PageId, SwapSlot};
+use crate::stat::Work;
 
 /// What must happen in the world. Effects come in the order in which they must be carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -282,6 +283,21 @@ pub trait World {
     /// Whether a page of a file is mapped executable by those who map it: what reclaim gives one
     /// more round for.
     fn is_executable(&self, _page: PageId) -> bool {
+        false
+    }
+
+    /// Asked by kswapd between two batches, with the work since that was last taken: whether
+    /// somebody else is to have the processor. Then its step ends there, and the next one goes on
+    /// with the pass.
+    fn kswapd_yields(&mut self, _work: &Work) -> bool {
+        false
+    }
+
+    /// Asked before an allocation reclaims for the machine: whether the task gives up the
+    /// processor, to the kswapd that it has just woken. Then the access ends in
+    /// [`crate::Outcome::Throttled`]; when it is the task's turn again, it calls
+    /// [`crate::Engine::reclaim_directly`] and makes the access anew.
+    fn task_yields(&mut self) -> bool {
         false
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use refault_mm::{Ack, Effect, PageId, SwapSlot, World};
+use refault_mm::{Ack, Effect, PageId, SwapSlot, Work, World};
 
 /// A page table entry.
 #[derive(Clone, Copy, Default, Debug)]
@@ -38,6 +38,8 @@ pub struct AtOnce {
     pub executable: Range<u32>,
     /// Something holds every page in place.
     pub pinned: bool,
+    /// kswapd gives up the processor after every batch.
+    pub interrupts: bool,
     ptes: Vec<Pte>,
     slots: BTreeMap<SwapSlot, PageId>,
 }
@@ -61,6 +63,7 @@ impl AtOnce {
             shared_executable: None,
             executable: 0..0,
             pinned: false,
+            interrupts: false,
             ptes: Vec::new(),
             slots: BTreeMap::new(),
         }
@@ -179,6 +182,10 @@ impl World for AtOnce {
 
     fn is_shared_executable(&self, page: PageId) -> bool {
         self.shared_executable == Some(page)
+    }
+
+    fn kswapd_yields(&mut self, _: &Work) -> bool {
+        self.interrupts
     }
 
     fn is_pinned(&self, _: PageId) -> bool {

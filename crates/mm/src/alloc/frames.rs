@@ -31,6 +31,7 @@ impl<W: World> Alloc<'_, W> {
 
     #[cold]
     fn take_frames_slow(&mut self, nr: u64, kind: Mobility) -> Result<ZoneId, MemcgId> {
+        self.mem.frames.yielded = false;
         self.mem.frames.wake_all_kswapds(&mut self.mem.pages, self.mem.now_ns, self.world);
         let mark = if self.mem.frames.memalloc { Mark::None } else { Mark::Min };
         if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, mark, kind) {
@@ -39,6 +40,10 @@ impl<W: World> Alloc<'_, W> {
         let mut fruitless = 0;
         while fruitless < MAX_RECLAIM_RETRIES {
             if self.throttle_exhausted() {
+                return Err(MemcgId::ROOT);
+            }
+            if self.world.task_yields() {
+                self.mem.frames.yielded = true;
                 return Err(MemcgId::ROOT);
             }
             // Reclaim may say more than it freed, so that a run ends.

@@ -21,8 +21,17 @@ impl Engine {
         self.mem.frames.throttle_ended(reason)
     }
 
-    /// One step of the kswapd of a node: a pass over the node at one priority. The driver calls it
-    /// from [`crate::Effect::WakeKswapd`] on until it sleeps, and charges it the processor time of
+    /// A task that gave up the processor before it reclaimed ([`World::task_yields`]) does that
+    /// now, whatever kswapd has freed meanwhile.
+    pub fn reclaim_directly<W: World>(&mut self, w: &mut W) {
+        if self.mem.frames.nodes.is_limited() {
+            self.alloc(w).reclaim_memcg(MemcgId::ROOT, 1);
+        }
+    }
+
+    /// One step of the kswapd of a node: a pass over the node at one priority, or a part of it if
+    /// it is to give up the processor ([`World::kswapd_yields`]). The driver calls it from
+    /// [`crate::Effect::WakeKswapd`] on until it sleeps, and charges it the processor time of
     /// [`crate::Engine::take_work`].
     pub fn kswapd_node_step<W: World>(&mut self, w: &mut W, nid: NodeId) -> KswapdStep {
         let Some(sc) = self.mem.frames.take_kswapd_run(&mut self.mem.pages, nid, self.mem.cfg.lru.swap_cluster_max)

@@ -111,6 +111,12 @@ impl MemcgLru {
         self.insert(id, generation, bin, false);
     }
 
+    /// Whether a group is in a bin.
+    pub(crate) fn is_in(&self, id: MemcgId, generation: usize, bin: usize) -> bool {
+        let place = &self.places[id.index()];
+        (place.listed, place.generation, place.bin) == (true, generation, bin)
+    }
+
     /// A group is gone.
     pub(crate) fn release(&mut self, id: MemcgId) {
         self.remove(id);

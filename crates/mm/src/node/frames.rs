@@ -35,6 +35,8 @@ pub(crate) struct Frames {
     pub(crate) hints: Option<Hints>,
     /// The last reclaim for a task ended because swap takes no more writes for now.
     pub(crate) reclaim_blocked: bool,
+    /// The last allocation ended because its task lets kswapd go first.
+    pub(crate) yielded: bool,
     /// Allocations may take what is kept for reclaim.
     pub(crate) memalloc: bool,
     /// Where file systems keep them.
@@ -52,6 +54,7 @@ impl Frames {
             migrating: BTreeMap::new(),
             hints: Hints::new(cfg.numa.as_ref())?,
             reclaim_blocked: false,
+            yielded: false,
             memalloc: false,
             buffer_heads: cfg.node.as_ref().filter(|n| n.buffer_heads).map(|_| BufferHeads::default()),
         })

@@ -21,7 +21,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         self.mem.pages.drain_batches();
         let swappiness = self.effective_swappiness(v);
-        let (mut scanned, mut aged) = (0, false);
+        let (mut scanned, mut aged) = (self.sc.resumed_scan().unwrap_or(0), false);
         loop {
             let Some(nr_to_scan) = self.nr_to_scan(v, swappiness) else {
                 aged = true;
@@ -33,6 +33,10 @@ impl<W: World> Reclaim<'_, W> {
             let delta = self.evict_folios(v, swappiness);
             scanned += delta;
             if delta == 0 || scanned >= nr_to_scan || self.should_abort_scan() {
+                break;
+            }
+            if self.yields() {
+                self.sc.interrupt().scanned = Some(scanned);
                 break;
             }
         }

@@ -14,9 +14,34 @@ use crate::stat::Counter;
 use crate::world::{ThrottleReason, World};
 
 impl<W: World> Reclaim<'_, W> {
-    /// One step: a pass over the node at one priority. `Sleep`: there is nothing more to do. The
-    /// run goes on with `sc`, unless it is over, which the flag says.
+    /// One step: a pass over the node at one priority, or what it does of it until somebody else is
+    /// to have the processor. `Sleep`: there is nothing more to do. The run goes on with `sc`,
+    /// unless it is over, which the flag says.
     pub(crate) fn kswapd_step(&mut self) -> (KswapdStep, bool) {
+        let before = match self.sc.at.as_ref().map(|at| at.gained) {
+            Some(gained) => gained,
+            None if self.begin_pass() => self.kswapd_gained(),
+            None => return (self.end_kswapd_run(), true),
+        };
+        self.sc.interrupted = false;
+        self.shrink_node();
+        self.mem.frames.relieve_throttled(self.world, &self.sc);
+        if self.sc.interrupted {
+            self.sc.interrupt().gained = before;
+            return (KswapdStep::Again, false);
+        }
+        self.sc.at = None;
+        self.end_pass(self.kswapd_gained() - before)
+    }
+
+    /// Between two batches: whether kswapd lets somebody else have the processor (`cond_resched`).
+    #[inline]
+    pub(crate) fn yields(&mut self) -> bool {
+        self.sc.kswapd && !self.sc.blocked && self.world.kswapd_yields(&self.mem.pages.work)
+    }
+
+    /// What a pass aims at. False: it is not needed, and the run is over.
+    fn begin_pass(&mut self) -> bool {
         let nid = self.sc.nid;
         let node = self.mem.frames.nodes.get(nid);
         let balanced = node.is_balanced(self.sc.highest_zone);
@@ -25,28 +50,32 @@ impl<W: World> Reclaim<'_, W> {
             (self.sc.boost_left, self.sc.priority) = (0, DEF_PRIORITY);
         }
         if balanced && self.sc.boost_left == 0 {
-            return (self.end_kswapd_run(), true);
+            return false;
         }
         self.sc.nr_to_reclaim = node.kswapd_target(self.mem.cfg.lru.swap_cluster_max, self.sc.highest_zone);
         // For a boost alone nothing is written, and the lists are not scanned in earnest.
         let for_boost = self.sc.boost_left > 0;
         (self.sc.may_writepage, self.sc.may_swap) = (!for_boost, !for_boost);
-        let may_lower = !(for_boost && self.sc.priority + 2 == DEF_PRIORITY);
         by_policy!(self.mem.cfg.lru.kind, P => P::age(self));
         if self.sc.priority + 2 < DEF_PRIORITY {
             self.sc.may_writepage = true;
         }
         // Since its last step anything may have happened.
         (self.sc.nr_scanned, self.sc.empty_since) = (0, 0);
-        let before = self.kswapd_gained();
-        self.shrink_node();
-        self.mem.frames.relieve_throttled(self.world, &self.sc);
+        true
+    }
+
+    /// After a pass that gained so much: whether there is another one, and at which priority.
+    fn end_pass(&mut self, gained: u64) -> (KswapdStep, bool) {
+        let nid = self.sc.nid;
+        // As the pass began.
+        let for_boost = !self.sc.may_swap;
+        let may_lower = !(for_boost && self.sc.priority + 2 == DEF_PRIORITY);
         if std::mem::take(&mut self.sc.blocked) {
             // It sleeps in the block layer, and goes on where it was.
             self.mem.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
             return (KswapdStep::Again, false);
         }
-        let gained = self.kswapd_gained() - before;
         self.sc.boost_left -= gained.min(self.sc.boost_left);
         if self.sc.boost_left > 0 && gained == 0 {
             return (self.end_kswapd_run(), true);
@@ -132,6 +161,7 @@ mod tests {
     use crate::engine::Engine;
     use crate::folio::mapping::MappingKind;
     use crate::ids::{MemcgId, NodeId, PageId};
+    use crate::node::kswapd::KswapdStep;
     use crate::stat::Counter;
     use crate::touch::Touch;
     use crate::world_at_once::AtOnce;
@@ -162,6 +192,66 @@ mod tests {
             assert!(after[0] >= before[0] + 100, "{policy:?}: {before:?} {after:?}");
             assert_eq!((after[1], e.vmstat().get(Counter::Pswpout)), (before[1], swapped), "{policy:?}");
             assert_eq!(e.mem.frames.nodes.get(NodeId(0)).boosts(0), [0; 3]);
+            e.validate().unwrap();
+        }
+    }
+
+    /// A machine with two groups, whose kswapd has something to do, and the first page of each.
+    fn short_of_memory(policy: Policy) -> (Engine, AtOnce, [(MemcgId, PageId); 2]) {
+        let mut cfg = Config { node: Some(NodeConfig::new(1 << 14)), ..Config::new(policy) };
+        cfg.swap.pages = 1 << 14;
+        let (mut e, mut w) = (Engine::new(cfg).unwrap(), AtOnce::default());
+        let groups = [MappingKind::Anon, MappingKind::File].map(|kind| {
+            let group = e.add_memcg(MemcgId::ROOT, "g", u64::MAX, u64::MAX).unwrap();
+            (group, e.add_mapping(kind, group, 0..8500).unwrap().1)
+        });
+        for i in 0..16_000 {
+            let touch = [Touch::MapWrite, Touch::Read][i as usize % 2];
+            let _ = e.access(&mut w, PageId(groups[i as usize % 2].1.0 + i / 2), touch);
+        }
+        e.mem.frames.nodes.all[0].kswapd.awake = true;
+        (e, w, groups)
+    }
+
+    fn counts(e: &Engine) -> Vec<u64> {
+        Counter::ALL.iter().map(|&c| e.vmstat().get(c)).collect()
+    }
+
+    /// What is interrupted after every batch comes to the same, if nothing happens between.
+    #[test]
+    fn a_pass_that_is_interrupted_goes_on_where_it_was() {
+        for policy in [Policy::Lru, Policy::Mglru] {
+            let run = |interrupts: bool| {
+                let (mut e, mut w, _) = short_of_memory(policy);
+                w.interrupts = interrupts;
+                let steps = (1..).find(|_| e.kswapd_step(&mut w) == KswapdStep::Sleep).unwrap();
+                e.validate().unwrap();
+                (counts(&e), steps)
+            };
+            let ((whole, steps), (parts, more)) = (run(false), run(true));
+            assert_eq!(whole, parts, "{policy:?}");
+            assert!(more > steps, "{policy:?}: {more} steps in place of {steps}");
+        }
+    }
+
+    /// The group whose lists were scanned goes away meanwhile.
+    #[test]
+    fn a_pass_goes_on_without_a_group_that_is_gone() {
+        for policy in [Policy::Lru, Policy::Mglru] {
+            let (mut e, mut w, groups) = short_of_memory(policy);
+            w.interrupts = true;
+            let at = |e: &Engine| e.mem.frames.nodes.all[0].kswapd.run.as_ref()?.at.as_ref().map(|at| at.memcg);
+            let is_in_a_group = |m: &MemcgId| *m != MemcgId::ROOT;
+            let group = (0..100).find_map(|_| {
+                assert_eq!(e.kswapd_step(&mut w), KswapdStep::Again);
+                at(&e).filter(is_in_a_group)
+            });
+            let (group, first) = groups.into_iter().find(|g| Some(g.0) == group).unwrap();
+            e.zap_range(&mut w, first, 8500);
+            e.remove_memcg(group).unwrap();
+            e.mem.charged().reap_memcgs();
+            e.validate().unwrap();
+            assert!(e.run_kswapd(&mut w, 10_000), "{policy:?}");
             e.validate().unwrap();
         }
     }

@@ -13,12 +13,30 @@ impl<W: World> Reclaim<'_, W> {
     /// One pass over the old generation, from a bin by chance on, until reclaim has what it wants.
     pub(crate) fn shrink_many(&mut self) {
         let n = self.sc.nid.index();
-        let generation = self.mem.groups.memcg_lru[n].old();
-        let first_bin = self.mem.groups.memcg_lru[n].random_bin();
-        for bin in (0..MEMCG_NR_BINS).map(|i| (first_bin + i) % MEMCG_NR_BINS) {
-            let mut at = self.mem.groups.memcg_lru[n].bins[generation][bin].0;
+        let lru = &mut self.mem.groups.memcg_lru[n];
+        let resumed = self.sc.at.as_mut().and_then(|at| Some((at.bins.take()?, at.memcg)));
+        let (generation, first_bin, done) = match resumed {
+            Some((bins, _)) => bins,
+            None => (lru.old(), lru.random_bin(), 0),
+        };
+        let mut resumed = resumed.map(|r| r.1);
+        if resumed.is_some_and(|id| !lru.is_in(id, generation, (first_bin + done) % MEMCG_NR_BINS)) {
+            // It was moved, or is gone: the next pass sees who is there.
+            return;
+        }
+        for i in done..MEMCG_NR_BINS {
+            let bin = (first_bin + i) % MEMCG_NR_BINS;
+            let mut at = resumed.or(self.mem.groups.memcg_lru[n].bins[generation][bin].0);
             while let Some(id) = at {
-                let rotation = self.shrink_rotating(id);
+                let rotation = match resumed.take() {
+                    Some(_) => self.shrink_lists_rotating(id),
+                    None => self.shrink_rotating(id),
+                };
+                if self.sc.interrupted {
+                    let pass = self.sc.interrupt();
+                    (pass.memcg, pass.bins) = (id, Some((generation, first_bin, i)));
+                    return;
+                }
                 // The group that comes next is known before this one moves: it may come back into
                 // this bin.
                 at = self.mem.groups.memcg_lru[n].places[id.index()].next;
@@ -46,13 +64,26 @@ impl<W: World> Reclaim<'_, W> {
         if self.mem.pages.drain_batches() {
             self.sc.empty_since = 0;
         }
-        // Removed, or too small: one more try.
-        let later = if was_tail { Rotation::Young } else { Rotation::Tail };
         if self.known_empty(id).is_some() {
-            return Some(later);
+            return Some(self.one_more_try(id));
         }
+        self.shrink_lists_rotating(id)
+    }
+
+    /// Where a group goes that was removed, or is too small.
+    fn one_more_try(&self, id: MemcgId) -> Rotation {
+        match self.mem.groups.memcg_lru[self.sc.nid.index()].places[id.index()].segment {
+            Segment::Tail => Rotation::Young,
+            Segment::Default => Rotation::Tail,
+        }
+    }
+
+    fn shrink_lists_rotating(&mut self, id: MemcgId) -> Option<Rotation> {
         let (v, online) = (self.mem.pages.lruvec_of(id, self.sc.nid), self.mem.groups.memcgs.get(id).is_online());
         let aged = self.shrink_lruvec_gen(v);
+        if self.sc.interrupted {
+            return None;
+        }
         let priority = self.sc.priority;
         self.mem.charged().shrink_shadow_nodes(v, priority);
         if aged && online {
@@ -68,6 +99,6 @@ impl<W: World> Reclaim<'_, W> {
                 return None;
             }
         }
-        Some(later)
+        Some(self.one_more_try(id))
     }
 }

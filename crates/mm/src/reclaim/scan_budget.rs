@@ -19,7 +19,10 @@ impl<W: World> Reclaim<'_, W> {
         let swappiness = self.effective_swappiness(v);
         let memcg = self.mem.pages.lruvecs[v.index()].memcg;
         let (mut rotate, mut aged) = (false, false);
-        let mut budget = self.scan_budget(v, swappiness);
+        let mut budget = match self.sc.resumed_scan() {
+            Some(left) => left,
+            None => self.scan_budget(v, swappiness),
+        };
         while budget > 0 {
             if self.mem.groups.memcgs.shield(self.sc.target, memcg) == Shield::Min {
                 rotate = true;
@@ -37,6 +40,11 @@ impl<W: World> Reclaim<'_, W> {
                 break;
             }
             budget = budget.saturating_sub(scanned);
+            // What was aged is left above: there is no more to note than the budget.
+            if budget > 0 && self.yields() {
+                self.sc.interrupt().scanned = Some(budget);
+                break;
+            }
         }
         self.mem.pages.walk_context = false;
         rotate

@@ -11,7 +11,7 @@ use crate::ids::{FolioId, LruvecId, NodeId};
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
 use crate::reclaim::Reclaim;
 use crate::reclaim::shrink::SLOW;
-use crate::scan::DEF_PRIORITY;
+use crate::scan::{DEF_PRIORITY, Slices};
 use crate::stat::Counter;
 use crate::world::World;
 
@@ -107,23 +107,33 @@ impl<W: World> Reclaim<'_, W> {
         std::array::from_fn(|l| divided[l].min(lruvec.size[l]))
     }
 
-    /// Proportional stop: slices of the lists in turn, then a proportional stop.
-    pub(crate) fn shrink_lruvec_two_list(&mut self, v: LruvecId) {
+    fn slices(&mut self, v: LruvecId) -> Slices {
         let mut targets = self.scan_counts(v);
         if self.mem.pages.has_ext(v) {
             // A policy beside the lists is asked for all that is to go of files.
             targets[INACTIVE_FILE] += std::mem::take(&mut targets[ACTIVE_FILE]);
         }
-        let mut left = targets;
-        let mut reclaimed = 0;
+        Slices { targets, left: targets, ..Slices::default() }
+    }
+
+    /// Proportional stop: slices of the lists in turn, then a proportional stop.
+    pub(crate) fn shrink_lruvec_two_list(&mut self, v: LruvecId) {
+        let Slices { targets, mut left, mut next, mut reclaimed } = match self.sc.resumed_slices() {
+            Some(slices) => slices,
+            None => self.slices(v),
+        };
         let complete = !self.sc.is_cgroup_reclaim() && !self.sc.kswapd && self.sc.priority == DEF_PRIORITY;
         // The active anon target alone does not keep the loop going.
-        while left[0] + left[2] + left[3] > 0 {
-            for (l, left) in left.iter_mut().enumerate() {
-                let slice = (*left).min(self.mem.cfg.lru.cluster_pages());
+        while next > 0 || left[0] + left[2] + left[3] > 0 {
+            for l in std::mem::take(&mut next)..left.len() {
+                let slice = left[l].min(self.mem.cfg.lru.cluster_pages());
                 if slice > 0 {
-                    *left -= slice;
+                    left[l] -= slice;
                     reclaimed += self.shrink_list(v, l, slice);
+                    if self.yields() {
+                        self.sc.interrupt().slices = Some(Slices { targets, left, next: l + 1, reclaimed });
+                        return;
+                    }
                 }
             }
             if self.sc.blocked {

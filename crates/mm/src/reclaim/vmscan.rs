@@ -7,6 +7,7 @@ use crate::config::memcg::MemcgWalk;
 use crate::ids::MemcgId;
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::lru::multi_gen::MIN_LRU_BATCH;
+use crate::memcg::group::Life;
 use crate::memcg::protection::Shield;
 use crate::node::throttle::{TICK_NS, WRITEBACK_WAIT_NS};
 use crate::reclaim::Reclaim;
@@ -107,22 +108,37 @@ impl<W: World> Reclaim<'_, W> {
     /// One pass at one priority over the target's subtree on one node; it stops at the target
     /// unless a full walk is asked for.
     pub(crate) fn shrink_node(&mut self) {
-        let kind = self.mem.cfg.lru.kind;
-        by_policy!(kind, P => P::prepare(self));
-        let measured = self.sc.kswapd && by_policy!(kind, P => P::measures_passes(self.mem.cfg.memcg.selection));
-        let carried = if measured { std::mem::take(&mut self.sc.nr_reclaimed) } else { 0 };
-        let before = self.sc.nr_reclaimed;
-        #[cfg(test)]
-        self.mem.groups.visits.push(None);
+        let (carried, before) = match &self.sc.at {
+            Some(at) => at.reclaimed,
+            None => self.prepare_pass(),
+        };
         self.shrink_memcgs();
+        if self.sc.interrupted {
+            self.sc.interrupt().reclaimed = (carried, before);
+            return;
+        }
         let reclaimed = self.sc.nr_reclaimed - before;
         self.sc.nr_reclaimed += carried;
         self.note_pass(reclaimed);
     }
 
+    /// What was reclaimed before the pass that begins: set aside if it counts for itself, and not.
+    fn prepare_pass(&mut self) -> (u64, u64) {
+        let kind = self.mem.cfg.lru.kind;
+        by_policy!(kind, P => P::prepare(self));
+        let measured = self.sc.kswapd && by_policy!(kind, P => P::measures_passes(self.mem.cfg.memcg.selection));
+        let carried = if measured { std::mem::take(&mut self.sc.nr_reclaimed) } else { 0 };
+        #[cfg(test)]
+        self.mem.groups.visits.push(None);
+        (carried, self.sc.nr_reclaimed)
+    }
+
     fn shrink_memcgs(&mut self) {
         if by_policy!(self.mem.cfg.lru.kind, P => P::shrink_memcgs(self)) {
             return;
+        }
+        if let Some(at) = &self.sc.at {
+            return self.resume_walk(at.memcg);
         }
         if !self.mem.groups.memcgs.has_children(self.sc.target) {
             // The common case of a single group needs no walk.
@@ -151,7 +167,7 @@ impl<W: World> Reclaim<'_, W> {
                 }
                 None => self.shrink_unprotected(m),
             };
-            if self.sc.blocked {
+            if self.sc.blocked || self.sc.interrupted {
                 return;
             }
             if !full && shrunk && self.sc.nr_reclaimed >= self.sc.nr_to_reclaim {
@@ -164,6 +180,21 @@ impl<W: World> Reclaim<'_, W> {
         }
         if !full {
             self.mem.groups.memcgs.set_cursor(target, self.sc.nid, None);
+        }
+    }
+
+    /// The rest of a walk of kswapd that was interrupted at a group. If that is gone, so is the
+    /// rest: the next pass sees all groups.
+    fn resume_walk(&mut self, memcg: MemcgId) {
+        if self.mem.groups.memcgs.get(memcg).life == Life::Gone {
+            return;
+        }
+        self.shrink_lists_of(memcg);
+        let mut at = memcg;
+        while !(self.sc.blocked || self.sc.interrupted) {
+            let Some(next) = self.mem.groups.memcgs.next_in(self.sc.target, at) else { return };
+            self.shrink_unprotected(next);
+            at = next;
         }
     }
 
@@ -226,8 +257,16 @@ impl<W: World> Reclaim<'_, W> {
 
     fn shrink_one(&mut self, memcg: MemcgId) {
         self.note_visit(memcg);
+        self.shrink_lists_of(memcg);
+    }
+
+    fn shrink_lists_of(&mut self, memcg: MemcgId) {
         let v = self.mem.pages.lruvec_of(memcg, self.sc.nid);
         by_policy!(self.mem.cfg.lru.kind, P => P::shrink_lruvec(self, v));
+        if self.sc.interrupted {
+            self.sc.interrupt().memcg = memcg;
+            return;
+        }
         let priority = self.sc.priority;
         self.mem.charged().shrink_shadow_nodes(v, priority);
     }

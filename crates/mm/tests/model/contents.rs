@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use refault_mm::{Ack, Content, Effect, NodeId, PageId, SwapSlot, World};
+use refault_mm::{Ack, Content, Effect, NodeId, PageId, SwapSlot, Work, World};
 
 /// I/O that is under way.
 #[derive(Clone, Debug)]
@@ -85,6 +85,10 @@ pub struct Contents {
     pub(super) dropped: BTreeSet<PageId>,
     pub violations: Vec<String>,
     pub flusher_woken: bool,
+    /// Questions for the processor: every second and every third one is answered with yes.
+    asked: [u32; 2],
+    /// A task gave it up before it reclaimed.
+    pub(super) yielded: bool,
 }
 
 impl Contents {
@@ -115,6 +119,8 @@ impl Contents {
             dropped: BTreeSet::new(),
             violations: Vec::new(),
             flusher_woken: false,
+            asked: [0; 2],
+            yielded: false,
         }
     }
 
@@ -341,6 +347,18 @@ impl World for Contents {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.pte[page.0 as usize].young)
+    }
+
+    fn kswapd_yields(&mut self, _: &Work) -> bool {
+        self.asked[0] += 1;
+        self.device != Device::Instant && self.asked[0].is_multiple_of(2)
+    }
+
+    fn task_yields(&mut self) -> bool {
+        self.asked[1] += 1;
+        let yields = self.device != Device::Instant && self.asked[1].is_multiple_of(3);
+        self.yielded |= yields;
+        yields
     }
 
     fn keeps_swap_copy(&self, slot: SwapSlot) -> bool {

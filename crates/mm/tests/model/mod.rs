@@ -91,6 +91,9 @@ impl Driver {
 
     /// One step, and everything is as it must be.
     pub fn step(&mut self, op: Op) -> Result<(), String> {
+        if std::mem::take(&mut self.world.yielded) {
+            self.engine.reclaim_directly(&mut self.world);
+        }
         match op {
             Op::Access(n, touch) => {
                 self.access(PageId(n % self.pages), touch)?;
