@@ -1,5 +1,7 @@
 //! The CPU time that the machine charges for what the kernel does.
 
+use refault_mm::Work;
+
 /// Nanoseconds of CPU time.
 ///
 /// The defaults were measured where a program can measure them: Linux 6.18, two virtual CPUs of an
@@ -119,6 +121,11 @@ impl Default for Costs {
 const MOST_NS: u64 = 1_000_000_000;
 
 impl Costs {
+    /// What reclaim takes for pages that it looks at, and for those that it frees.
+    pub(crate) fn walk_ns(&self, work: &Work) -> u64 {
+        work.scanned * self.scan_page_ns + work.reclaimed * self.reclaim_page_ns + work.ptes * self.pte_walk_ns
+    }
+
     /// Nothing costs anything: for tests that count on other times.
     pub fn free() -> Costs {
         Costs {

@@ -34,13 +34,15 @@ pub(crate) struct Kernel {
     pub(crate) costs: Costs,
     /// Locks and interrupts between CPUs; none: nobody waits for any.
     pub(crate) contention: Option<Contention>,
+    /// The last call woke threads, which take a CPU that they may have.
+    pub(crate) woke: bool,
     /// What the swap allocator did that was paid for.
     swap_paid: SwapWork,
 }
 
 impl Kernel {
     pub(crate) fn new(engine: Engine, hw: Hardware, costs: Costs, contention: Option<Contention>) -> Kernel {
-        Kernel { engine, hw, costs, contention, swap_paid: SwapWork::default() }
+        Kernel { engine, hw, costs, contention, woke: false, swap_paid: SwapWork::default() }
     }
 
     /// What happens now, for the engine and for what it orders.
@@ -70,6 +72,7 @@ impl Kernel {
             let granted = self.engine.set_external_pages(pages);
             self.hw.storage.refuse_writes(!granted);
         }
+        self.woke |= self.hw.orders.wakes();
         for node in std::mem::take(&mut self.hw.orders.wake_kswapd) {
             clock.push(at_ns, Event::Wake(threads.kswapd(node), ANY_WAIT));
         }
@@ -99,11 +102,10 @@ impl Kernel {
         let [up_ns, down_ns] = self.hw.nodes.take_copied();
         let unmapped = self.hw.tables.take_unmapped();
         let c = &self.costs;
-        let walk_ns = work.scanned * c.scan_page_ns + work.reclaimed * c.reclaim_page_ns + work.ptes * c.pte_walk_ns;
         let swap_ns = swap_ns(c, swap) - swap_ns(c, paid);
         let pages_ns = work.split * c.split_page_ns + work.compressed * c.compress_page_ns + unmapped * c.unmap_page_ns;
         let mut bill = Bill {
-            reclaim_ns: walk_ns + swap_ns + pages_ns + write_ns + down_ns,
+            reclaim_ns: c.walk_ns(&work) + swap_ns + pages_ns + write_ns + down_ns,
             io_ns: work.decompressed * c.decompress_page_ns + read_ns + up_ns,
         };
         if let Some(contention) = &mut self.contention {

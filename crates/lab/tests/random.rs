@@ -281,6 +281,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         watermark_boost_factor: d.of(&[15_000, 0]),
         buffer_heads: d.one_in(2),
         quantum_ns: d.of(&[10_000, 50_000, 1_000_000]),
+        tick_ns: d.of(&[0, 1_000_000, 4_000_000]),
         swappiness: d.of(&[0, 1, 60, 100, 200]),
         min_free_kbytes: d.one_in(2).then(|| d.within(64, memory_pages / 2)),
         watermark_scale_factor: d.of(&[10, 100, 1000]),

@@ -22,6 +22,9 @@ impl Burst<'_> {
         if task.script.as_ref().is_some_and(|s| s.mincore) {
             self.kernel.set_now_ns(clock);
             self.kernel.engine.borrow_frame(&mut self.kernel.hw);
+            if let Some(step) = self.give_way(t, clock, Outcome::Throttled) {
+                return step;
+            }
         }
         let space = task.streams[access.stream].space;
         if let (true, Some(space)) = (access.mapped, space) {
@@ -46,7 +49,24 @@ impl Burst<'_> {
             task.finish_access(phase, clock + ns, true);
             return Step::Go(ns.max(1));
         }
+        if let Some(step) = self.give_way(t, clock, outcome) {
+            return step;
+        }
         self.pay(t, task, phase, (clock, access, outcome))
+    }
+
+    /// The task gave up its CPU before it reclaimed: if that was all of the access, it stops.
+    fn give_way(&mut self, t: usize, clock: u64, outcome: Outcome) -> Option<Step> {
+        if !std::mem::take(&mut self.kernel.hw.turn.yielded) {
+            return None;
+        }
+        self.threads[t].owes_reclaim = true;
+        if outcome != Outcome::Throttled {
+            return None;
+        }
+        let bill = self.settle(clock);
+        self.threads[t].debt_ns = bill.reclaim_ns;
+        Some(Step::Stop(bill.io_ns.max(1), Stop::Preempted))
     }
 
     /// What a touch takes that needs no fault; none: it needs one.

@@ -6,7 +6,7 @@ use refault_trace::generate::Rng;
 use super::context::{Burst, Step};
 use crate::hardware::Extent;
 use crate::scenario::{PhaseSpec, StreamSpec};
-use crate::sched::Stop;
+use crate::sched::{PsiState, Stop};
 use crate::task::{Advised, Next, Stream, Task, Turn};
 
 impl Burst<'_> {
@@ -16,8 +16,10 @@ impl Burst<'_> {
             return (start_ns, Stop::Done);
         }
         let spec = self.spec;
-        let end = start_ns + spec.machine.quantum_ns;
-        let mut clock = start_ns;
+        let (mut clock, end) = (start_ns, start_ns + self.turn_ns());
+        if std::mem::take(&mut self.threads[t].owes_reclaim) {
+            return self.reclaim_before(t, task, clock);
+        }
         if let Some(tiering) = self.tiering.as_mut().filter(|_| task.cpu_ns >= task.next_scan_ns) {
             clock += tiering.scan_for_hints(t, task, clock, self.kernel);
         }
@@ -47,12 +49,38 @@ impl Burst<'_> {
                 Turn::Advise(advised) => self.advise(task, phase, clock, advised),
                 Turn::Access(access) => self.access(t, task, phase, clock, access),
             };
+            let loses_cpu = std::mem::take(&mut self.kernel.woke) && self.kernel.hw.turn.left_ns.is_some();
             match step {
+                Step::Go(ns) if loses_cpu => return (clock + ns, Stop::Preempted),
                 Step::Go(ns) => clock += ns,
                 Step::Stop(ns, stop) => return (clock + ns, stop),
             }
         }
         (clock, Stop::Preempted)
+    }
+
+    /// How long a task keeps its CPU now: a quantum, and with ticks not beyond the one that ends
+    /// its slice.
+    fn turn_ns(&self) -> u64 {
+        self.kernel
+            .hw
+            .turn
+            .left_ns
+            .map_or(self.spec.machine.quantum_ns, |left| left.clamp(1, self.spec.machine.quantum_ns))
+    }
+
+    /// A task gave up its CPU before it reclaimed, and has it again: it reclaims, whatever is free
+    /// by now.
+    fn reclaim_before(&mut self, t: usize, task: &mut Task, clock: u64) -> (u64, Stop) {
+        self.kernel.set_now_ns(clock);
+        self.kernel.engine.reclaim_directly(&mut self.kernel.hw);
+        let bill = self.settle(clock);
+        let end = clock + bill.io_ns.max(1);
+        self.threads[t].debt_ns = bill.reclaim_ns;
+        task.spend(&self.spec.tasks[task.spec].phases[task.phase], 0, end - clock + bill.reclaim_ns);
+        let Some((reason, max_wait_ns)) = self.kernel.take_throttle() else { return (end, Stop::Preempted) };
+        self.threads.wait_throttled(t, reason, end + bill.reclaim_ns + max_wait_ns, self.clock);
+        (end, Stop::Blocked(PsiState::Stalled))
     }
 
     /// Loads what the next accesses of a task will look at into the processor's caches.

@@ -9,10 +9,11 @@
 //! | `nodes` | nodes of memory as servers: what an access and a migration cost |
 //! | `content` | what pages hold, for those who compress them |
 //! | `demand` | what effects need of locks and of other CPUs |
+//! | `turn` | until when the thread that calls the engine may go on |
 //! | `hottest` | which pages are touched most, for the promotion policy `oracle` |
 //!
-//! It calls `device`, `contention` for what is needed of it, and `scenario` for what pages hold. It
-//! knows no task, no CPU and no thread: `kernel` carries out what it was asked for.
+//! It calls `cost`, `device`, `contention` for what is needed of it, and `scenario` for what pages
+//! hold. It knows no task, no CPU and no thread: `kernel` carries out what it was asked for.
 
 mod content;
 mod demand;
@@ -20,6 +21,7 @@ mod hottest;
 mod nodes;
 mod page_table;
 mod storage;
+mod turn;
 mod world;
 
 pub(crate) use hottest::Hottest;

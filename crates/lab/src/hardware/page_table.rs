@@ -189,6 +189,11 @@ impl PageTables {
         self.extents[extent].spaces[0]
     }
 
+    /// Pages that were unmapped since they were last taken.
+    pub(super) fn unmapped(&self) -> u64 {
+        self.unmapped
+    }
+
     /// Pages that were unmapped since the last call.
     pub(crate) fn take_unmapped(&mut self) -> u64 {
         std::mem::take(&mut self.unmapped)

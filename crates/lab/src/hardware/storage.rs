@@ -92,6 +92,11 @@ impl Storage {
         [std::mem::take(&mut self.read_cpu_ns), std::mem::take(&mut self.write_cpu_ns)]
     }
 
+    /// That of writes so far.
+    pub(super) fn write_cpu_ns(&self) -> u64 {
+        self.write_cpu_ns
+    }
+
     /// Whether a swap device in memory grew or shrank since the last call.
     pub(crate) fn take_memory_change(&mut self) -> bool {
         self.swap.iter_mut().fold(false, |any, s| any | std::mem::take(&mut s.changed))

@@ -4,14 +4,16 @@
 //! next to each other as one request, as Linux plugs its block layer. A synchronous device is
 //! served on the spot, by the CPU that asks.
 
-use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, SwapSlot, ThrottleReason, World};
+use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, SwapSlot, ThrottleReason, Work, World};
 
 use super::demand::Collected;
 use super::hottest::Hottest;
 use super::nodes::Nodes;
 use super::page_table::PageTables;
 use super::storage::{Io, Storage};
+use super::turn::Turn;
 use crate::contention::Demand;
+use crate::cost::Costs;
 use crate::device::Device;
 use crate::scenario::ContentSpec;
 
@@ -36,6 +38,7 @@ pub(crate) struct Hardware {
     pub(crate) nodes: Nodes,
     pub(crate) orders: Orders,
     pub(crate) hottest: Hottest,
+    pub(crate) turn: Turn,
     /// What is needed of locks and of other CPUs; none: nobody waits for any.
     collected: Option<Collected>,
     /// Of the contents of pages.
@@ -45,13 +48,20 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    pub(crate) fn new(devices: Vec<Device>, swap: Vec<(usize, u64)>, nodes: Nodes, seed: u64) -> Hardware {
+    pub(crate) fn new(
+        devices: Vec<Device>,
+        swap: Vec<(usize, u64)>,
+        nodes: Nodes,
+        costs: Costs,
+        seed: u64,
+    ) -> Hardware {
         Hardware {
             tables: PageTables::new(!nodes.is_empty()),
             storage: Storage::new(devices, swap),
             nodes,
             orders: Orders::default(),
             hottest: Hottest::default(),
+            turn: Turn::new(costs),
             collected: None,
             seed,
             now_ns: 0,
@@ -125,13 +135,14 @@ impl Hardware {
 }
 
 impl Orders {
+    /// Whether threads of the kernel are to be woken.
+    pub(crate) fn wakes(&self) -> bool {
+        !self.wake_kswapd.is_empty() || self.wake_flusher || self.wake_zswap
+    }
+
     #[inline]
     fn has_news(&self) -> bool {
-        !self.wake_kswapd.is_empty()
-            || self.wake_flusher
-            || self.wake_zswap
-            || self.throttle.is_some()
-            || !self.unthrottle.is_empty()
+        self.wakes() || self.throttle.is_some() || !self.unthrottle.is_empty()
     }
 }
 
@@ -197,6 +208,16 @@ impl World for Hardware {
             Effect::Oom { memcg } => self.orders.oom = Some(memcg),
         }
         Ack::Done
+    }
+
+    fn kswapd_yields(&mut self, work: &Work) -> bool {
+        let other_ns = self.storage.write_cpu_ns() + self.tables.unmapped() * self.turn.unmap_ns();
+        self.turn.is_over(work, other_ns)
+    }
+
+    fn task_yields(&mut self) -> bool {
+        self.turn.yielded |= !self.orders.wake_kswapd.is_empty() && self.turn.left_ns.is_some();
+        self.turn.yielded
     }
 
     fn is_hottest(&mut self, page: PageId) -> bool {

@@ -196,5 +196,11 @@ fn hardware(spec: &Scenario, costs: &Costs, tiering: Option<&Tiering>) -> Result
     let top = tiering.map_or(Vec::new(), |t| t.top.clone());
     let perf = spec.machine.nodes.iter().map(|n| n.perf);
     let nodes = Nodes::new(perf, top, costs.migrate_page_ns, spec.machine.quantum_ns);
-    Ok(Hardware::new(devices, spec.swap.iter().map(|s| (s.device, files(s.device))).collect(), nodes, spec.seed))
+    Ok(Hardware::new(
+        devices,
+        spec.swap.iter().map(|s| (s.device, files(s.device))).collect(),
+        nodes,
+        costs.clone(),
+        spec.seed,
+    ))
 }

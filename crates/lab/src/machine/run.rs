@@ -72,14 +72,15 @@ impl Machine {
         if let Some(reason) = self.threads.make_runnable(t, self.clock.now_ns()) {
             self.kernel.engine.throttle_ended(reason);
         }
-        if let Some(cpu) = self.threads.idle_cpu() {
-            self.dispatch(cpu);
+        match self.threads.idle_cpu() {
+            Some(cpu) => self.dispatch(cpu),
+            None => self.threads.preempt(),
         }
     }
 
     /// Gives an idle CPU to the thread that waits longest.
     fn dispatch(&mut self, cpu: usize) {
-        let Some((t, switched)) = self.threads.give_cpu(cpu) else { return };
+        let Some((t, switched)) = self.threads.give_cpu(cpu, self.clock.now_ns()) else { return };
         let start = self.clock.now_ns() + if switched { self.kernel.costs.context_switch_ns } else { 0 };
         self.kernel.engine.set_cpu(cpu);
         let hint = self.threads[t].task().map_or(0, |task| self.spec.tasks[task.spec].cache_ext_hint);
@@ -89,6 +90,7 @@ impl Machine {
             contention.enter(cpu, program, self.clock.now_ns());
         }
         self.kernel.hw.tables.current = None;
+        self.kernel.hw.turn.left_ns = self.threads.turn_ends_ns(cpu).map(|end| end.saturating_sub(start));
         let Some(mut work) = self.threads[t].work.take() else { return };
         let (mut burst, progress) = self.burst();
         let (end, stop) = match &mut work {
@@ -126,11 +128,15 @@ impl Machine {
         if self.pay_for_interrupts(t, cpu) {
             return;
         }
-        self.threads.take_cpu(cpu);
+        let place = self.threads.place(cpu, now_ns);
+        self.threads.take_cpu(cpu, now_ns);
         let thread = &mut self.threads[t];
         let stop = if thread.killed { Stop::Done } else { thread.stop };
         match stop {
-            Stop::Preempted => self.make_runnable(t),
+            Stop::Preempted => match place {
+                Some(place) => self.threads.queue_again(t, place, now_ns),
+                None => self.make_runnable(t),
+            },
             _ if stop != Stop::Done && std::mem::take(&mut thread.woken) => self.make_runnable(t),
             Stop::Sleep(until) => {
                 let wait = thread.wait;

@@ -14,7 +14,7 @@ use refault_mm::{
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 24] = [
+const MACHINE_KEYS: [&str; 25] = [
     "cpus",
     "memory",
     "kernel",
@@ -25,6 +25,7 @@ const MACHINE_KEYS: [&str; 24] = [
     "watermark_boost_factor",
     "buffer_heads",
     "quantum",
+    "tick",
     "swappiness",
     "min_free_kbytes",
     "watermark_scale_factor",
@@ -71,6 +72,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         watermark_boost_factor: s.or("watermark_boost_factor", 15_000, |f| f.int(0..=100_000))?,
         buffer_heads: s.or("buffer_heads", false, Field::boolean)?,
         quantum_ns: s.or("quantum", 50_000, |f| f.time(1000..=1_000_000_000))?,
+        tick_ns: s.or("tick", 0, |f| f.time(0..=1_000_000_000))?,
         swappiness: s.or("swappiness", 60, |f| f.int(0..=200))?,
         min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,
         watermark_scale_factor: s.or("watermark_scale_factor", 10, |f| f.int(1..=3000))?,

@@ -5,6 +5,7 @@
 //! | `event` | [`Clock`]: virtual time and the queue of events |
 //! | `thread` | [`Thread`]: what it does, how it stops, what it waits for |
 //! | `threads` | [`Threads`]: all of them, CPUs, the run queue, waits |
+//! | `ticks` | when a thread loses its CPU to another one |
 //! | `pressure` | who counts as stalled and as productive, in every group |
 //!
 //! It calls `task`, which a thread holds, `hardware` for requests that are announced, and
@@ -15,6 +16,7 @@ mod event;
 mod pressure;
 mod thread;
 mod threads;
+mod ticks;
 
 pub(crate) use event::{Clock, Event};
 pub(crate) use pressure::PsiState;

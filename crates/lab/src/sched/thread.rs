@@ -61,6 +61,10 @@ pub(crate) struct Thread {
     /// Reclaim that it must still pay for with CPU time, before it stops.
     pub(crate) debt_ns: u64,
     pub(crate) stop: Stop,
+    /// What it has used of the slice under way, while it has no CPU.
+    pub(crate) used_ns: u64,
+    /// It gave up its CPU before it reclaimed, and reclaims as soon as it has one again.
+    pub(crate) owes_reclaim: bool,
 }
 
 impl Thread {
@@ -77,6 +81,8 @@ impl Thread {
             throttled: None,
             debt_ns: 0,
             stop: Stop::Preempted,
+            used_ns: 0,
+            owes_reclaim: false,
         }
     }
 

@@ -8,6 +8,7 @@ use refault_mm::{NodeId, PageId, ThrottleReason};
 use super::event::{Clock, Event};
 use super::pressure::{Pressure, PsiState};
 use super::thread::{State, Thread, Work};
+use super::ticks::Ticks;
 use crate::scenario::Scenario;
 
 /// Wakes a thread whatever it waits for.
@@ -16,10 +17,21 @@ pub(crate) const ANY_WAIT: u64 = u64::MAX;
 /// How long who found no room waits before it tries again: a timer tick.
 pub(crate) const TICK_NS: u64 = 4_000_000;
 
+/// Where in the queue a thread goes that lost its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    First,
+    Second,
+    Last,
+}
+
 #[derive(Clone, Debug, Default)]
 struct Cpu {
     running: Option<usize>,
     last: Option<usize>,
+    /// With ticks: when the slice of its thread began, and whether that is to give way.
+    slice_began_ns: u64,
+    need_resched: bool,
 }
 
 /// All threads: first the copies of the tasks in the order of the scenario, then kswapd of each
@@ -30,6 +42,7 @@ pub(crate) struct Threads {
     tasks: usize,
     nodes: usize,
     cpus: Vec<Cpu>,
+    ticks: Option<Ticks>,
     queue: VecDeque<usize>,
     /// Threads that wait for a page.
     page_waiters: HashMap<PageId, Vec<usize>>,
@@ -51,6 +64,7 @@ impl Threads {
             nodes,
             all: tasks.into_iter().chain(workers.map(blocked)).collect(),
             cpus: vec![Cpu::default(); spec.machine.cpus as usize],
+            ticks: (spec.machine.tick_ns > 0).then(|| Ticks::new(spec.machine.tick_ns, spec.machine.cpus)),
             queue: VecDeque::new(),
             page_waiters: HashMap::new(),
             room_waiters: VecDeque::new(),
@@ -101,17 +115,24 @@ impl Threads {
         thread.state == State::Blocked
     }
 
-    /// A thread waits for a CPU from now on. The throttling that it waited for is over, if it is
-    /// not none.
+    /// A thread was woken, and waits for a CPU from now on: with ticks it is next. The throttling
+    /// that it waited for is over, if it is not none.
     pub(crate) fn make_runnable(&mut self, t: usize, now_ns: u64) -> Option<ThrottleReason> {
         debug_assert!(matches!(self.all[t].state, State::Blocked | State::Running), "{:?}", self.all[t].state);
         let reason = self.all[t].throttled.take();
+        self.queue_up(t, now_ns);
+        match self.ticks {
+            Some(_) => self.queue.push_front(t),
+            None => self.queue.push_back(t),
+        }
+        reason
+    }
+
+    fn queue_up(&mut self, t: usize, now_ns: u64) {
         self.all[t].state = State::Queued;
         // kswapd and direct reclaim count as stalled while they work.
         let kswapd = matches!(self.all[t].work, Some(Work::Kswapd(_)));
         self.set_psi_state(t, if kswapd { PsiState::Stalled } else { PsiState::Productive }, now_ns);
-        self.queue.push_back(t);
-        reason
     }
 
     /// A thread begins, when it is woken; the number of its wait.
@@ -141,12 +162,13 @@ impl Threads {
 
     /// Gives an idle CPU to the thread that waits longest: which, and whether another one ran there
     /// before.
-    pub(crate) fn give_cpu(&mut self, cpu: usize) -> Option<(usize, bool)> {
+    pub(crate) fn give_cpu(&mut self, cpu: usize, now_ns: u64) -> Option<(usize, bool)> {
         debug_assert!(self.cpus[cpu].running.is_none(), "CPU {cpu} is not idle");
         let t = self.queue.pop_front()?;
         debug_assert_eq!(self.all[t].state, State::Queued, "thread {t}");
         let switched = self.cpus[cpu].last != Some(t);
-        self.cpus[cpu] = Cpu { running: Some(t), last: Some(t) };
+        let slice_began_ns = now_ns.saturating_sub(self.all[t].used_ns);
+        self.cpus[cpu] = Cpu { running: Some(t), last: Some(t), slice_began_ns, need_resched: false };
         self.all[t].state = State::Running;
         self.all[t].woken = false;
         Some((t, switched))
@@ -157,14 +179,52 @@ impl Threads {
     }
 
     /// The thread on a CPU stops; it is neither runnable nor blocked yet.
-    pub(crate) fn take_cpu(&mut self, cpu: usize) {
+    pub(crate) fn take_cpu(&mut self, cpu: usize, now_ns: u64) {
         debug_assert!(self.cpus[cpu].running.is_some_and(|t| self.all[t].state == State::Running), "CPU {cpu}");
-        self.cpus[cpu].running = None;
+        if let Some(t) = self.cpus[cpu].running.take() {
+            self.all[t].used_ns = now_ns.saturating_sub(self.cpus[cpu].slice_began_ns);
+        }
+    }
+
+    /// With ticks: the one at which the thread on a CPU loses it to one that waits.
+    pub(crate) fn turn_ends_ns(&self, cpu: usize) -> Option<u64> {
+        Some(self.ticks?.end_of(self.cpus[cpu].slice_began_ns))
+    }
+
+    /// A thread was woken, and no CPU is idle: with ticks it takes one at once.
+    pub(crate) fn preempt(&mut self) {
+        let is_first = |c: &&mut Cpu| c.running.is_some() && !c.need_resched;
+        if let (Some(_), Some(cpu)) = (self.ticks, self.cpus.iter_mut().find(is_first)) {
+            cpu.need_resched = true;
+        }
+    }
+
+    /// With ticks: the place in the queue of the thread on a CPU, which could go on: behind one
+    /// that was woken, behind all if its slice is over, and else before all.
+    pub(crate) fn place(&mut self, cpu: usize, now_ns: u64) -> Option<Place> {
+        let (ticks, cpu) = (self.ticks?, &mut self.cpus[cpu]);
+        if now_ns >= ticks.end_of(cpu.slice_began_ns) {
+            cpu.slice_began_ns = ticks.last(now_ns);
+            return Some(Place::Last);
+        }
+        Some(if cpu.need_resched { Place::Second } else { Place::First })
+    }
+
+    /// A thread that stopped and could go on waits for a CPU again.
+    pub(crate) fn queue_again(&mut self, t: usize, place: Place, now_ns: u64) {
+        debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
+        self.queue_up(t, now_ns);
+        match place {
+            Place::First => self.queue.push_front(t),
+            Place::Second => self.queue.insert(self.queue.len().min(1), t),
+            Place::Last => self.queue.push_back(t),
+        }
     }
 
     pub(crate) fn block(&mut self, t: usize, psi_state: PsiState, now_ns: u64) {
         debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
         self.all[t].state = State::Blocked;
+        self.all[t].used_ns = 0;
         self.set_psi_state(t, psi_state, now_ns);
     }
 

@@ -21,7 +21,7 @@ impl Node {
 
     /// kswapd: some zone is above what kswapd aims at.
     pub(crate) fn is_balanced(&self, highest: usize) -> bool {
-        self.zones_up_to(highest).any(|(z, reserve)| z.free > self.balance_mark(z) + z.boost.pages + reserve)
+        self.zones_up_to(highest).any(|(z, reserve)| z.seen_free() > self.balance_mark(z) + z.boost.pages + reserve)
     }
 
     /// Reclaim has freed something: kswapd works again, if it gave up.
@@ -33,7 +33,8 @@ impl Node {
 
     /// Every zone is above that by so much (Multi-gen eviction).
     pub(crate) fn is_safe(&self, beyond: u64, highest: usize) -> bool {
-        self.zones_up_to(highest).all(|(z, reserve)| z.free > self.balance_mark(z) + z.boost.pages + beyond + reserve)
+        self.zones_up_to(highest)
+            .all(|(z, reserve)| z.seen_free() > self.balance_mark(z) + z.boost.pages + beyond + reserve)
     }
 
     /// Whether there are zones above this one.

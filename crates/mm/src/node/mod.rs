@@ -6,6 +6,7 @@
 //! | `frames` | `Frames`, the part of the engine that holds them |
 //! | `zones`, `nodes` | zones with watermarks; the nodes of a machine |
 //! | `balance` | when kswapd is content with zones |
+//! | `level` | free pages as marks are compared with them |
 //! | `pcp` | free pages that a CPU keeps for itself |
 //! | `page_blocks`, `boost` | free pages by kind; marks that are raised for blocks that change it |
 //! | `buffer_heads` | slabs of what a file system keeps of written pages |
@@ -24,6 +25,7 @@ pub(crate) mod buffer_heads;
 pub(crate) mod frames;
 pub(crate) mod hint;
 pub(crate) mod kswapd;
+mod level;
 pub(crate) mod migration;
 pub(crate) mod nodes;
 pub(crate) mod page_blocks;

@@ -9,6 +9,7 @@
 use crate::config::node::{MachineMarks, NodeConfig};
 use crate::node::boost::Boost;
 use crate::node::kswapd::Kswapd;
+use crate::node::level::Level;
 use crate::node::page_blocks::{Mobility, PageBlocks};
 use crate::node::pcp::{PcpLimits, PerCpuPages, ZoneState};
 
@@ -56,6 +57,7 @@ pub(crate) struct Zone {
     /// By CPU: what it keeps for itself. Empty: frames are taken and given back singly.
     pcp: Vec<PerCpuPages>,
     pcp_limits: PcpLimits,
+    level: Level,
     /// An allocation found it below its high mark, and it was not above since.
     below_high: bool,
     /// None: free pages are of no kind.
@@ -67,7 +69,12 @@ pub(crate) struct Zone {
 impl Zone {
     /// Zones and watermarks: free pages beyond the mark, with its boost, and the reserve.
     fn is_above(&self, mark: u64) -> bool {
-        self.free > mark + self.boost.pages + self.reserve
+        self.seen_free() > mark + self.boost.pages + self.reserve
+    }
+
+    /// Free pages as marks are compared with them.
+    pub(super) fn seen_free(&self) -> u64 {
+        self.level.seen(self.free)
     }
 
     fn state(&self, reclaim_active: bool) -> ZoneState {
@@ -78,12 +85,12 @@ impl Zone {
     /// question. Once it was below the high one, lists of CPUs hold less.
     fn allows(&mut self, level: u64, nr: u64) -> bool {
         if !self.pcp.is_empty() && !self.below_high {
-            if self.free >= self.marks.high + self.boost.pages + self.reserve + nr {
-                return true;
+            if self.seen_free() >= self.marks.high + self.boost.pages + self.reserve + nr {
+                return self.free >= nr;
             }
             self.below_high = true;
         }
-        self.free >= level + nr
+        self.free >= nr && self.seen_free() >= level + nr
     }
 
     /// Free frames leave the zone for pages of a kind.
@@ -112,6 +119,7 @@ impl Zone {
         let Some(pcp) = self.pcp.get_mut(cpu).filter(|_| nr == 1) else { return self.pull(nr, kind) };
         let more = pcp.refill(&self.pcp_limits, state, kind).min(self.free);
         self.pull(more, kind);
+        self.level.note(cpu, -(more as i64));
         let pcp = &mut self.pcp[cpu];
         pcp.count[kind.index()] += more;
         pcp.take(kind);
@@ -123,14 +131,15 @@ impl Zone {
         let kind = self.blocks.as_mut().map_or(Mobility::Movable, |b| b.rehome(kind));
         let Some(pcp) = self.pcp.get_mut(cpu) else { return self.push(1, kind) };
         let back = pcp.put(&self.pcp_limits, state, kind);
-        self.push_each(back);
+        self.push_from(cpu, back);
         if back.iter().any(|&n| n > 0) && self.below_high && self.is_above(self.marks.high) {
             self.below_high = false;
         }
     }
 
     /// Frames from the list of a CPU are free in the zone, by kind.
-    fn push_each(&mut self, back: [u64; Mobility::COUNT]) {
+    fn push_from(&mut self, cpu: usize, back: [u64; Mobility::COUNT]) {
+        self.level.note(cpu, back.iter().sum::<u64>() as i64);
         Mobility::ALL.into_iter().for_each(|kind| self.push(back[kind.index()], kind));
     }
 
@@ -169,6 +178,7 @@ impl Node {
         for z in zones.iter_mut().filter(|_| cfg.per_cpu_lists) {
             z.pcp = vec![PerCpuPages::default(); cpus];
             z.pcp_limits = PcpLimits::new(z.managed, z.marks.low, cpus as u64);
+            z.level = Level::new(z.managed, cpus);
         }
         for z in zones.iter_mut().filter(|_| cfg.page_blocks) {
             z.blocks = Some(PageBlocks::new(z.managed, z.managed));
@@ -210,7 +220,7 @@ impl Node {
         for z in &mut self.zones {
             for cpu in 0..z.pcp.len() {
                 let back = std::mem::take(&mut z.pcp[cpu].count);
-                z.push_each(back);
+                z.push_from(cpu, back);
             }
         }
     }
@@ -220,7 +230,7 @@ impl Node {
         for z in &mut self.zones {
             for cpu in 0..z.pcp.len() {
                 let back = z.pcp[cpu].decay(&z.pcp_limits);
-                z.push_each(back);
+                z.push_from(cpu, back);
             }
         }
     }
@@ -346,6 +356,7 @@ impl Node {
         if let Some(z) = self.zones.iter().find(|z| z.blocks.as_ref().is_some_and(|b| b.free() != z.free)) {
             return Err(format!("{}: {} pages free, and as many in its blocks are not", z.name, z.free));
         }
+        self.zones.iter().try_for_each(|z| z.level.validate())?;
         if self.is_limited() && managed != free + kernel + folio_pages {
             return Err(format!("node: {managed} frames, {free} free, {kernel} kernel, {folio_pages} of folios"));
         }

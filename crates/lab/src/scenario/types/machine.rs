@@ -30,6 +30,8 @@ pub struct MachineSpec {
     pub buffer_heads: bool,
     /// How long a task keeps a CPU while others wait.
     pub quantum_ns: u64,
+    /// From one timer tick to the next; 0: a task gives way after each quantum.
+    pub tick_ns: u64,
     /// `vm.swappiness`.
     pub swappiness: u32,
     /// `vm.min_free_kbytes`; `None`: by the formula of the kernel.

@@ -1,0 +1,32 @@
+//! Until when the thread on a CPU with ticks may go on, for the engine, which asks in the middle of
+//! a call (`cond_resched`).
+
+use refault_mm::Work;
+
+use crate::cost::Costs;
+
+/// The turn of the thread for which the engine is called.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    costs: Costs,
+    /// With ticks: the time until the one that ends it. None: nobody is interrupted.
+    pub(crate) left_ns: Option<u64>,
+    /// The task that runs gave up the CPU before it reclaimed.
+    pub(crate) yielded: bool,
+}
+
+impl Turn {
+    pub(super) fn new(costs: Costs) -> Turn {
+        Turn { costs, left_ns: None, yielded: false }
+    }
+
+    /// A page that reclaim unmaps.
+    pub(super) fn unmap_ns(&self) -> u64 {
+        self.costs.unmap_page_ns
+    }
+
+    /// Whether what kswapd has done, and what it took beside that, is as much as it may.
+    pub(super) fn is_over(&self, work: &Work, other_ns: u64) -> bool {
+        self.left_ns.is_some_and(|left_ns| self.costs.walk_ns(work) + other_ns >= left_ns)
+    }
+}

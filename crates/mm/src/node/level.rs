@@ -1,0 +1,86 @@
+//! The level of a zone as watermarks see it: CPUs add what they took and gave back to the count of
+//! free pages only now and then, so it lags (`vm_stat_diff`, `stat_threshold`).
+//!
+//! Mechanism: `docs/mechanisms.md#per-cpu-lists-of-free-pages`.
+
+/// `MAX_THRESHOLD`.
+const MOST: u64 = 125;
+/// 128 MiB in pages: the threshold grows with their number in the zone.
+const CHUNK_SHIFT: u32 = 15;
+
+/// What each CPU has not added yet; empty: the count is exact.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Level {
+    threshold: i64,
+    unseen: Vec<i64>,
+    /// Of all CPUs.
+    sum: i64,
+}
+
+impl Level {
+    /// Of a zone of so many pages that is used by so many CPUs.
+    pub(super) fn new(managed: u64, cpus: usize) -> Level {
+        let bits = |n: u64| u64::from(u64::BITS - n.leading_zeros());
+        let threshold = 2 * bits(cpus as u64) * (1 + bits(managed >> CHUNK_SHIFT));
+        Level { threshold: threshold.min(MOST) as i64, unseen: vec![0; cpus], sum: 0 }
+    }
+
+    /// A CPU gave back so many pages, or took them (negative), one after the other: it adds up what
+    /// is more than its threshold.
+    pub(super) fn note(&mut self, cpu: usize, pages: i64) {
+        if let Some(unseen) = self.unseen.get_mut(cpu) {
+            let before = std::mem::replace(unseen, (*unseen + pages) % (self.threshold + 1));
+            self.sum += *unseen - before;
+        }
+    }
+
+    /// What is seen of a zone that has so many free pages.
+    #[inline]
+    pub(super) fn seen(&self, free: u64) -> u64 {
+        free.saturating_add_signed(-self.sum)
+    }
+
+    pub(super) fn validate(&self) -> Result<(), String> {
+        if self.sum != self.unseen.iter().sum() {
+            return Err(format!("{:?} free pages that CPUs have not added are {}", self.unseen, self.sum));
+        }
+        match self.unseen.iter().find(|n| n.abs() > self.threshold) {
+            Some(n) => Err(format!("a CPU has not added {n} free pages, with a threshold of {}", self.threshold)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `/proc/zoneinfo` of a guest of 512 MiB with one CPU shows them.
+    #[test]
+    fn thresholds_are_those_of_a_guest() {
+        assert_eq!(Level::new(3840, 1).threshold, 2);
+        assert_eq!(Level::new(115_162, 1).threshold, 6);
+        assert_eq!(Level::new(1 << 30, 4096).threshold, 125);
+    }
+
+    #[test]
+    fn the_level_moves_by_one_more_than_the_threshold() {
+        let mut level = Level::new(3840, 1);
+        let mut free = 480;
+        let mut seen = Vec::new();
+        for _ in 0..7 {
+            free -= 1;
+            level.note(0, -1);
+            seen.push(level.seen(free));
+        }
+        assert_eq!(seen, [480, 480, 477, 477, 477, 474, 474]);
+        // What comes back makes up for what was taken and not added yet.
+        level.note(0, 3);
+        assert_eq!(level.seen(free + 3), 474);
+        level.note(0, 1);
+        assert_eq!(level.seen(free + 4), 477);
+        level.note(0, 31);
+        assert_eq!((level.seen(free + 35), level.validate()), (477 + 30, Ok(())));
+        assert_eq!(Level::default().seen(7), 7);
+    }
+}
