@@ -3,7 +3,7 @@
 
 use super::context::Burst;
 use crate::scenario::PhaseSpec;
-use crate::task::{Access, Hits, Task};
+use crate::task::{Access, Block, Direction, Hits, Task};
 
 impl Burst<'_> {
     /// Makes the accesses that a task has drawn ahead, from `clock` to `end`, up to the first that
@@ -15,20 +15,64 @@ impl Burst<'_> {
             if task.is_dry() {
                 self.look_ahead(task);
             }
+            let most = task.accesses_left() - made.count();
+            let touched = task
+                .drawn_touches()
+                .map(|(space, row)| self.touch_row(phase, (space, row), (&mut clock, end), most, &mut made));
+            if let Some(touched) = touched {
+                task.take_drawn(touched);
+                if task.is_dry() {
+                    continue;
+                }
+                break;
+            }
             let Some(access) = task.drawn() else { break };
             let hit = match access.mapped {
                 true => self.touch_in_table(task, phase, clock, access),
                 false => self.read_at_random(task, phase, clock, access),
             };
             let Some([user_ns, system_ns]) = hit else { break };
-            task.take_drawn();
-            made.add(user_ns, system_ns);
+            task.take_drawn(1);
+            made.add(usize::from(access.write), user_ns, system_ns);
             clock += (user_ns + system_ns).max(1);
         }
         if made.count() > 0 {
             task.finish_hits(phase, made, clock);
         }
         clock
+    }
+
+    /// Touches through one page table, up to the first that needs a fault, or to `end`: how many, at
+    /// most so many.
+    #[inline]
+    fn touch_row(
+        &mut self,
+        phase: &PhaseSpec,
+        (space, row): (usize, impl Iterator<Item = Block>),
+        (clock, end): (&mut u64, u64),
+        most: u64,
+        made: &mut Hits,
+    ) -> usize {
+        let kernel = &mut *self.kernel;
+        let hit_ns = kernel.costs.map_hit_ns + phase.cpu_ns;
+        let (mut table, nodes) = (kernel.hw.tables.table(space), &mut kernel.hw.nodes);
+        let has_nodes = !nodes.is_empty();
+        let mut touched = 0;
+        for block in row {
+            if *clock >= end || touched as u64 == most {
+                break;
+            }
+            let write = block.direction == Direction::Write;
+            let Some(entry) = table.touch(block.first, write) else { break };
+            let mut ns = hit_ns;
+            if has_nodes {
+                ns += nodes.access(entry.node(), write, phase.lines, *clock);
+            }
+            made.add(entry.node() << 1 | usize::from(write), ns, 0);
+            *clock += ns.max(1);
+            touched += 1;
+        }
+        touched
     }
 
     /// A touch through a page table that needs no fault: the program's time and the kernel's.

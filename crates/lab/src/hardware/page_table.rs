@@ -57,6 +57,27 @@ struct Space {
     program: Option<u32>,
 }
 
+/// A page table that is looked up.
+#[derive(Debug)]
+pub(crate) struct Table<'a> {
+    first: PageId,
+    bits: &'a mut [u8],
+}
+
+impl Table<'_> {
+    /// See [`PageTables::touch`].
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, page: PageId, write: bool) -> Option<Entry> {
+        let bits = &mut self.bits[(page.0 - self.first.0) as usize];
+        let (needed, set) = if write { (MAPPED | WRITABLE, YOUNG | DIRTY) } else { (MAPPED, YOUNG) };
+        let hit = *bits & (needed | HINT) == needed;
+        if hit {
+            *bits |= set;
+        }
+        hit.then_some(Entry(*bits))
+    }
+}
+
 /// The page tables of all tasks, and where the objects are that they map.
 #[derive(Debug, Default)]
 pub(crate) struct PageTables {
@@ -110,14 +131,14 @@ impl PageTables {
     /// hardware sets.
     #[inline]
     pub(crate) fn touch(&mut self, space: usize, page: PageId, write: bool) -> Option<Entry> {
+        self.table(space).touch(page, write)
+    }
+
+    /// One page table, for touches in a row.
+    #[inline]
+    pub(crate) fn table(&mut self, space: usize) -> Table<'_> {
         let s = &mut self.spaces[space];
-        let bits = &mut s.bits[(page.0 - s.first.0) as usize];
-        let (needed, set) = if write { (MAPPED | WRITABLE, YOUNG | DIRTY) } else { (MAPPED, YOUNG) };
-        let hit = *bits & (needed | HINT) == needed;
-        if hit {
-            *bits |= set;
-        }
-        hit.then_some(Entry(*bits))
+        Table { first: s.first, bits: &mut s.bits }
     }
 
     /// Loads the entry of a page into the processor's caches; the value only keeps the load from

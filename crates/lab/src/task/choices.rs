@@ -74,11 +74,11 @@ impl Choices {
         self.ahead.get(self.used).map(|(choice, _)| choice)
     }
 
-    /// The block that was peeked at is used.
+    /// So many of the blocks that were drawn are used.
     #[inline]
-    pub(super) fn skip(&mut self) {
-        debug_assert!(self.used < self.ahead.len(), "nothing was drawn");
-        self.used += 1;
+    pub(super) fn skip(&mut self, blocks: usize) {
+        self.used += blocks;
+        debug_assert!(self.used <= self.ahead.len(), "so many were not drawn");
     }
 
     /// Whether blocks can be drawn ahead and none is left.
@@ -95,6 +95,21 @@ impl Choices {
         self.ahead.resize(AHEAD, (Choice::default(), self.rng.clone()));
         self.used = 0;
         // In place: a block that is copied as soon as it is made waits until it is in the cache.
+        match streams {
+            [only] => {
+                self.ahead.iter_mut().for_each(|(choice, _)| choice.stream = 0);
+                only.draw_each(
+                    &mut self.rng,
+                    self.ahead.iter_mut().map(|(choice, before)| (&mut choice.block, before)),
+                );
+            }
+            _ => self.draw_ahead(streams),
+        }
+        self.ahead.iter().map(|(choice, _)| (choice.stream as usize, choice.block.first))
+    }
+
+    /// Fills what is ahead, each time with a block of a stream that is picked.
+    fn draw_ahead(&mut self, streams: &mut [Stream]) {
         for at in 0..AHEAD {
             self.ahead[at].1 = self.rng.clone();
             let stream = self.pick();
@@ -102,7 +117,12 @@ impl Choices {
             choice.stream = stream as u32;
             streams[stream].draw_next(&mut self.rng, &mut choice.block);
         }
-        self.ahead.iter().map(|(choice, _)| (choice.stream as usize, choice.block.first))
+    }
+
+    /// The blocks that were drawn and not used yet.
+    #[inline]
+    pub(super) fn drawn(&self) -> impl Iterator<Item = Block> + Clone {
+        self.ahead[self.used..].iter().map(|(choice, _)| choice.block)
     }
 
     /// What was drawn ahead was not drawn.

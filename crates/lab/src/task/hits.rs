@@ -1,6 +1,6 @@
 //! A task whose accesses are hits: one follows the other, and nothing else does.
 
-use super::stream::{Direction, Stream};
+use super::stream::{Block, Direction, Stream};
 use super::{Access, Task};
 use crate::metric::Latency;
 use crate::scenario::PhaseSpec;
@@ -11,33 +11,37 @@ pub(crate) struct Hits {
     count: u64,
     user_ns: u64,
     system_ns: u64,
-    /// Latencies, and how many accesses had each. There are few: reads and writes of each kind of
-    /// memory; those beyond are in `others`.
-    alike: [(u64, u64); 4],
-    others: Vec<u64>,
+    /// By kind of access the latency of the last ones, and how many accesses had it. It seldom
+    /// changes; what others had before is in `others`.
+    alike: [(u64, u64); KINDS],
+    others: Vec<(u64, u64)>,
 }
+
+/// Kinds that are told apart: reads and writes of each node of memory. More are no mistake, but
+/// latencies change more often.
+const KINDS: usize = 8;
 
 impl Hits {
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// One more, that took so long in the program and in the kernel.
+    /// One more of a kind, that took so long in the program and in the kernel.
     #[inline]
-    pub(crate) fn add(&mut self, user_ns: u64, system_ns: u64) {
+    pub(crate) fn add(&mut self, kind: usize, user_ns: u64, system_ns: u64) {
         self.count += 1;
         self.user_ns += user_ns;
         self.system_ns += system_ns;
-        let ns = user_ns + system_ns;
-        match self.alike.iter_mut().find(|(of, count)| *of == ns || *count == 0) {
-            Some((of, count)) => (*of, *count) = (ns, *count + 1),
-            None => self.others.push(ns),
+        let (ns, alike) = (user_ns + system_ns, &mut self.alike[kind % KINDS]);
+        if alike.0 != ns {
+            self.others.push(std::mem::replace(alike, (ns, 0)));
         }
+        alike.1 += 1;
     }
 
     fn record(&self, latency: &mut Latency) {
-        self.alike.iter().filter(|(_, count)| *count > 0).for_each(|&(ns, count)| latency.record_many(ns, count));
-        self.others.iter().for_each(|&ns| latency.record(ns));
+        let all = self.alike.iter().chain(&self.others);
+        all.filter(|(_, count)| *count > 0).for_each(|&(ns, count)| latency.record_many(ns, count));
     }
 }
 
@@ -79,10 +83,19 @@ impl Task {
         Some(Access { stream, page: block.first, left: block.pages, write, mapped, continues: false })
     }
 
-    /// Its next access was made.
+    /// Its next accesses, if they were drawn ahead and are all touches through one page table.
     #[inline]
-    pub(crate) fn take_drawn(&mut self) {
-        self.choices.skip();
+    pub(crate) fn drawn_touches(&self) -> Option<(usize, impl Iterator<Item = Block> + Clone)> {
+        match &self.streams[..] {
+            [only] if only.mapped => Some((only.space?, self.choices.drawn())),
+            _ => None,
+        }
+    }
+
+    /// So many of its next accesses were made.
+    #[inline]
+    pub(crate) fn take_drawn(&mut self, accesses: usize) {
+        self.choices.skip(accesses);
     }
 
     /// These accesses were made, and are over.

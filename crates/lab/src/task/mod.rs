@@ -25,8 +25,7 @@ use crate::scenario::{Action, PhaseSpec, TaskSpec, Until};
 use choices::{Choice, Choices};
 pub(crate) use hits::Hits;
 pub(crate) use script::Script;
-use stream::Direction;
-pub(crate) use stream::{Shared, Stream};
+pub(crate) use stream::{Block, Direction, Shared, Stream};
 pub(crate) use turn::{Access, Advised, Done, Next, Turn};
 
 /// One copy of a task.

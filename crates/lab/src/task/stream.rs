@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use refault_mm::{AccessAdvice, PageId, Readahead};
 use refault_trace::Via;
-use refault_trace::generate::{Normal, Rng, Zipf};
+use refault_trace::generate::{Chance, Normal, Rng, Zipf};
 
 use crate::scenario::{Action, Pattern, Share, StreamSpec};
 
@@ -103,7 +103,7 @@ pub(crate) struct Stream {
     pub(crate) mapped: bool,
     pub(crate) action: Action,
     pub(crate) readahead: Readahead,
-    write_share: f64,
+    write_chance: Chance,
     first: u32,
     pages: u64,
     block_pages: u64,
@@ -171,7 +171,7 @@ impl Stream {
             mapped: spec.via == Via::Map,
             action: spec.action,
             readahead: Readahead::advised(spec.advice),
-            write_share: spec.write_share,
+            write_chance: Chance::new(spec.write_share),
             first: first.0 + from as u32,
             pages,
             block_pages,
@@ -190,7 +190,7 @@ impl Stream {
             mapped: false,
             action: Action::Access,
             readahead: Readahead::advised(advice),
-            write_share: 0.0,
+            write_chance: Chance::new(0.0),
             first: first.0,
             pages,
             block_pages: 1,
@@ -242,7 +242,7 @@ impl Stream {
     /// Whether hits of it are likely to be plain ones, of one page each: touches through page
     /// tables, or reads by descriptor for which nothing is read ahead.
     pub(crate) fn has_plain_hits(&self) -> bool {
-        let reads_at_random = self.readahead.advice() == AccessAdvice::Random && self.write_share == 0.0;
+        let reads_at_random = self.readahead.advice() == AccessAdvice::Random && self.write_chance.is_none();
         self.block_pages == 1 && self.action == Action::Access && (self.mapped || reads_at_random)
     }
 
@@ -250,6 +250,22 @@ impl Stream {
     #[inline(never)]
     pub(crate) fn draw_next(&mut self, rng: &mut Rng, block: &mut Block) {
         *block = self.another(rng);
+    }
+
+    /// The next blocks of it, each with the generator as it was before.
+    pub(crate) fn draw_each<'b>(&mut self, rng: &mut Rng, blocks: impl Iterator<Item = (&'b mut Block, &'b mut Rng)>) {
+        if let Order::Normal { normal, .. } = self.order {
+            for (block, before) in blocks {
+                before.clone_from(rng);
+                let place = normal.place(rng);
+                *block = self.block_at(place, rng);
+            }
+            return;
+        }
+        for (block, before) in blocks {
+            before.clone_from(rng);
+            *block = self.another(rng);
+        }
     }
 
     /// The next block, or the same again.
@@ -283,8 +299,14 @@ impl Stream {
             }
             Order::Normal { normal, .. } => normal.place(rng),
         };
-        let at = block * self.block_pages;
-        let write = self.write_share > 0.0 && rng.unit() < self.write_share;
+        self.block_at(block, rng)
+    }
+
+    /// The block at a place, and whether it is written.
+    #[inline(always)]
+    fn block_at(&self, place: u64, rng: &mut Rng) -> Block {
+        let at = place * self.block_pages;
+        let write = !self.write_chance.is_none() && self.write_chance.happens(rng);
         let pages = self.block_pages.min(self.pages - at) as u32;
         let direction = if write { Direction::Write } else { Direction::Read };
         Block { first: PageId(self.first + at as u32), pages, direction }

@@ -7,7 +7,7 @@ use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
 use crate::folio::mapping::{Fill, MappingKind};
 use crate::folio::state::State;
-use crate::ids::{FolioId, MemcgId, PageId};
+use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, Effect, World};
@@ -213,15 +213,16 @@ impl<W: World> Fault<'_, W> {
         }
         let table = self.mem.pages.table_of(page);
         self.alloc().charge_table(table, memcg)?;
-        if let Some(f) = self.mem.pages.folios.slot(page).folio() {
+        let there = self.mem.pages.folios.slot(page);
+        if let Some(f) = there.folio() {
             if self.mem.pages.folios.st(f).has(State::LOCKED) {
                 return Ok(Outcome::Waiting);
             }
             self.mem.pages.map_page(self.world, f, page, true, true);
             return Ok(Outcome::Minor);
         }
-        if let Some(slot) = self.mem.pages.swap_entry(page) {
-            return self.swap_in(page, slot, touch, memcg, orders);
+        if let Some(entry) = there.as_value() {
+            return self.swap_in(page, SwapSlot(entry as u32), touch, memcg, orders);
         }
         if orders != 0
             && let Some(f) = self.add_large_folio(page, memcg, orders)

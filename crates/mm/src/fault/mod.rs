@@ -5,7 +5,7 @@
 //! | `access` | what an access meets |
 //! | `file_folio` | new folios in the page cache, large ones too |
 //! | `io` | reads, and I/O that has ended |
-//! | `swap_in` | anonymous folios from swap, and large ones |
+//! | `swap_in`, `swap_in_at_once` | anonymous folios from swap, and large ones |
 //! | `readahead` | reading ahead |
 //! | `history`, `cursor`, `window` | the same by what is in the page cache: when, how it is seen, in which folios |
 //! | `advise` | `madvise` and `fadvise` |
@@ -29,6 +29,7 @@ mod history;
 pub(crate) mod io;
 pub(crate) mod readahead;
 pub(crate) mod swap_in;
+pub(crate) mod swap_in_at_once;
 pub(crate) mod swapoff;
 mod window;
 pub(crate) mod zap;

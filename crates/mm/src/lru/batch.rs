@@ -127,8 +127,8 @@ impl Pages {
     }
 
     fn flush_added(&mut self, waiting: &[FolioId]) {
-        if let Some(own) = self.adds_by_list(waiting) {
-            self.add_files(own, waiting);
+        if let Some(alike) = self.adds_by_list(waiting) {
+            self.add_alike(alike, waiting);
             return;
         }
         for &f in waiting {

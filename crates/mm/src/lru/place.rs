@@ -4,7 +4,7 @@ use crate::config::lru::{Clock, FaultedPages};
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::batch::Batch;
-use crate::lru::lruvec::{UNEVICTABLE, list_index};
+use crate::lru::lruvec::{FILE, UNEVICTABLE, list_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 
@@ -58,20 +58,27 @@ impl Pages {
         self.folios.put_on(list, f, st, reclaiming);
     }
 
-    /// The lruvec of folios that [`Pages::add_files`] may put on their lists: they are file folios
-    /// of one page each in one lruvec, and on no list. Mostly all that come at once are.
-    pub(crate) fn adds_by_list(&self, folios: &[FolioId]) -> Option<LruvecId> {
-        const ODD: u32 =
-            State::UNEVICTABLE | State::SWAPBACKED | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
+    /// The lruvec and the type of folios that [`Pages::add_alike`] may put on their lists: they
+    /// are of one type and of one page each, in one lruvec, and on no list. Mostly all that come
+    /// at once are.
+    pub(crate) fn adds_by_list(&self, folios: &[FolioId]) -> Option<(LruvecId, usize)> {
+        const ODD: u32 = State::UNEVICTABLE | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
         let by_list = self.one_zone && by_policy!(self.cfg.kind, P => P::adds_by_list(&self.cfg));
-        if by_list { self.folios.plain_lruvec(folios, ODD) } else { None }
+        let t = self.folios.st(*folios.first().filter(|_| by_list)?).type_index();
+        if t == FILE {
+            return Some((self.folios.plain_lruvec(folios, ODD | State::SWAPBACKED)?, t));
+        }
+        let own = self.folios.plain_lruvec(folios, ODD)?;
+        let active = by_policy!(self.cfg.kind, P => P::ADDS_ACTIVE_ANON_BY_LIST);
+        let needed = State::SWAPBACKED | if active { State::ACTIVE } else { 0 };
+        (self.folios.flags_of(folios).1 & needed == needed).then_some((own, t))
     }
 
     /// Puts such folios on their lists: `lruvec_add_as` for many at once. Returns how many are
     /// active there.
-    pub(crate) fn add_files(&mut self, own: LruvecId, folios: &[FolioId]) -> u64 {
+    pub(crate) fn add_alike(&mut self, (own, t): (LruvecId, usize), folios: &[FolioId]) -> u64 {
         let v = &mut self.lruvecs[own.index()];
-        let sizes = by_policy!(self.cfg.kind, P => P::add_files(v, &mut self.folios, folios, &self.cfg));
+        let sizes = by_policy!(self.cfg.kind, P => P::add_alike(v, &mut self.folios, (folios, t), &self.cfg));
         for (l, nr) in sizes {
             v.size[l] += nr;
             self.node_sizes[v.nid.index()][l] += nr;

@@ -11,7 +11,7 @@ use crate::folio::list::{List, Target};
 use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, PageId};
-use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, Lruvec, list_index};
+use crate::lru::lruvec::{ANON, FILE, INACTIVE_ANON, Lruvec, list_index};
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, MultiGen, gen_index};
 use crate::lru::pages::Pages;
 use crate::world::World;
@@ -58,9 +58,17 @@ pub(crate) trait LruPolicy {
     /// File folios that are added go to one of two lists, by whether they are active.
     fn adds_by_list(cfg: &LruConfig) -> bool;
 
-    /// Puts file folios of one page each on their lists; by how much which lists grow, the second
-    /// of them by those that are active.
-    fn add_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2];
+    /// Of anonymous folios only active ones do.
+    const ADDS_ACTIVE_ANON_BY_LIST: bool;
+
+    /// Puts folios of a type, of one page each, on their lists; by how much which lists grow, the
+    /// second of them by those that are active.
+    fn add_alike(
+        v: &mut Lruvec,
+        folios: &mut FolioTable,
+        new: (&[FolioId], usize),
+        cfg: &LruConfig,
+    ) -> [(usize, u64); 2];
 
     /// Reclaim found a mapped page young, and cleared that.
     fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId);
@@ -82,6 +90,7 @@ impl LruPolicy for TwoList {
     const ACTIVATES_BY_LIST: bool = true;
     const COMPARES_REFAULTS: bool = true;
     const LISTS_BY_ZONE: bool = false;
+    const ADDS_ACTIVE_ANON_BY_LIST: bool = false;
 
     fn read_hit(mut st: State, cfg: &LruConfig) -> Option<State> {
         if !st.has(State::REFERENCED) {
@@ -116,16 +125,21 @@ impl LruPolicy for TwoList {
         true
     }
 
-    fn add_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
-        let all = new.len() as u64;
+    fn add_alike(
+        v: &mut Lruvec,
+        folios: &mut FolioTable,
+        (new, t): (&[FolioId], usize),
+        cfg: &LruConfig,
+    ) -> [(usize, u64); 2] {
+        let (all, lists) = (new.len() as u64, [false, true].map(|active| list_index(t, active)));
         if cfg.one_list {
-            let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
+            let to = Target::new(v.lists[lists[0]], !(State::ADDING | State::ACTIVE), State::LRU);
             folios.add_each(new, &[to]);
-            return [(INACTIVE_FILE, all), (ACTIVE_FILE, 0)];
+            return [(lists[0], all), (lists[1], 0)];
         }
-        let to = [INACTIVE_FILE, ACTIVE_FILE].map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
+        let to = lists.map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
         let active = folios.add_each(new, &to);
-        [(INACTIVE_FILE, all - active), (ACTIVE_FILE, active)]
+        [(lists[0], all - active), (lists[1], active)]
     }
 
     #[inline(always)]
@@ -146,6 +160,8 @@ impl LruPolicy for MultiGenLru {
     const ACTIVATES_BY_LIST: bool = false;
     const COMPARES_REFAULTS: bool = false;
     const LISTS_BY_ZONE: bool = true;
+    // Where others are born depends on where they come from.
+    const ADDS_ACTIVE_ANON_BY_LIST: bool = true;
 
     fn read_hit(mut st: State, cfg: &LruConfig) -> Option<State> {
         cfg.generations.count_access(&mut st);
@@ -183,18 +199,30 @@ impl LruPolicy for MultiGenLru {
         cfg.generations == Generations::Linked
     }
 
-    fn add_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
+    fn add_alike(
+        v: &mut Lruvec,
+        folios: &mut FolioTable,
+        (new, t): (&[FolioId], usize),
+        cfg: &LruConfig,
+    ) -> [(usize, u64); 2] {
         let births = [0, State::ACTIVE].map(|active| {
             let i = birth_generation(&v.r#gen, State(active), false, cfg);
             let mut born = State(State::LRU);
             born.set_generation(i);
             let lost = if active == 0 { 0 } else { lost_by_birth(cfg) };
-            (i, Target::new(v.r#gen.lists[i][FILE][0], !(State::ADDING | lost), born.0))
+            (i, Target::new(v.r#gen.lists[i][t][0], !(State::ADDING | lost), born.0))
         });
-        let active = folios.add_each(new, &births.map(|b| b.1));
+        let active = match t {
+            FILE => folios.add_each(new, &births.map(|b| b.1)),
+            // All of them are active.
+            _ => {
+                folios.add_each(new, &[births[1].1]);
+                new.len() as u64
+            }
+        };
         [(births[0].0, new.len() as u64 - active), (births[1].0, active)].map(|(i, nr)| {
-            v.r#gen.nr_pages[i][FILE] += nr;
-            (list_index(FILE, v.r#gen.is_active(i)), nr)
+            v.r#gen.nr_pages[i][t] += nr;
+            (list_index(t, v.r#gen.is_active(i)), nr)
         })
     }
 

@@ -147,10 +147,10 @@ impl Pages {
 
     /// Puts isolated folios back, oldest first, each at the head of the list its flags ask for.
     pub(crate) fn put_back(&mut self, list: &[FolioId]) {
-        if let Some(own) = self.adds_by_list(list) {
-            let active = self.add_files(own, list);
+        if let Some(alike) = self.adds_by_list(list) {
+            let active = self.add_alike(alike, list);
             if active > 0 && self.put_back_ages() {
-                self.age_nonresident(own, active);
+                self.age_nonresident(alike.0, active);
             }
             return;
         }

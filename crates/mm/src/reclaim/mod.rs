@@ -6,7 +6,7 @@
 //! | `policy` | the seam for policies, as far as reclaim goes |
 //! | `two_list`, `evict` | shrinking an lruvec with two lists, and with generations |
 //! | `cache_ext` | the same by a policy beside two lists |
-//! | `shrink`, `unmap` | what becomes of an isolated folio |
+//! | `shrink`, `swap_out`, `unmap` | what becomes of an isolated folio |
 //! | `memcg_lru`, `memcg_iter_reclaim`, `empty_memcgs` | whose turn it is, under multi-gen LRU |
 //! | `kswapd` | one step of background reclaim |
 //! | `lru_gen` | the debugfs files |
@@ -32,6 +32,7 @@ pub(crate) mod peek;
 pub(crate) mod policy;
 pub(crate) mod scan_budget;
 pub(crate) mod shrink;
+pub(crate) mod swap_out;
 pub(crate) mod two_list;
 pub(crate) mod unmap;
 pub(crate) mod vmscan;

@@ -7,13 +7,14 @@ use crate::config::lru::{Generations, Lru};
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
+use crate::lru::lruvec::FILE;
 use crate::lru::tier::note_reference;
 use crate::page_io::store::Front;
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
+use crate::reclaim::swap_out::ShrinkBatch;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
-use crate::workingset::evict_clean::EvictBatch;
 use crate::world::World;
 
 /// What the reference check says.
@@ -86,66 +87,57 @@ impl<W: World> Reclaim<'_, W> {
             return stat;
         }
         let mut stat = ShrinkStat::default();
-        let mut kept = 0;
-        let mut easy = self.mem.pages.start_evict_batch(list.first().copied(), self.sc.target);
-        let mut i = 0;
+        let mut batch = self.start_batch(list.first().copied());
+        let (mut i, mut kept) = (0, 0);
         while i < list.len() {
             let f = list[i];
             i += 1;
-            let st = self.mem.pages.folios.st(f);
-            if demote.is_none() && !st.has(SLOW) && !self.world.is_pinned(self.mem.pages.folios.page(f)) {
-                self.mem.charged().evict_clean(self.world, f, st, &mut easy);
+            let plain = if demote.is_none() { self.shrink_plain(f, &mut batch, &mut stat) } else { None };
+            let verdict = plain.unwrap_or_else(|| {
+                // The rest looks at the clock and the counters that dropping advances.
+                self.finish_batch(&mut batch, &mut stat);
+                // The parts of a folio that is split come next in the list.
+                let verdict = match &mut demote {
+                    Some(demote) => self.choose_to_demote(f, &mut stat, demote),
+                    None if batch.takes(self.mem.pages.folios.st(f)) => Verdict::Keep,
+                    None => self.shrink_folio(list, i - 1, &mut stat),
+                };
+                self.resume_batch(&mut batch);
+                verdict
+            });
+            if verdict == Verdict::Freed {
                 continue;
             }
-            let mut verdict = None;
-            if st.0 & (SLOW | State::LARGE) == State::MAPPED && demote.is_none() && self.mem.pages.ext.is_none() {
-                match self.shrink_mapped(f, st, &mut easy) {
-                    Ok(Verdict::Freed) => continue,
-                    Ok(Verdict::Activate) => {
-                        self.activate_rejected(f, &mut stat);
-                        list[kept] = f;
-                        kept += 1;
-                        continue;
-                    }
-                    Ok(Verdict::Keep) => {
-                        list[kept] = f;
-                        kept += 1;
-                        continue;
-                    }
-                    Err(references) => {
-                        self.mem.charged().finish_evict_batch(&mut easy, &mut stat);
-                        self.mem.writeout(self.world).set_dirty(f);
-                        verdict = Some(self.free_unmapped(f, references, &mut stat));
-                    }
-                }
+            if verdict == Verdict::Activate {
+                self.activate_rejected(f, &mut stat);
             }
-            // The rest looks at the clock and the counters that dropping advances.
-            self.mem.charged().finish_evict_batch(&mut easy, &mut stat);
-            // The parts of a folio that is split come next in the list.
-            let verdict = match (verdict, &mut demote) {
-                (Some(verdict), _) => verdict,
-                (None, Some(demote)) => self.choose_to_demote(f, &mut stat, demote),
-                (None, None) if st.has(SLOW) => self.shrink_folio(list, i - 1, &mut stat),
-                (None, None) => Verdict::Keep,
-            };
-            self.mem.pages.resume_evict_batch(&mut easy);
-            match verdict {
-                Verdict::Freed => {}
-                Verdict::Keep | Verdict::Activate => {
-                    if verdict == Verdict::Activate {
-                        self.activate_rejected(f, &mut stat);
-                    }
-                    list[kept] = f;
-                    kept += 1;
-                }
-            }
+            list[kept] = f;
+            kept += 1;
         }
-        self.mem.charged().finish_evict_batch(&mut easy, &mut stat);
+        self.finish_batch(&mut batch, &mut stat);
         list.truncate(kept);
         if taken > 0 && stat.unqueued_dirty >= taken as u64 {
             self.mem.writeout(self.world).wake_flusher();
         }
         stat
+    }
+
+    /// A folio with which nothing is special, as one of its batch. None: it is not such a one.
+    #[inline(always)]
+    fn shrink_plain(&mut self, f: FolioId, batch: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Option<Verdict> {
+        let st = self.mem.pages.folios.st(f);
+        if batch.evict.t == FILE && st.0 & (SLOW | State::LARGE) == State::MAPPED {
+            let plain = self.mem.pages.ext.is_none();
+            return plain.then(|| self.shrink_mapped(f, st, batch, stat));
+        }
+        if batch.swaps_out(st) {
+            return Some(self.swap_out(f, st, batch, stat));
+        }
+        let plain = batch.takes(st) && !self.world.is_pinned(self.mem.pages.folios.page(f));
+        plain.then(|| {
+            self.mem.charged().evict_clean(self.world, f, st, &mut batch.evict);
+            Verdict::Freed
+        })
     }
 
     fn activate_rejected(&mut self, f: FolioId, stat: &mut ShrinkStat) {
@@ -205,37 +197,52 @@ impl<W: World> Reclaim<'_, W> {
 
     /// A clean, mapped file folio of one page, as most are that programs map. What it needs beside
     /// dropping looks at neither the clock nor the counters that this advances: it is one of the
-    /// batch. The error: it turned out dirty, and is unmapped.
+    /// batch, unless it turns out dirty.
     #[inline]
-    fn shrink_mapped(&mut self, f: FolioId, st: State, d: &mut EvictBatch) -> Result<Verdict, References> {
+    fn shrink_mapped(&mut self, f: FolioId, st: State, batch: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Verdict {
         if !self.sc.may_unmap {
-            return Ok(Verdict::Keep);
+            return Verdict::Keep;
         }
-        let mut references = References::Reclaim;
-        if !self.sc.ignore_references {
-            if by_policy!(self.mem.cfg.lru.kind, P => P::was_promoted(st, &self.mem.cfg.lru)) {
-                return Ok(Verdict::Keep);
-            }
-            references = self.check_references(f);
-            match references {
-                References::Activate => return Ok(Verdict::Activate),
-                References::Keep => return Ok(Verdict::Keep),
-                References::Reclaim | References::ReclaimIfClean => {}
-            }
-        }
+        let references = match self.check_page(f, st) {
+            Ok(references) => references,
+            Err(stays) => return stays,
+        };
         let page = self.mem.pages.folios.page(f);
-        if self.world.is_pinned(page) {
-            return Ok(Verdict::Keep);
-        }
         let mut st = self.mem.pages.folios.st(f);
         let dirty = self.unmap_page(f, page, st);
         if dirty {
             self.mem.pages.folios.clear(f, State::MAPPED | State::EXEC);
-            return Err(references);
+            self.finish_batch(batch, stat);
+            self.mem.writeout(self.world).set_dirty(f);
+            let verdict = self.free_unmapped(f, references, stat);
+            self.resume_batch(batch);
+            return verdict;
         }
         st.clear(State::MAPPED | State::EXEC);
-        self.mem.charged().evict_clean(self.world, f, st, d);
-        Ok(Verdict::Freed)
+        self.mem.charged().evict_clean(self.world, f, st, &mut batch.evict);
+        Verdict::Freed
+    }
+
+    /// [`Reclaim::check_folio`] for one page that is neither locked nor under writeback, and may be
+    /// unmapped.
+    #[inline]
+    pub(crate) fn check_page(&mut self, f: FolioId, st: State) -> Result<References, Verdict> {
+        let mut references = References::Reclaim;
+        if !self.sc.ignore_references {
+            if by_policy!(self.mem.cfg.lru.kind, P => P::was_promoted(st, &self.mem.cfg.lru)) {
+                return Err(Verdict::Keep);
+            }
+            references = self.check_references(f);
+            match references {
+                References::Activate => return Err(Verdict::Activate),
+                References::Keep => return Err(Verdict::Keep),
+                References::Reclaim | References::ReclaimIfClean => {}
+            }
+        }
+        match self.world.is_pinned(self.mem.pages.folios.page(f)) {
+            true => Err(Verdict::Keep),
+            false => Ok(references),
+        }
     }
 
     /// The folio at a place of the list.

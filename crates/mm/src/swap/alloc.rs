@@ -8,6 +8,7 @@ use super::cluster::{Flag, ListId, NR_ORDERS};
 use super::device::{Common, Device, SwapHost};
 use super::scan::Found;
 use crate::config::swap::SwapAllocator;
+use crate::ids::MemcgId;
 
 impl Device {
     /// Whether it takes folios of that order at all.
@@ -38,6 +39,30 @@ impl Device {
         };
         self.next[cpu][usize::from(order)] = found.next;
         found.offset
+    }
+
+    /// The next free slot of the cluster in which the CPU got its last one, where nothing follows
+    /// from taking it: neither the cluster nor the device becomes full, and no slot is reclaimed.
+    #[inline]
+    pub(super) fn alloc_behind_last(&mut self, cpu: usize, memcg: MemcgId, common: &mut Common) -> Option<u32> {
+        let by_cluster = self.has_clusters(&common.policy) && common.policy.allocator != SwapAllocator::FreeOnly;
+        if !by_cluster || self.usable - self.inuse < 2 || common.is_full() {
+            return None;
+        }
+        let cpu = cpu.min(self.next.len() - 1);
+        let next = self.next[cpu][0];
+        if next == 0 {
+            return None;
+        }
+        let ((c, start), pages) = (self.place(next), self.clusters.pages() as usize);
+        let at = start + self.clusters.take_free_slot(c, start, memcg)?;
+        let offset = self.first_of(c) + at as u32;
+        common.work.calls += 1;
+        common.work.clusters += 1;
+        common.work.probes += (at - start + 1) as u64;
+        self.note_taken_slots(offset, 1, common);
+        self.next[cpu][0] = if at + 1 >= pages { 0 } else { offset + 1 };
+        Some(offset)
     }
 
     fn alloc_cluster<H: SwapHost>(&mut self, order: u8, cpu: usize, common: &mut Common, host: &mut H) -> Found {

@@ -5,7 +5,7 @@
 use super::Swap;
 use super::device::{Device, SwapHost};
 use crate::config::swap::{MAX_SWAP_DEVICES, SwapDeviceConfig, SwapOverflow};
-use crate::ids::SwapSlot;
+use crate::ids::{MemcgId, SwapSlot};
 
 impl Swap {
     /// Activates a device and says its number.
@@ -62,6 +62,20 @@ impl Swap {
         let mut found = None;
         self.fill(order, 1, cpu, host, |slot| found = Some(slot));
         found
+    }
+
+    /// A slot for a page in the usual case, of which nothing follows: there is one device, and the
+    /// CPU goes on in its cluster.
+    #[inline]
+    pub(crate) fn alloc_behind_last(&mut self, cpu: usize, memcg: MemcgId) -> Option<SwapSlot> {
+        let &[number] = &self.avail[..] else { return None };
+        let device = self.devices[usize::from(number)].as_mut()?;
+        if device.first_use.is_none() || !self.common.relist.is_empty() || self.caches.are_enabled() {
+            return None;
+        }
+        self.cpu = cpu;
+        let offset = device.alloc_behind_last(cpu, memcg, &mut self.common)?;
+        Some(SwapSlot::new(number, offset))
     }
 
     /// Takes up to `n` times 2^order slots, all from the first device that has any.

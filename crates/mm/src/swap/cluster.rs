@@ -7,7 +7,10 @@
 //!
 //! Mechanism: `docs/mechanisms.md#swap-clusters`.
 
-use super::map::Slots;
+use super::map::{HAS_CACHE, Slots};
+use super::scan::find;
+use crate::folio::slot::Slot;
+use crate::ids::MemcgId;
 
 /// Slots of a cluster, at most.
 pub(super) const MAX_CLUSTER_PAGES: usize = 512;
@@ -180,6 +183,36 @@ impl Clusters {
             self.take_slots(c);
         }
         self.all[c as usize].slots.as_mut().expect("it was put there")
+    }
+
+    /// Takes the first free slot from a place on for a group, of a cluster that stays partly used,
+    /// and on its list. How far on it was.
+    #[inline]
+    pub(super) fn take_free_slot(&mut self, c: u32, from: usize, memcg: MemcgId) -> Option<usize> {
+        let pages = self.pages() as usize;
+        let cluster = self.all.get_mut(c as usize)?;
+        if !matches!(cluster.flag, Flag::Nonfull | Flag::Frag) || usize::from(cluster.count) + 1 >= pages {
+            return None;
+        }
+        let slots = cluster.slots.as_mut()?;
+        let map = &slots.map[from..pages];
+        let n = if map[0] == 0 { 0 } else { find(map, |b| b == 0)? };
+        (slots.map[from + n], slots.memcg[from + n]) = (HAS_CACHE, memcg);
+        cluster.count += 1;
+        Some(n)
+    }
+
+    /// Frees a slot of a cluster that stays partly used, and on its list; who was charged for it.
+    #[inline]
+    pub(super) fn free_slot(&mut self, c: u32, at: usize) -> Option<MemcgId> {
+        let cluster = self.all.get_mut(c as usize)?;
+        if cluster.flag != Flag::Nonfull || cluster.count < 2 {
+            return None;
+        }
+        let slots = cluster.slots.as_mut()?;
+        (slots.map[at], slots.cache[at]) = (0, Slot::EMPTY);
+        cluster.count -= 1;
+        Some(slots.memcg[at])
     }
 
     #[cold]

@@ -2,12 +2,34 @@
 //!
 //! Mechanism: `docs/mechanisms.md#freeing-swap-slots`, `docs/mechanisms.md#discard`.
 
+use super::Swap;
 use super::cluster::Flag;
 use super::device::{Common, Device, Freed, SwapHost};
 use super::map::BAD;
 use crate::folio::slot::Slot;
-use crate::ids::SwapSlot;
+use crate::ids::{MemcgId, SwapSlot};
 use crate::world::Ack;
+
+impl Swap {
+    /// Frees a slot to which one page table refers, where nothing follows from that but that its
+    /// group, which this returns, is uncharged.
+    #[inline]
+    pub(crate) fn free_sole(&mut self, slot: SwapSlot) -> Option<MemcgId> {
+        if self.caches.are_enabled() {
+            return None;
+        }
+        let (d, common) = self.device_mut(slot);
+        if !d.listed || !d.writable {
+            return None;
+        }
+        let (c, at) = d.place(slot.offset());
+        let memcg = d.clusters.free_slot(c, at)?;
+        d.inuse -= 1;
+        common.used -= 1;
+        d.lowest = d.lowest.min(slot.offset());
+        Some(memcg)
+    }
+}
 
 impl Device {
     /// Frees slots of one cluster, no matter what held them.

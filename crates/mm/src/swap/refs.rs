@@ -68,7 +68,25 @@ impl Swap {
         }
     }
 
+    /// The data of a page is in a slot that was just taken for it: one page table refers to the
+    /// slot, and no folio is in the swap cache.
+    #[inline]
+    pub(crate) fn fill_slot(&mut self, slot: SwapSlot, shadow: Option<u64>) {
+        let (d, _) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        let slots = d.clusters.slots_mut(c);
+        slots.cache[at] = shadow.map_or(Slot::EMPTY, Slot::value);
+        slots.map[at] = 1;
+    }
+
+    /// One page table refers to the slot, and nobody else: no folio is in the swap cache.
+    #[inline]
+    pub(crate) fn is_sole(&self, slot: SwapSlot) -> bool {
+        self.device(slot).byte(slot.offset()) == 1
+    }
+
     /// A page table refers to the slot.
+    #[inline]
     pub(crate) fn get(&mut self, slot: SwapSlot) {
         let (d, _) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
@@ -94,17 +112,17 @@ impl Swap {
     }
 
     /// A page table no longer refers to the slot.
+    #[inline]
     pub(crate) fn put(&mut self, slot: SwapSlot) {
-        self.put_range(slot, 1);
+        if self.device_mut(slot).0.put_one(slot.offset()) {
+            self.release_one(slot);
+        }
     }
 
     /// Page tables no longer refer to these slots, each by one reference.
     pub(crate) fn put_range(&mut self, slot: SwapSlot, nr: u32) {
         if nr == 1 {
-            if self.device_mut(slot).0.put_one(slot.offset()) {
-                self.release_one(slot);
-            }
-            return;
+            return self.put(slot);
         }
         let (d, common) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());

@@ -136,17 +136,22 @@ impl Device {
             1 => slots.map[at] = HAS_CACHE,
             _ => slots.map[at..at + nr].fill(HAS_CACHE),
         }
-        self.inuse += nr as u32;
-        self.peak = self.peak.max(self.inuse);
-        common.used += nr as u64;
-        let offset = self.first_of(c) + at as u32;
-        if self.lowest == offset {
-            self.lowest += nr as u32;
-        }
+        self.note_taken_slots(self.first_of(c) + at as u32, nr as u32, common);
         self.note_taken(c, order, nr, common);
         if self.is_exhausted() {
             self.listed = false;
             self.wants_reclaim = self.has_clusters(&common.policy) && common.is_full();
+        }
+    }
+
+    /// What is counted of slots that are handed out.
+    #[inline]
+    pub(super) fn note_taken_slots(&mut self, first: u32, nr: u32, common: &mut Common) {
+        self.inuse += nr;
+        self.peak = self.peak.max(self.inuse);
+        common.used += u64::from(nr);
+        if self.lowest == first {
+            self.lowest += nr;
         }
     }
 

@@ -41,6 +41,11 @@ impl SlotCaches {
         SlotCaches { cpus: vec![CpuSlots::default(); cpus], active: false, disabled: !enabled }
     }
 
+    /// Whether they may work, now or later.
+    pub(super) fn are_enabled(&self) -> bool {
+        !self.disabled || self.active
+    }
+
     /// Slots taken ahead, and to be given back.
     pub(super) fn held(&self) -> (usize, usize) {
         let taken = self.cpus.iter().map(|c| c.taken.len()).sum();

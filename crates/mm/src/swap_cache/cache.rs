@@ -116,11 +116,21 @@ impl<W: World> SwapCache<'_, W> {
     pub(crate) fn add_to_swap(&mut self, f: FolioId) -> bool {
         let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
         let st = self.pages.folios.st(f);
-        let (order, nr) = (st.order(), st.nr_pages());
         debug_assert!(st.has(State::ANON) && !st.has(State::SWAPCACHE), "{f:?} gets slots: {st:?}");
+        let Some(slot) = self.take_slots(st.order(), memcg) else { return false };
+        self.swap.slots.add_to_cache(slot, st.order(), f);
+        self.pages.folios.set_swap(f, slot);
+        self.note_swap_cache(f, 1);
+        self.pages.folios.set(f, State::SWAPCACHE | State::DIRTY);
+        true
+    }
+
+    /// Slots for a folio of an order, charged to its group. None: there are none.
+    pub(crate) fn take_slots(&mut self, order: u8, memcg: MemcgId) -> Option<SwapSlot> {
+        let nr = 1u64 << order;
         if self.groups.memcgs.swap_room(memcg, u64::MAX) < nr {
             self.groups.memcgs.note_swap_failed(memcg, true);
-            return false;
+            return None;
         }
         let mut host = Host {
             folios: &mut self.pages.folios,
@@ -130,16 +140,21 @@ impl<W: World> SwapCache<'_, W> {
         };
         let slot = self.swap.slots.alloc(order, memcg, self.pages.cpu, &mut host);
         self.settle_swap();
-        let Some(slot) = slot else {
-            self.groups.memcgs.note_swap_failed(memcg, false);
-            return false;
-        };
-        self.groups.memcgs.add_swap(memcg, nr as i64);
-        self.swap.slots.add_to_cache(slot, order, f);
+        match slot {
+            Some(_) => self.groups.memcgs.add_swap(memcg, nr as i64),
+            None => self.groups.memcgs.note_swap_failed(memcg, false),
+        }
+        slot
+    }
+
+    /// A folio of one page joins the swap cache with a slot of its own; the page's slot holds the
+    /// swap entry from then on.
+    pub(crate) fn join_swap_cache(&mut self, f: FolioId, slot: SwapSlot) {
         self.pages.folios.set_swap(f, slot);
+        self.pages.folios.store(self.pages.folios.page(f), Slot::value(u64::from(slot.0)));
+        self.swap.slots.add_to_cache(slot, 0, f);
         self.note_swap_cache(f, 1);
-        self.pages.folios.set(f, State::SWAPCACHE | State::DIRTY);
-        true
+        self.pages.folios.set(f, State::SWAPCACHE);
     }
 
     /// Pages in the swap cache, by memcg.
@@ -157,6 +172,19 @@ impl<W: World> SwapCache<'_, W> {
         leave_swap_cache(&mut self.pages.folios, &mut self.groups.memcgs, &self.pages.lruvecs, f);
         self.swap.slots.drop_cache(slot, order, None);
         self.settle_swap();
+    }
+
+    /// Frees the slot of a page that was read from it, and to which no other page table refers.
+    #[inline]
+    pub(crate) fn free_read_slot(&mut self, slot: SwapSlot) {
+        let quiet = self.swap.zswap.is_empty() && !self.swap.slots.has_background_work();
+        let Some(memcg) = (if quiet { self.swap.slots.free_sole(slot) } else { None }) else {
+            self.swap.slots.put(slot);
+            return self.settle_swap();
+        };
+        self.groups.memcgs.add_swap(memcg, -1);
+        self.swap.zeromap.clear(slot, 1);
+        self.world.effect(Effect::FreeSlot { slot });
     }
 
     /// What follows from taking and freeing slots: those that were freed are uncharged, and the

@@ -51,10 +51,17 @@ impl EvictBatch {
 }
 
 impl Pages {
-    /// Prepares for a batch that was isolated from the lruvec of `first`.
+    /// Prepares for a batch that was isolated from the lruvec of `first`, and is of its type.
     pub(crate) fn start_evict_batch(&self, first: Option<FolioId>, target: MemcgId) -> EvictBatch {
         let own = first.map_or(LruvecId(0), |f| self.folios.lruvec(f));
-        by_policy!(self.cfg.kind, P => self.evict_batch::<P>(own, FILE, target))
+        let t = first.map_or(FILE, |f| self.folios.st(f).type_index());
+        by_policy!(self.cfg.kind, P => self.evict_batch::<P>(own, t, target))
+    }
+
+    /// The shadow of one folio of a batch, of one page.
+    #[inline(always)]
+    pub(crate) fn shadow_in(&self, d: &mut EvictBatch, st: State) -> Slot {
+        by_policy!(self.cfg.kind, P => d.shadow_of::<P>(&self.cfg, &self.layout, st, 1))
     }
 
     /// Goes on with a batch of which all was accounted for, after another folio may have advanced
@@ -116,7 +123,7 @@ impl Charged<'_> {
     /// Drops one folio of the batch.
     #[inline(always)]
     pub(crate) fn evict_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut EvictBatch) {
-        debug_assert_eq!(self.pages.folios.lruvec(f), d.own);
+        debug_assert_eq!((self.pages.folios.lruvec(f), d.t), (d.own, FILE));
         let shadow = by_policy!(self.pages.cfg.kind, P => d.shadow_of::<P>(&self.pages.cfg, &self.pages.layout, st, st.nr_pages()));
         self.evict_leaving(w, f, st, shadow, d);
     }
@@ -130,13 +137,27 @@ impl Charged<'_> {
         }
         (page.0 + 1..page.0 + nr as u32).for_each(|p| self.replace_slot(PageId(p), shadow));
         self.note_evicted(page, shadow);
+        self.release_evicted(w, f, st, shadow, d);
+    }
+
+    /// Gives back the frames of a folio of the batch, which leaves this in its first page's slot.
+    #[inline(always)]
+    pub(crate) fn release_evicted<W: World>(
+        &mut self,
+        w: &mut W,
+        f: FolioId,
+        st: State,
+        left: Slot,
+        d: &mut EvictBatch,
+    ) {
+        let (page, nr) = (self.pages.folios.page(f), st.nr_pages());
         d.dropped += nr;
         w.effect(Effect::Free { page, order: st.order() });
         if self.frames.nodes.is_limited() {
             self.frames.nodes.give_back(self.pages.folios.zone_of(f), nr);
             self.frames.drop_buffers(page, nr);
         }
-        self.pages.folios.evict(f, shadow);
+        self.pages.folios.evict(f, left);
     }
 
     /// Drops a whole batch of clean, unmapped file folios of one page each that are on no list.

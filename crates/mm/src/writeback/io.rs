@@ -12,10 +12,7 @@ impl<W: World> Writeout<'_, W> {
     pub(crate) fn start_write(&mut self, f: FolioId, rotate: bool) {
         let st = self.pages.folios.st(f);
         let (page, order) = (self.pages.folios.page(f), st.order());
-        debug_assert!(st.has(State::UPTODATE) && !st.has(State::WRITEBACK), "{f:?} starts to be written: {st:?}");
-        self.clear_dirty(f);
-        self.pages.folios.set(f, State::WRITEBACK);
-        self.count_writeback(f, st.nr_pages() as i64);
+        self.begin_write(f);
         let ack = if st.has(State::SWAPCACHE) {
             self.pages.count(f, Counter::Pswpout, st.nr_pages());
             if st.has(State::LARGE) {
@@ -36,6 +33,15 @@ impl<W: World> Writeout<'_, W> {
         if ack != Ack::Pending {
             self.end_write(f, ack == Ack::Done, rotate);
         }
+    }
+
+    /// A folio is under writeback, not dirty any more.
+    pub(crate) fn begin_write(&mut self, f: FolioId) {
+        let st = self.pages.folios.st(f);
+        debug_assert!(st.has(State::UPTODATE) && !st.has(State::WRITEBACK), "{f:?} starts to be written: {st:?}");
+        self.clear_dirty(f);
+        self.pages.folios.set(f, State::WRITEBACK);
+        self.count_writeback(f, st.nr_pages() as i64);
     }
 
     /// A write ended. A folio that reclaim waits for goes to the tail, unless reclaim holds it

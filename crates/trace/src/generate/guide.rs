@@ -3,8 +3,11 @@
 //! Between its ends a cell is a cubic that has the function's values and slopes there. A decision
 //! that no error of the table changes needs no call of the function.
 
+use super::rng::Fraction;
+
+const CELL_BITS: u32 = 10;
 /// Cells of a table.
-pub(super) const CELLS: usize = 1024;
+pub(super) const CELLS: usize = 1 << CELL_BITS;
 
 /// How many times the error that was measured is allowed for. The error of a cubic is 0 at both
 /// ends of a cell and has one maximum between them; it is measured at a quarter, a half and three
@@ -33,7 +36,7 @@ pub(super) struct Guide {
     /// Where the first cell begins, and cells for each unit of the argument.
     from: f64,
     per_unit: f64,
-    cells: Vec<Cell>,
+    cells: Box<[Cell; CELLS]>,
 }
 
 impl Guide {
@@ -53,7 +56,7 @@ impl Guide {
             cell.error = if grows_little(x) && grows_little(m) { cell.error } else { f64::INFINITY };
             cell
         };
-        Guide { from, per_unit: 1.0 / width, cells: (0..CELLS).map(cell).collect() }
+        Guide { from, per_unit: 1.0 / width, cells: Box::new(std::array::from_fn(cell)) }
     }
 
     /// The table of cos(2 pi x) from 0 to 1. The fourth derivative is at most (2 pi)^4.
@@ -64,7 +67,17 @@ impl Guide {
             let powers = hermite(ends.map(f64::cos), ends.map(|x| -x.sin() * width));
             Cell { powers, error: width.powi(4) / 384.0 + ROUNDING }
         };
-        Guide { from: 0.0, per_unit: CELLS as f64, cells: (0..CELLS).map(cell).collect() }
+        Guide { from: 0.0, per_unit: CELLS as f64, cells: Box::new(std::array::from_fn(cell)) }
+    }
+
+    /// The value of a table from 0 to 1, and how far off it may be; infinite: the table does not
+    /// say.
+    #[inline(always)]
+    pub(super) fn value_of(&self, place: Fraction) -> (f64, f64) {
+        let (i, share) = place.cell::<CELL_BITS>();
+        // Known to be below, and so told to the compiler.
+        let cell = &self.cells[i % CELLS];
+        (cell.at(share), cell.error)
     }
 
     /// The value at a place, and how far off it may be. None: the table does not say.

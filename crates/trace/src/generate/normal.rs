@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 use std::sync::LazyLock;
 
 use super::guide::Guide;
-use super::rng::Rng;
+use super::rng::{Fraction, Rng};
 
 /// What places are drawn from: a radius and the cosine of an angle, each by a number in [0, 1).
 static GUIDES: LazyLock<[Guide; 2]> = LazyLock::new(|| {
@@ -21,38 +21,66 @@ fn radius(unit: f64) -> f64 {
 pub struct Normal {
     n: u64,
     sigma: f64,
-    /// Places that tables are asked for, as a number to count with: none, where 32 bits are not
-    /// enough.
-    guided_n: f64,
+    by_table: ByTable,
+}
+
+/// The tables, and what a place by them is made of.
+#[derive(Clone, Copy, Debug)]
+struct ByTable {
+    guides: &'static [Guide; 2],
+    /// Half of all places, and those of a standard deviation; none where 32 bits are not enough.
+    middle: f64,
+    spread: f64,
+    /// How far off a place may be: for each unit of the radius's error, for each of the radius, and
+    /// at least.
+    error: [f64; 3],
+}
+
+impl ByTable {
+    fn new(n: u64, sigma: f64) -> ByTable {
+        let (n, guides) = (u32::try_from(n).map_or(0.0, f64::from), &*GUIDES);
+        let spread = sigma * n;
+        let cosine_error = guides[1].value_of(Rng::new(0, &[]).fraction()).1;
+        // With the radius off by e, and the cosine by c: (r + e) (cos + c) - r cos <= e + c (r + e).
+        // The last term is rounding here.
+        let error = [spread * (1.0 + cosine_error), spread * cosine_error, 1e-14 * n];
+        ByTable { guides, middle: 0.5 * n, spread, error }
+    }
 }
 
 impl Normal {
     /// `n` >= 1 places; `sigma`, the standard deviation, is a share of all of them.
     pub fn new(n: u64, sigma: f64) -> Normal {
         let n = n.max(1);
-        Normal { n, sigma, guided_n: u32::try_from(n).map_or(0.0, f64::from) }
+        Normal { n, sigma, by_table: ByTable::new(n, sigma) }
     }
 
     /// A place. What lies outside is drawn again, at most until chance gives up.
+    #[inline]
     pub fn place(&self, rng: &mut Rng) -> u64 {
-        for _ in 0..1000 {
-            let units = [rng.unit(), rng.unit()];
-            if let Some(place) = self.guided(units).or_else(|| self.exact(units)) {
+        let parts = [rng.fraction(), rng.fraction()];
+        self.guided(parts).unwrap_or_else(|| self.place_of_or_next(parts, rng))
+    }
+
+    #[cold]
+    fn place_of_or_next(&self, mut parts: [Fraction; 2], rng: &mut Rng) -> u64 {
+        for _ in 1..1000 {
+            if let Some(place) = self.exact(parts) {
                 return place;
             }
+            parts = [rng.fraction(), rng.fraction()];
         }
-        rng.below(self.n)
+        self.exact(parts).unwrap_or_else(|| rng.below(self.n))
     }
 
     /// The place of two numbers, if no error of the tables makes it another one.
-    #[inline]
-    fn guided(&self, [first, second]: [f64; 2]) -> Option<u64> {
-        let [radii, cosines] = &*GUIDES;
-        let ((r, r_error), (c, c_error)) = (radii.value(first)?, cosines.value(second)?);
-        let n = self.guided_n;
-        let at = (0.5 + self.sigma * r * c) * n;
-        // The last term is rounding here.
-        let error = (self.sigma * (r_error + c_error * (r + r_error)) + 1e-14) * n;
+    #[inline(always)]
+    fn guided(&self, [first, second]: [Fraction; 2]) -> Option<u64> {
+        let ByTable { guides: [radii, cosines], middle, spread, error } = &self.by_table;
+        let ((r, r_error), (c, _)) = (radii.value_of(first), cosines.value_of(second));
+        let at = middle + spread * (r * c);
+        let error = error[0] * r_error + error[1] * r + error[2];
+        // Casts of 32 bits are the cheap ones.
         let place = at as u32;
         let beyond = at - f64::from(place);
         // Below 0 the cast gives 0, and what is beyond is negative.
@@ -60,8 +88,8 @@ impl Normal {
     }
 
     /// The place of two numbers; none: it lies outside.
-    fn exact(&self, [first, second]: [f64; 2]) -> Option<u64> {
-        let at = 0.5 + self.sigma * radius(first) * (TAU * second).cos();
+    fn exact(&self, [first, second]: [Fraction; 2]) -> Option<u64> {
+        let at = 0.5 + self.sigma * radius(first.unit()) * (TAU * second.unit()).cos();
         (0.0..1.0).contains(&at).then(|| ((at * self.n as f64) as u64).min(self.n - 1))
     }
 }
@@ -89,8 +117,8 @@ mod tests {
             for n in [1u64, 2, 1000, 1 << 20, 1 << 26, 1 << 40] {
                 let normal = Normal::new(n, sigma);
                 for i in 0..100_000 {
-                    let edges = [0.0, 1e-12, 0.999_999_999_9, 0.25, 0.5, 0.75];
-                    let unit = |rng: &mut Rng, i: usize| if i < 6 { edges[i] } else { rng.unit() };
+                    let edges = [0.0, 1e-12, 0.999_999_999_9, 0.25, 0.5, 0.75].map(Fraction::near);
+                    let unit = |rng: &mut Rng, i: usize| if i < 6 { edges[i] } else { rng.fraction() };
                     let units = [unit(&mut rng, i % 60), unit(&mut rng, i / 60 % 60)];
                     let guided = normal.guided(units);
                     assert!(guided.is_none() || guided == normal.exact(units), "sigma {sigma}, n {n}, {units:?}");

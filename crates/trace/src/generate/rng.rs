@@ -38,7 +38,70 @@ impl Rng {
 
     /// A number in [0, 1) of 53 bits.
     pub fn unit(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+        self.fraction().unit()
+    }
+
+    /// The same, as whole parts.
+    #[inline]
+    pub fn fraction(&mut self) -> Fraction {
+        Fraction(self.next_u64() >> (64 - Fraction::BITS))
+    }
+}
+
+/// A number in [0, 1), in parts of which 2^53 are 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fraction(u64);
+
+impl Fraction {
+    const BITS: u32 = 53;
+
+    /// As a number to count with.
+    #[inline]
+    pub fn unit(self) -> f64 {
+        // All of them fit a signed integer, which is converted by one instruction.
+        self.0 as i64 as f64 * (1.0 / (1u64 << Self::BITS) as f64)
+    }
+
+    /// The nearest to a number in [0, 1), from below.
+    #[cfg(test)]
+    pub(super) fn near(unit: f64) -> Fraction {
+        Fraction((unit * (1u64 << Self::BITS) as f64) as u64)
+    }
+
+    /// In which of 2^`bits` equal cells it is, and where in that, from 0 to 1.
+    #[inline]
+    pub(super) fn cell<const BITS: u32>(self) -> (usize, f64) {
+        let rest = Self::BITS - BITS;
+        let share = (self.0 & ((1 << rest) - 1)) as i64 as f64 * (1.0 / (1u64 << rest) as f64);
+        ((self.0 >> rest) as usize, share)
+    }
+}
+
+/// Something that happens with a probability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chance {
+    /// Parts of 2^53 below which it does.
+    below: u64,
+}
+
+impl Chance {
+    /// With this probability; what is below 0 never happens.
+    pub fn new(share: f64) -> Chance {
+        // The scale is a power of two: nothing is rounded but by `ceil`, and a number of whole
+        // parts is below that if it is below the share. The cast saturates.
+        Chance { below: (share * (1u64 << Fraction::BITS) as f64).ceil() as u64 }
+    }
+
+    /// Whether it can happen at all.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.below == 0
+    }
+
+    /// Whether it happens: as `rng.unit() < share`.
+    #[inline]
+    pub fn happens(self, rng: &mut Rng) -> bool {
+        rng.fraction().0 < self.below
     }
 }
 
@@ -64,6 +127,31 @@ mod tests {
     }
 
     const PINNED: [u64; 3] = [7_289_165_092_390_852_967, 4_273_029_640_936_426_502, 808_986_857_228_455_891];
+
+    #[test]
+    fn a_chance_is_a_number_below_its_share() {
+        for share in [-1.0, 0.0, 1e-300, 1e-9, 0.2, 0.5, 1.0 / 3.0, 1.0 - 1e-16, 1.0, 2.0, f64::NAN] {
+            let (mut one, mut other) = (Rng::new(3, &[]), Rng::new(3, &[]));
+            let chance = Chance::new(share);
+            for _ in 0..1000 {
+                assert_eq!(chance.happens(&mut one), other.unit() < share, "{share}");
+            }
+            let edge = (share * (1u64 << 53) as f64) as u64;
+            for parts in edge.saturating_sub(2)..edge.saturating_add(3).min(1 << 53) {
+                assert_eq!(parts < chance.below, Fraction(parts).unit() < share, "{share}, {parts} parts");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fraction_is_a_cell_and_a_place_in_it() {
+        let mut rng = Rng::new(4, &[]);
+        for _ in 0..1000 {
+            let f = rng.fraction();
+            let (i, share) = f.cell::<10>();
+            assert_eq!(((f.unit() * 1024.0) as usize, (f.unit() * 1024.0).fract()), (i, share));
+        }
+    }
 
     #[test]
     fn below_is_fair() {

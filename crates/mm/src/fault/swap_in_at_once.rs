@@ -1,0 +1,79 @@
+//! A fault on a page that is in swap and nowhere else, whose copy there is dropped as soon as it is
+//! read: the same as through the swap cache, in which such a folio is for no moment that anyone
+//! could see if the device answers at once.
+//!
+//! Mechanism: `docs/mechanisms.md#the-swap-cache`.
+
+use crate::config::lru::RefaultTest;
+use crate::fault::Fault;
+use crate::folio::state::State;
+use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
+use crate::lru::batch::Batch;
+use crate::stat::Counter;
+use crate::touch::{Outcome, Touch};
+use crate::world::{Ack, Effect, World};
+
+impl<W: World> Fault<'_, W> {
+    /// Whether the data is in the slot itself, in no other page table, to be read as a single page,
+    /// and is not needed there once it is read.
+    #[inline]
+    pub(crate) fn may_swap_in_at_once(&self, slot: SwapSlot, touch: Touch, orders: u16) -> bool {
+        let swap = &self.mem.swap;
+        let single = orders == 0 || !self.mem.cfg.thp.swap_in;
+        let drops_copy = touch.is_write() || (swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot));
+        single && drops_copy && swap.slots.is_sole(slot) && !swap.is_in_front(slot)
+    }
+
+    /// A folio is made, read, and mapped, and the slot is given back.
+    pub(crate) fn swap_in_at_once(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId) -> Result<Outcome, MemcgId> {
+        let f = self.add_folio_of_slot(page, slot, memcg)?;
+        let own = self.mem.pages.folios.lruvec(f);
+        self.mem.pages.count_lruvec(own, Counter::Pgmajfault, 1);
+        self.mem.pages.count_lruvec(own, Counter::Pswpin, 1);
+        let ack = self.world.effect(Effect::SwapIn { page, order: 0, slot });
+        if ack != Ack::Done {
+            return Ok(self.swap_in_later(page, f, slot, ack));
+        }
+        self.mem.swap_cache(self.world).free_read_slot(slot);
+        // Its data exists only here now.
+        let mut st = self.mem.pages.folios.st(f);
+        st.clear(State::SWAPCACHE);
+        st.set(State::UPTODATE | State::DIRTY);
+        self.mem.pages.folios.put(f, st);
+        self.mem.pages.map_page(self.world, f, page, true, true);
+        Ok(Outcome::Major)
+    }
+
+    /// A folio for the page, not read yet. It counts as one in the swap cache where it is put on a
+    /// list.
+    fn add_folio_of_slot(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId) -> Result<FolioId, MemcgId> {
+        let zone = self.alloc().charge(memcg, 1)?;
+        self.mem.pages.count_memcg(memcg, Counter::Pgalloc, 1);
+        self.mem.pages.folios.note_frames(page, 1, zone);
+        let in_fault = self.mem.pages.is_fault_a_use(page);
+        let mut st = State::new(0);
+        st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        let f = self.mem.pages.folios.alloc(page, st);
+        let shadow = self.mem.swap.slots.shadow(slot).filter(|_| self.mem.cfg.lru.refault != RefaultTest::None);
+        if let Some(shadow) = shadow {
+            let (own, free) = (self.mem.pages.folios.lruvec(f), self.mem.swap.slots.free_pages());
+            st = self.mem.pages.workingset_refault(&self.mem.groups, free, own, st, shadow, in_fault);
+        }
+        let st = self.mem.pages.state_of_new(st, in_fault);
+        self.mem.pages.folios.put(f, st);
+        self.mem.pages.batch_push(Batch::Add, f, st);
+        Ok(f)
+    }
+
+    /// The device takes a while, or has failed: the folio waits in the swap cache.
+    fn swap_in_later(&mut self, page: PageId, f: FolioId, slot: SwapSlot, ack: Ack) -> Outcome {
+        let memcg = self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg;
+        self.mem.swap_cache(self.world).join_swap_cache(f, slot);
+        self.mem.pages.note_read(f, ack);
+        if ack == Ack::Failed {
+            return Outcome::Failed;
+        }
+        self.swap_read_ahead(page, memcg);
+        Outcome::Waiting
+    }
+}
