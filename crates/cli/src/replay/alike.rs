@@ -100,9 +100,9 @@ impl<'p> Tasks<'p> {
         self.more.notify_all();
     }
 
-    /// Leaves a cell to another thread. If as many wait as there are threads, for each holds a state
-    /// of the engine, the longest of them is given back: what is left for the end is short, and
-    /// threads end at about the same time.
+    /// Leaves a cell to another thread. If as many wait as there are threads, for each holds a
+    /// state of the engine, the longest of them is given back: what is left for the end is short,
+    /// and threads end at about the same time.
     pub(super) fn offer(&self, fork: Box<Fork<'p>>) -> Result<(), Box<Fork<'p>>> {
         if self.threads < 2 {
             return Err(fork);

@@ -42,8 +42,8 @@ impl Burst<'_> {
         clock
     }
 
-    /// Touches through one page table, up to the first that needs a fault, or to `end`: how many, at
-    /// most so many.
+    /// Touches through one page table, up to the first that needs a fault, or to `end`: how many,
+    /// at most so many.
     #[inline]
     fn touch_row(
         &mut self,

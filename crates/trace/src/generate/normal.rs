@@ -41,7 +41,8 @@ impl ByTable {
         let (n, guides) = (u32::try_from(n).map_or(0.0, f64::from), &*GUIDES);
         let spread = sigma * n;
         let cosine_error = guides[1].value_of(Rng::new(0, &[]).fraction()).1;
-        // With the radius off by e, and the cosine by c: (r + e) (cos + c) - r cos <= e + c (r + e).
+        // With the radius off by e, and the cosine by c:
+        // (r + e) (cos + c) - r cos <= e + c (r + e).
         // The last term is rounding here.
         let error = [spread * (1.0 + cosine_error), spread * cosine_error, 1e-14 * n];
         ByTable { guides, middle: 0.5 * n, spread, error }
