@@ -19,8 +19,8 @@ pub const KNOWN: &[Missing] = &[
     Missing {
         name: "one-run",
         what: "the published figure is of one sequence of random numbers, ours the mean of eight: \
-            of 158 such bands of 95 % eight miss by chance, and neighbours in a sequence do so \
-            together",
+            of 158 such bands of 95 % eight are expected to miss by chance, and sixteen do: neighbours \
+            in a sequence miss together, but that it is chance alone is not shown",
         rows: &[
             "thp-swap-a: iteration 1, before",
             "thp-swap-a: iteration 1, before-cached",
