@@ -80,8 +80,8 @@ impl<'p> Tasks<'p> {
     pub(super) fn next(&self) -> Option<Task<'p>> {
         let mut waiting = self.waiting();
         loop {
-            if let Some(longest) = waiting.longest() {
-                return Some(Task::Finish(Box::new(waiting.forks.swap_remove(longest))));
+            if let Some(fork) = waiting.forks.pop() {
+                return Some(Task::Finish(Box::new(fork)));
             }
             if let Some(family) = waiting.families.pop_front() {
                 waiting.leaders += 1;
@@ -100,29 +100,16 @@ impl<'p> Tasks<'p> {
         self.more.notify_all();
     }
 
-    /// Leaves a cell to another thread. If as many wait as there are threads, for each holds a
-    /// state of the engine, the longest of them is given back: what is left for the end is short,
-    /// and threads end at about the same time.
+    /// Leaves a cell to another thread. Given back if as many wait as there are threads: each holds
+    /// a state of the engine.
     pub(super) fn offer(&self, fork: Box<Fork<'p>>) -> Result<(), Box<Fork<'p>>> {
-        if self.threads < 2 {
+        let mut waiting = self.waiting();
+        if self.threads < 2 || waiting.forks.len() >= self.threads {
             return Err(fork);
         }
-        let mut waiting = self.waiting();
-        let is_full = waiting.forks.len() >= self.threads;
         waiting.forks.push(*fork);
-        if let Some(longest) = waiting.longest().filter(|_| is_full) {
-            return Err(Box::new(waiting.forks.swap_remove(longest)));
-        }
         self.more.notify_one();
         Ok(())
-    }
-}
-
-impl Waiting<'_> {
-    /// The cell that has most before it: what leaves its leader first has the smallest memory, and
-    /// with it the most accesses left and the most misses among them.
-    fn longest(&self) -> Option<usize> {
-        (0..self.forks.len()).min_by_key(|&i| self.forks[i].from)
     }
 }
 

@@ -4,11 +4,9 @@
 //!
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`.
 
-use crate::config::lru::RefaultTest;
 use crate::fault::Fault;
 use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::lru::batch::Batch;
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, Effect, World};
@@ -54,14 +52,8 @@ impl<W: World> Fault<'_, W> {
         let mut st = State::new(0);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
         let f = self.mem.pages.folios.alloc(page, st);
-        let shadow = self.mem.swap.slots.shadow(slot).filter(|_| self.mem.cfg.lru.refault != RefaultTest::None);
-        if let Some(shadow) = shadow {
-            let (own, free) = (self.mem.pages.folios.lruvec(f), self.mem.swap.slots.free_pages());
-            st = self.mem.pages.workingset_refault(&self.mem.groups, free, own, st, shadow, in_fault);
-        }
-        let st = self.mem.pages.state_of_new(st, in_fault);
-        self.mem.pages.folios.put(f, st);
-        self.mem.pages.batch_push(Batch::Add, f, st);
+        let shadow = self.mem.swap.slots.shadow(slot);
+        self.mem.swap_cache(self.world).place_refault(f, st, shadow, in_fault);
         Ok(f)
     }
 

@@ -95,6 +95,14 @@ impl<W: World> SwapCache<'_, W> {
         let shadow = self.swap.slots.shadow(slot);
         self.swap.slots.add_to_cache(slot, order, f);
         self.note_swap_cache(f, 1);
+        self.place_refault(f, st, shadow, in_fault);
+        f
+    }
+
+    /// Puts a new folio that comes from swap on its way to a list, by the shadow that its slot
+    /// held.
+    #[inline]
+    pub(crate) fn place_refault(&mut self, f: FolioId, mut st: State, shadow: Option<u64>, in_fault: bool) {
         if let Some(shadow) = shadow.filter(|_| self.cfg.lru.refault != RefaultTest::None) {
             st = self.pages.workingset_refault(
                 self.groups,
@@ -108,7 +116,6 @@ impl<W: World> SwapCache<'_, W> {
         let st = self.pages.state_of_new(st, in_fault);
         self.pages.folios.put(f, st);
         self.pages.batch_push(Batch::Add, f, st);
-        f
     }
 
     /// Gives an anonymous folio slots and puts it into the swap cache. It will be written, so it is
