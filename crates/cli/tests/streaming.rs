@@ -1,6 +1,7 @@
 //! `refault replay --stream`: the rows of a trace in memory, whatever the length of the trace.
 
 use crate::common::command::{Sandbox, error, ok};
+use refault_testing::one_in;
 use serde_json::Value;
 
 /// More than a piece of a stream, with writes, mapped and anonymous pages.
@@ -24,12 +25,13 @@ fn rows(json: &str) -> Vec<Value> {
 fn rows_are_those_of_a_trace_in_memory() {
     let dir = Sandbox::new();
     let trace = dir.generate("t.parquet", &PHASES);
-    for flags in [
+    let cases = [
         &["--policy", "lru,mglru,sieve", "--windows", "7", "--threads", "2"][..],
-        &["--policy", "mglru", "--lru-gen", "--threads", "1", "--via", "map"],
         &["--policy", "lru,mglru", "--swap-max", "0", "-m", "1%"],
+        &["--policy", "mglru", "--lru-gen", "--threads", "1", "--via", "map"],
         &["--policy", "lru", "--max-accesses", "1048577", "--swap-map"],
-    ] {
+    ];
+    for flags in cases.into_iter().step_by(one_in(4)) {
         let flags = [flags, &["--json"]].concat();
         let whole = rows(&ok(&dir.replay(&trace, &flags)));
         let stream = rows(&ok(&dir.replay(&trace, &[&flags[..], &["--stream"]].concat())));

@@ -4,6 +4,7 @@
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::Scenario;
 use refault_mm::CacheExtPolicy;
+use refault_testing::{is_long, only_long};
 
 fn run(text: &str) -> RunResult {
     let s = Scenario::parse("f.toml", text).unwrap_or_else(|e| panic!("{e}"));
@@ -106,6 +107,9 @@ fn what_is_got_is_kept_from_scans() {
         }
     };
     beside("get-scan", rates("lru", ", cache_ext = \"get-scan\"", ""), [1.4..2.1, 0.85..1.0, 0.75..0.95]);
+    if !is_long() {
+        return println!("lfu, mglru and advice: REFAULT_LONG=1");
+    }
     beside("lfu", rates("lru", ", cache_ext = \"lfu\"", ""), [1.3..1.9, 0.85..1.05, 0.7..0.95]);
     beside("mglru", rates("mglru", "", ""), [0.85..1.0, 0.9..1.1, 0.9..1.05]);
     for advice in [", advice = \"sequential\"", ", advice = \"noreuse\""] {
@@ -117,6 +121,9 @@ fn what_is_got_is_kept_from_scans() {
 /// for one under `get-scan`, and still more than one by default.
 #[test]
 fn the_percentile_of_gets_is_whether_one_in_a_hundred_meets_a_scan() {
+    if !only_long("the_percentile_of_gets_is_whether_one_in_a_hundred_meets_a_scan") {
+        return;
+    }
     let p99 = |group| get(&get_scan("lru", group, ", think = \"4ms\""), "task.get.p99_ns");
     let (default, own) = (p99(""), p99(", cache_ext = \"get-scan\""));
     assert!(default > 5e6, "{default} ns: a scan of 4 MiB");
@@ -150,6 +157,9 @@ phase = [{{ read = "files", duration = "8s", cpu = "2us" }}]
 /// other.
 #[test]
 fn groups_have_the_policy_that_fits_them() {
+    if !only_long("groups_have_the_policy_that_fits_them") {
+        return;
+    }
     let rates = |policies| {
         let r = two_groups(policies);
         [get(&r, "task.get.ops_per_s"), get(&r, "task.search.bytes_per_s")]

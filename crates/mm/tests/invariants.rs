@@ -3,6 +3,7 @@
 use crate::model::{Device, Driver, Op};
 use refault_mm::{Config, Policy, Touch};
 use refault_mm::{FaultAroundConfig, LruConfig, MemcgConfig, ShadowConfig};
+use refault_testing::short_or_long;
 
 fn driver(policy: Policy, memory: u64) -> Driver {
     let cfg = Config {
@@ -58,14 +59,15 @@ fn i2_2_a_faulted_page_is_kept_once_a_read_page_is_not() {
 
 #[test]
 fn i3_4_shadow_nodes_stay_within_their_share() {
+    let pages = short_or_long(12_000, 20_000);
     let mut d = {
         let cfg = Config {
             shadow: ShadowConfig { eviction_bits_max: 64, ..ShadowConfig::default() },
             ..Config::new(Policy::Lru)
         };
-        Driver::new(cfg, Device::Instant, 20_000, 1, 400, u64::MAX)
+        Driver::new(cfg, Device::Instant, pages, 1, 400, u64::MAX)
     };
-    read(&mut d, 0..20_000);
+    read(&mut d, 0..pages);
     let pages = gauge(&d, "inactive_file") + gauge(&d, "active_file") + gauge(&d, "slab_reclaimable_bytes") / 4096;
     assert!(counter(&d, "workingset_nodereclaim") > 0);
     // Half of the excess is taken, in batches of 128: an excess of up to 256 waits for its turn.
@@ -94,7 +96,7 @@ fn i5_4_idle_anon_is_swapped_out_under_rfc_v3_only() {
         (300..360).for_each(|p| d.step(Op::Access(p, Touch::MapWrite)).unwrap());
         // Four readers of uneven speed go round a set that does not fit.
         let mut at = [0u32, 60, 120, 180];
-        for step in 0..60_000u32 {
+        for step in 0..short_or_long(15_000, 60_000u32) {
             let r = [0, 0, 0, 0, 1, 1, 2, 3][(step.wrapping_mul(2_654_435_761) >> 29) as usize];
             at[r] = (at[r] + 1) % 250;
             read(&mut d, [at[r]]);

@@ -185,7 +185,7 @@ fn run_with(
 
 /// More with `REFAULT_LONG=1`; `PROPTEST_CASES` sets another number.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(short_or_long(150, 500))
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(short_or_long(50, 500))
 }
 
 proptest! {

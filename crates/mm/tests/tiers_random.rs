@@ -163,7 +163,7 @@ fn random_loads_move_pages_between_tiers() {
     let mut runner = TestRunner::deterministic();
     let load = (config(), 40u64..800, prop::collection::vec(op(), 600..700));
     let mut moved = BTreeMap::new();
-    for device in [Device::Instant, Device::Flaky].repeat(25) {
+    for device in [Device::Instant, Device::Flaky].repeat(short_or_long(20, 25)) {
         let (mut cfg, memory, ops) = load.new_tree(&mut runner).unwrap().current();
         let tiering = &mut cfg.numa.as_mut().unwrap().tiering;
         (tiering.demotion_enabled, tiering.numa_balancing) = (true, 2);

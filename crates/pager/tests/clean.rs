@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refault_pager::store::Codec;
 use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig, ThpSize};
-use refault_testing::Rng;
+use refault_testing::{Rng, one_in, only_long};
 
 use crate::common::made;
 
@@ -87,6 +87,9 @@ fn a_pool_gives_up_the_copy_of_what_is_read() {
 /// Copies do not use up what swap there is.
 #[test]
 fn copies_give_way_when_half_of_the_swap_is_used() {
+    if !only_long("copies_give_way_when_half_of_the_swap_is_used") {
+        return;
+    }
     for config in configs(24 * MIB, 12 * MIB) {
         let Some(r) = made(Region::new(&RegionConfig { swap_max: 24 * MIB, ..config })) else { return };
         let all = words(&r);
@@ -111,7 +114,7 @@ fn copies_give_way_when_half_of_the_swap_is_used() {
 /// the move, or as soon as it is back.
 #[test]
 fn a_write_just_before_a_clean_page_is_moved_is_not_lost() {
-    for config in configs(2 * MIB, 16 * MIB) {
+    for config in configs(2 * MIB, 16 * MIB).into_iter().step_by(one_in(2)) {
         let Some(r) = made(Region::new(&config)) else { return };
         let pages = r.len() / PAGE;
         let all = words(&r);

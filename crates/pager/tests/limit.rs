@@ -14,7 +14,7 @@ use refault_pager::calls::{CallFault, CallPlan};
 use refault_pager::store::Codec;
 use refault_pager::tree::Outcome;
 use refault_pager::{PoolConfig, RegionConfig};
-use refault_testing::{Program, Rng, role, short_or_long, test_name};
+use refault_testing::{Program, Rng, only_long, role, short_or_long, test_name};
 
 use self::common::run_program;
 
@@ -279,11 +279,17 @@ fn stays_within(role: &str, tolerance: f64) {
 
 #[test]
 fn fresh_memory_that_is_filled_at_once_stays_within_the_limit() {
+    if !only_long("fresh_memory_that_is_filled_at_once_stays_within_the_limit") {
+        return;
+    }
     stays_within("blocks", TOLERANCE);
 }
 
 #[test]
 fn so_does_that_of_a_forked_process() {
+    if !only_long("so_does_that_of_a_forked_process") {
+        return;
+    }
     stays_within("forked", FORKED_TOLERANCE);
 }
 

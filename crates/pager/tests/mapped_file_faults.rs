@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use refault_pager::file::{FileIo, RealFile};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{MappedFile, MappedFileConfig, Policy};
+use refault_testing::{only_long, short_or_long};
 
 use crate::common::files::{MIB, PAGE, Pipe, Temp, bytes, bytes_mut, config, noise};
 use crate::common::{made, serves_system_calls};
@@ -106,8 +107,8 @@ fn one_fault_at_a_time() {
         (Call::FileLength, Short(0)),
     ] {
         let places: &[u64] = match call {
-            Call::FileRead => &[0, 1, 2, 20, 100],
-            _ => &[1, 2, 5, 20],
+            Call::FileRead => short_or_long(&[0, 20], &[0, 1, 2, 20, 100]),
+            _ => short_or_long(&[1, 5], &[1, 2, 5, 20]),
         };
         let met = Arc::new(AtomicU64::new(0));
         let (mut failed, mut lost) = (0, 0);
@@ -149,6 +150,9 @@ fn writes_that_fail_for_a_while_lose_nothing() {
 
 #[test]
 fn an_error_of_writing_in_the_background_is_told_once() {
+    if !only_long("an_error_of_writing_in_the_background_is_told_once") {
+        return;
+    }
     let temp = Temp::new(&noise(16 * MIB, 8));
     let failing = Arc::new(AtomicBool::new(true));
     let plan = {

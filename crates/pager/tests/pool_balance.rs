@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use refault_pager::store::{Codec, Page, Pool, Store, StoreError, Tiers, Usage};
 use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig};
+use refault_testing::only_long;
 
 use crate::common::made;
 
@@ -101,6 +102,9 @@ fn limit(region: &Region) -> usize {
 
 #[test]
 fn the_pool_goes_before_a_fast_store_and_comes_back_before_a_slow_one() {
+    if !only_long("the_pool_goes_before_a_fast_store_and_comes_back_before_a_slow_one") {
+        return;
+    }
     let Some((mut region, read_us)) = region(true) else { return };
     let mut versions = vec![0; 4096];
     for (page, words) in region.as_mut_slice().as_chunks_mut::<PAGE>().0.iter_mut().enumerate() {

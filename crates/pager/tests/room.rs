@@ -5,7 +5,7 @@
 use std::fs::File;
 
 use refault_pager::{Error, FaultMode, MappedFile, MappedFileConfig, PoolConfig, Region, RegionConfig, store::Codec};
-use refault_testing::{Program, Rng, role, test_name};
+use refault_testing::{Program, Rng, one_in, only_long, role, test_name};
 
 use crate::common::files::{MIB, PAGE, Temp};
 use crate::common::{made, run_to_a_good_end};
@@ -48,6 +48,9 @@ fn check(memory: &[u8]) {
 /// Tables that grew while the region was filled took the memory of its pages, and one was lost.
 #[test]
 fn the_least_memory_of_a_region_is_enough_to_fill_it() {
+    if !only_long("the_least_memory_of_a_region_is_enough_to_fill_it") {
+        return;
+    }
     for fault_mode in [FaultMode::Threads, FaultMode::Signal] {
         let config = |memory_max| RegionConfig {
             pool: None,
@@ -107,9 +110,8 @@ fn tight() -> RegionConfig {
 
 #[test]
 fn a_pool_gives_its_memory_before_a_page_is_lost() {
-    for (fault_mode, pool_adapts) in
-        [(FaultMode::Threads, true), (FaultMode::Threads, false), (FaultMode::Signal, true)]
-    {
+    let modes = [(FaultMode::Threads, true), (FaultMode::Threads, false), (FaultMode::Signal, true)];
+    for (fault_mode, pool_adapts) in modes.into_iter().step_by(one_in(3)) {
         let config = RegionConfig { fault_mode, pool_adapts, ..tight() };
         let Some(mut region) = made(Region::new(&config)) else { return };
         fill(region.as_mut_slice());

@@ -14,7 +14,7 @@ use refault_pager::mem::Mapping;
 use refault_pager::store::{Codec, Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
 use refault_pager::{FaultMode, Policy, PoolConfig, Region, RegionConfig};
-use refault_testing::{Need, Program, absent, role, short_or_long, test_name};
+use refault_testing::{Need, Program, absent, only_long, role, short_or_long, test_name};
 
 use self::common::made;
 
@@ -256,6 +256,9 @@ fn pages_that_could_not_be_moved_into_the_region_are_right() {
 /// left, and all that was touched from then on was lost for want of room.
 #[test]
 fn regression_pages_that_were_written_are_found_where_swap_is_full() {
+    if !only_long("regression_pages_that_were_written_are_found_where_swap_is_full") {
+        return;
+    }
     install_own();
     for &policy in short_or_long(&[Policy::Mglru][..], &[Policy::Lru, Policy::Mglru]) {
         let config = RegionConfig { bytes: 3000 * PAGE, memory_max: 8 << 20, policy, ..config() };

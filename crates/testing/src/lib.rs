@@ -27,6 +27,19 @@ pub fn short_or_long<T>(short: T, long: T) -> T {
     if is_long() { long } else { short }
 }
 
+/// Of how many like cases one is tried: all where tests are long. For `step_by`.
+pub fn one_in(cases: usize) -> usize {
+    short_or_long(cases, 1)
+}
+
+/// Whether a test is one of those that only run where tests are long; says so where it does not.
+pub fn only_long(test: &str) -> bool {
+    if !is_long() {
+        println!("{test}: not run, REFAULT_LONG=1 does");
+    }
+    is_long()
+}
+
 /// How long each stress test takes: `REFAULT_STRESS_SECONDS`, else what is given for short and for
 /// long tests.
 pub fn stress_seconds(short: f64, long: f64) -> f64 {

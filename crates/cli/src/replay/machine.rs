@@ -13,37 +13,35 @@ pub(crate) const WRITABLE: u8 = 8;
 /// Whoever maps the page maps it executable: stays when it is unmapped.
 pub(crate) const EXECUTABLE: u8 = 16;
 
-/// Who watches a replay from the side of the driver: a report does, a plain replay has nobody.
-pub(crate) trait Observer {
+/// What a report wants to know of a replay, in the order in which it happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seen {
     /// The frames of a folio are free.
-    fn freed(&mut self, page: PageId, order: u8);
+    Freed { page: PageId, order: u8 },
     /// An access missed: the page is in memory from now on, unless memory ran out.
-    fn missed(&mut self, page: PageId);
-}
-
-impl Observer for () {
-    #[inline(always)]
-    fn freed(&mut self, _: PageId, _: u8) {}
-    #[inline(always)]
-    fn missed(&mut self, _: PageId) {}
+    Missed { page: PageId },
 }
 
 /// Page tables, and what went wrong.
-#[derive(Clone, Debug)]
-pub(crate) struct Machine<O = ()> {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Machine {
     /// A byte a page.
     pub(crate) pte: Vec<u8>,
     /// The memcg that ran out of memory.
     pub(crate) oom: Option<MemcgId>,
     /// How long tasks would have slept beyond their `memory.high`, if there were time.
     pub(crate) high_ns: u64,
-    /// Who watches.
-    pub(crate) observer: O,
+    /// What was seen since somebody looked; none: nobody does.
+    pub(crate) seen: Option<Vec<Seen>>,
 }
 
-impl<O> Machine<O> {
-    pub(crate) fn new(pages: usize, observer: O) -> Machine<O> {
-        Machine { pte: vec![0; pages], oom: None, high_ns: 0, observer }
+impl Machine {
+    /// An access missed.
+    #[inline(always)]
+    pub(super) fn missed(&mut self, page: PageId) {
+        if let Some(seen) = &mut self.seen {
+            seen.push(Seen::Missed { page });
+        }
     }
 }
 
@@ -55,7 +53,7 @@ fn young_of_eight(ptes: [u8; 8]) -> u64 {
     lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-impl<O: Observer> World for Machine<O> {
+impl World for Machine {
     // Which effect it is, the engine knows where it has it.
     #[inline(always)]
     fn effect(&mut self, effect: Effect) -> Ack {
@@ -66,7 +64,11 @@ impl<O: Observer> World for Machine<O> {
             }
             Effect::Unmap { page } => self.pte[page.index()] &= DIRTY | EXECUTABLE,
             Effect::WriteProtect { page } => self.pte[page.index()] &= !(WRITABLE | DIRTY),
-            Effect::Free { page, order } => self.observer.freed(page, order),
+            Effect::Free { page, order } => {
+                if let Some(seen) = &mut self.seen {
+                    seen.push(Seen::Freed { page, order });
+                }
+            }
             Effect::Oom { memcg } => self.oom = Some(memcg),
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,
             _ => {}
@@ -122,7 +124,7 @@ mod tests {
     /// Asked for many pages at once it says what it says of each.
     #[test]
     fn young_pages_are_the_same_by_words_and_one_by_one() {
-        let mut machine = Machine::new(200, ());
+        let mut machine = Machine { pte: vec![0; 200], ..Machine::default() };
         let mut random = 1u64;
         let mut next = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
