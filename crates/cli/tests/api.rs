@@ -36,8 +36,7 @@ fn a_stopped_replay_is_no_result() {
     assert_eq!(rows.len(), 2);
     assert!(rows.iter().all(|(row, bits)| row.accesses == 20_000 && bits.is_some()));
     go.stop();
-    let error =
-        replay(&words("--memory 25% --policy lru,opt"), &[], &loaded, false, "t", &go).expect_err("stopped");
+    let error = replay(&words("--memory 25% --policy lru,opt"), &[], &loaded, false, "t", &go).expect_err("stopped");
     assert_eq!(error.to_string(), "t: interrupted");
     assert!(load_trace(&[], source(), &go).is_err());
 }
