@@ -435,6 +435,12 @@ fn machines_of_any_shape() {
     );
 }
 
+/// Tree nodes were given back as frames of a zone in which there were slabs of buffer heads alone.
+#[test]
+fn regression_tree_nodes_gave_back_the_frames_of_buffer_heads() {
+    run(562).expect("a machine with page blocks and buffer heads");
+}
+
 #[test]
 fn a_seed_means_the_same_every_time() {
     for seed in 0..20 {

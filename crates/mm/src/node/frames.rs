@@ -157,7 +157,7 @@ impl Frames {
                     zone = self.nodes.take_for(self.nid, 1, Mark::Min, kind);
                 }
                 let Some(zone) = zone.or_else(|| self.nodes.take_for(self.nid, 1, Mark::None, kind)) else { return };
-                self.nodes.note_kernel(zone, 1, kind);
+                self.nodes.note_buffer_slab(zone);
                 self.pass_on_boost(pages, now_ns, w, zone);
                 self.buffer_heads.iter_mut().for_each(|b| b.add_slab(zone));
             }
@@ -171,7 +171,7 @@ impl Frames {
         let Some(heads) = &mut self.buffer_heads else { return };
         for page in (0..nr as u32).map(|i| PageId(page.0 + i)) {
             if let Some(zone) = heads.detach(page) {
-                self.nodes.free_kernel_in(zone, Mobility::Reclaimable);
+                self.nodes.free_buffer_slab(zone);
             }
         }
     }

@@ -198,10 +198,15 @@ impl Nodes {
         self.free_kernel(pages, Mobility::Reclaimable);
     }
 
-    /// One such frame of this zone, by way of the list of the CPU.
-    pub(crate) fn free_kernel_in(&mut self, zone: ZoneId, kind: Mobility) {
-        self.get_mut(zone.nid()).forget_kernel(zone.zone(), kind);
-        self.give_back_for(zone, 1, kind);
+    /// This frame holds buffer heads.
+    pub(crate) fn note_buffer_slab(&mut self, zone: ZoneId) {
+        self.get_mut(zone.nid()).note_buffer_slab(zone.zone());
+    }
+
+    /// A slab of buffer heads is free, by way of the list of the CPU.
+    pub(crate) fn free_buffer_slab(&mut self, zone: ZoneId) {
+        self.get_mut(zone.nid()).forget_buffer_slab(zone.zone());
+        self.give_back_for(zone, 1, Mobility::Reclaimable);
     }
 
     /// Sets what the driver takes of the machine, from the first node on. More than is free is

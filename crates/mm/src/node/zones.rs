@@ -54,6 +54,9 @@ pub(crate) struct Zone {
     /// Taken for page tables, tree nodes and what the driver takes, by kind: they belong to no
     /// folio.
     kernel: [u64; Mobility::COUNT],
+    /// Slabs of buffer heads: each knows its zone, so that they are not among those of `kernel`,
+    /// of which only the number is kept.
+    buffer_slabs: u64,
     /// By CPU: what it keeps for itself. Empty: frames are taken and given back singly.
     pcp: Vec<PerCpuPages>,
     pcp_limits: PcpLimits,
@@ -242,10 +245,17 @@ impl Node {
         }
     }
 
-    /// A frame that held no folio is about to be given back.
-    pub(crate) fn forget_kernel(&mut self, zone: usize, kind: Mobility) {
+    /// This frame holds buffer heads.
+    pub(crate) fn note_buffer_slab(&mut self, zone: usize) {
         if let Some(z) = self.zones.get_mut(zone) {
-            z.kernel[kind.index()] -= 1;
+            z.buffer_slabs += 1;
+        }
+    }
+
+    /// A frame that held buffer heads is about to be given back.
+    pub(crate) fn forget_buffer_slab(&mut self, zone: usize) {
+        if let Some(z) = self.zones.get_mut(zone) {
+            z.buffer_slabs -= 1;
         }
     }
 
@@ -352,7 +362,7 @@ impl Node {
     pub(crate) fn validate(&self, folio_pages: u64) -> Result<(), String> {
         let sum = |of: fn(&Zone) -> u64| self.zones.iter().map(of).sum::<u64>();
         let (managed, free, kernel) =
-            (sum(|z| z.managed), sum(|z| z.free + z.on_pcp()), sum(|z| z.kernel.iter().sum()));
+            (sum(|z| z.managed), sum(|z| z.free + z.on_pcp()), sum(|z| z.kernel.iter().sum::<u64>() + z.buffer_slabs));
         if let Some(z) = self.zones.iter().find(|z| z.blocks.as_ref().is_some_and(|b| b.free() != z.free)) {
             return Err(format!("{}: {} pages free, and as many in its blocks are not", z.name, z.free));
         }
