@@ -2,7 +2,7 @@
 
 use crate::common::command::{Sandbox, error, ok, rows};
 use crate::verify::made_up;
-use refault_testing::{Need, require};
+use refault_testing::{Need, only_long, require};
 use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -246,6 +246,9 @@ fn a_page_has_the_groups_of_a_replay() {
 
 #[test]
 fn json_of_a_scenario_has_its_time_series() {
+    if !only_long("json_of_a_scenario_has_its_time_series") {
+        return;
+    }
     let sandbox = Sandbox::new();
     let scenario = root().join("data/tenants.toml");
     let of_scenario = report(&sandbox, &[&scenario], "a.html", &["--scale", "2"]);

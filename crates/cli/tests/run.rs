@@ -2,7 +2,7 @@
 //! userfaultfd the tests say that they skip.
 
 use crate::common::command::Sandbox;
-use refault_testing::{Need, Program, absent, require, role, test_name};
+use refault_testing::{Need, Program, absent, only_long, require, role, test_name};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 
@@ -125,6 +125,9 @@ fn the_pool_and_the_pager_may_come_beside_the_limit() {
 /// The last line said "stalled 133.0 % of the time": two processes waited at once.
 #[test]
 fn regression_time_that_is_lost_is_at_most_all_of_it() {
+    if !only_long("regression_time_that_is_lost_is_at_most_all_of_it") {
+        return;
+    }
     const PAGES: &str =
         "b = bytearray(b'ab' * 9000000)\nfor i in range(8):\n for at in range(i, len(b), 4096): b[at] = i\n";
     let s = Sandbox::new();
@@ -221,6 +224,9 @@ fn recorded_and_replayed(writes: &str) -> Option<(f64, f64, u64)> {
 
 #[test]
 fn a_replay_of_a_record_hits_as_often_as_the_run() {
+    if !only_long("a_replay_of_a_record_hits_as_often_as_the_run") {
+        return;
+    }
     let Some((in_run, replayed, _)) = recorded_and_replayed("empty 400000") else { return };
     assert!(in_run > 0.5 && (in_run - replayed).abs() < 0.02, "{in_run:.4} in the run, {replayed:.4} replayed");
 }
@@ -316,6 +322,9 @@ fn regression_more_processes_than_files_that_the_program_may_open() {
 /// Pages that could not be written came back, and that counted as progress for ever.
 #[test]
 fn regression_a_full_swap_directory_ends_a_program_with_a_line() {
+    if !only_long("regression_a_full_swap_directory_ends_a_program_with_a_line") {
+        return;
+    }
     let s = Sandbox::new();
     let mount = |script: &str| {
         std::process::Command::new("unshare").args(["-m", "sh", "-c", script]).current_dir(s.path("")).output()
@@ -379,6 +388,9 @@ fn regression_standard_descriptors_that_are_closed_are_so_for_the_program() {
 /// A signal ended the one that serves the memory, and with it the program.
 #[test]
 fn regression_a_limit_on_the_size_of_files_ends_in_a_line() {
+    if !only_long("regression_a_limit_on_the_size_of_files_ends_in_a_line") {
+        return;
+    }
     let s = Sandbox::new();
     if run(&s, &SMALL, "true").is_none() {
         return;

@@ -1,7 +1,7 @@
 //! `refault replay --stream`: the rows of a trace in memory, whatever the length of the trace.
 
 use crate::common::command::{Sandbox, error, ok};
-use refault_testing::one_in;
+use refault_testing::{one_in, only_long};
 use serde_json::Value;
 
 /// More than a piece of a stream, with writes, mapped and anonymous pages.
@@ -41,6 +41,9 @@ fn rows_are_those_of_a_trace_in_memory() {
 
 #[test]
 fn bits_of_misses_are_the_same() {
+    if !only_long("bits_of_misses_are_the_same") {
+        return;
+    }
     let dir = Sandbox::new();
     let trace = dir.generate("t.parquet", &PHASES);
     let flags = ["--policy", "mglru", "-m", "10%", "--miss-bits"];

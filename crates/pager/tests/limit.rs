@@ -297,6 +297,9 @@ fn so_does_that_of_a_forked_process() {
 /// of them was killed.
 #[test]
 fn regression_what_children_share_leaves_all_of_them() {
+    if !only_long("regression_what_children_share_leaves_all_of_them") {
+        return;
+    }
     let _alone = alone();
     let memory = RegionConfig { swap_max: 8 * LIMIT, bytes: 8 * LIMIT, ..config() };
     let Some(o) = run_self("siblings", memory) else { return };

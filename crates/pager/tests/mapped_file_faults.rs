@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use refault_pager::file::{FileIo, RealFile};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{MappedFile, MappedFileConfig, Policy};
-use refault_testing::{only_long, short_or_long};
+use refault_testing::only_long;
 
 use crate::common::files::{MIB, PAGE, Pipe, Temp, bytes, bytes_mut, config, noise};
 use crate::common::{made, serves_system_calls};
@@ -89,6 +89,9 @@ fn run_faulty(temp: &Temp, plan: impl Fn(Call, u64) -> Option<CallFault> + Send 
 /// asks for the length.
 #[test]
 fn one_fault_at_a_time() {
+    if !only_long("one_fault_at_a_time") {
+        return;
+    }
     use CallFault::*;
     let temp = Temp::new(&noise(PAGES * PAGE - 500, 7));
     for (call, fault) in [
@@ -107,8 +110,8 @@ fn one_fault_at_a_time() {
         (Call::FileLength, Short(0)),
     ] {
         let places: &[u64] = match call {
-            Call::FileRead => short_or_long(&[0, 20], &[0, 1, 2, 20, 100]),
-            _ => short_or_long(&[1, 5], &[1, 2, 5, 20]),
+            Call::FileRead => &[0, 1, 2, 20, 100],
+            _ => &[1, 2, 5, 20],
         };
         let met = Arc::new(AtomicU64::new(0));
         let (mut failed, mut lost) = (0, 0);
@@ -185,6 +188,9 @@ fn an_error_of_writing_in_the_background_is_told_once() {
 /// lost.
 #[test]
 fn calls_of_the_kernel_that_fail() {
+    if !only_long("calls_of_the_kernel_that_fail") {
+        return;
+    }
     let temp = Temp::new(&noise(PAGES * PAGE - 500, 7));
     for (call, errno, every) in [
         (Call::Copy, libc::EAGAIN, 3),

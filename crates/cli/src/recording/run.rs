@@ -42,7 +42,7 @@ struct Run<'a> {
 
 /// Replays the recording, and compares every access.
 pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
-    let mut cell = Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX)?;
+    let mut cell = Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX, ())?;
     let (mut first, mut mappings) = (Vec::new(), Vec::new());
     let mut next = 0;
     for (file, info) in loaded.files.iter().zip(&loaded.objects) {

@@ -4,7 +4,7 @@ use refault_mm::{Config, Engine, MappingId, MappingKind, MemcgId, MemcgLimits, O
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
 use super::groups::Tree;
-use super::machine::{DIRTY, MAPPED, Machine, WRITABLE, YOUNG};
+use super::machine::{DIRTY, MAPPED, Machine, Observer, WRITABLE, YOUNG};
 
 /// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one
 /// another.
@@ -47,7 +47,8 @@ impl MissSink for MissBits {
 
 /// A trace being replayed under one policy at one size.
 #[derive(Clone, Debug)]
-pub struct Cell {
+#[allow(private_bounds, private_interfaces, reason = "who watches is a matter of this crate")]
+pub struct Cell<O = ()> {
     /// The engine, for its counters.
     pub engine: Engine,
     /// The group that everything is charged to, or in which all others are.
@@ -56,7 +57,7 @@ pub struct Cell {
     pub(crate) groups: Vec<MemcgId>,
     /// The objects of the trace that are touched.
     pub(super) mappings: Vec<MappingId>,
-    pub(crate) machine: Machine,
+    pub(crate) machine: Machine<O>,
     /// Accesses replayed.
     pub accesses: u64,
     /// Of those, misses.
@@ -80,9 +81,7 @@ pub(super) const NS_PER_ACCESS: u64 = 1000;
 impl Cell {
     /// An engine with one group of `memory_pages` and the objects of the trace.
     pub fn new(trace: &Trace, cfg: Config, memory_pages: u64, swap_max_pages: u64) -> Result<Cell, String> {
-        let mut cell = Cell::empty(cfg, memory_pages, swap_max_pages)?;
-        cell.add_objects(trace, |_| 0)?;
-        Ok(cell)
+        Cell::watched(trace, cfg, memory_pages, swap_max_pages, ())
     }
 
     /// An engine with one group of `memory_pages`, in it those of the tree, and the objects of the
@@ -94,7 +93,7 @@ impl Cell {
         memory_pages: u64,
         swap_max_pages: u64,
     ) -> Result<Cell, String> {
-        let mut cell = Cell::empty(cfg, memory_pages, swap_max_pages)?;
+        let mut cell = Cell::empty(cfg, memory_pages, swap_max_pages, ())?;
         for group in tree.groups.iter().skip(1) {
             let above = cell.groups[group.parent.unwrap_or(0)];
             let id = cell.engine.add_memcg(above, &group.path, group.limits.max, group.limits.swap_max)?;
@@ -104,12 +103,28 @@ impl Cell {
         cell.add_objects(trace, |group| tree.of_trace[usize::from(group)])?;
         Ok(cell)
     }
+}
+
+#[allow(private_bounds, reason = "who watches is a matter of this crate")]
+impl<O: Observer> Cell<O> {
+    /// As [`Cell::new`], with someone who watches.
+    pub(crate) fn watched(
+        trace: &Trace,
+        cfg: Config,
+        memory_pages: u64,
+        swap_max_pages: u64,
+        observer: O,
+    ) -> Result<Cell<O>, String> {
+        let mut cell = Cell::empty(cfg, memory_pages, swap_max_pages, observer)?;
+        cell.add_objects(trace, |_| 0)?;
+        Ok(cell)
+    }
 
     /// An engine with one group of `memory_pages`, and nothing in it.
-    pub(crate) fn empty(cfg: Config, memory_pages: u64, swap_max_pages: u64) -> Result<Cell, String> {
+    pub(crate) fn empty(cfg: Config, memory_pages: u64, swap_max_pages: u64, observer: O) -> Result<Cell<O>, String> {
         let mut engine = Engine::new(cfg)?;
         let group = engine.add_memcg(MemcgId::ROOT, "/replay", memory_pages, swap_max_pages)?;
-        let machine = Machine::default();
+        let machine = Machine::new(0, observer);
         let (groups, mappings) = (vec![group], Vec::new());
         Ok(Cell { engine, group, groups, mappings, machine, accesses: 0, misses: 0, oom_at: None })
     }
@@ -154,7 +169,10 @@ impl Cell {
     }
 
     /// The same with a lower limit, under which it would be in this state as well.
-    pub(super) fn with_memory(&self, pages: u64) -> Result<Cell, String> {
+    pub(super) fn with_memory(&self, pages: u64) -> Result<Cell<O>, String>
+    where
+        O: Clone,
+    {
         let mut cell = self.clone();
         let limits = MemcgLimits { max: pages, ..cell.engine.memcg_limits(cell.group) };
         cell.engine.set_memcg_limits(&mut cell.machine, cell.group, &limits)?;
@@ -225,7 +243,7 @@ impl Cell {
             };
             if !hit {
                 self.misses += 1;
-                self.machine.missed(PageId(a.page()));
+                self.machine.observer.missed(PageId(a.page()));
                 sink.miss(first + at as u64);
                 if self.machine.oom.is_some() {
                     self.oom_at = Some(first + at as u64);

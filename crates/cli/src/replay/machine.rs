@@ -13,35 +13,37 @@ pub(crate) const WRITABLE: u8 = 8;
 /// Whoever maps the page maps it executable: stays when it is unmapped.
 pub(crate) const EXECUTABLE: u8 = 16;
 
-/// What a report wants to know of a replay, in the order in which it happened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Seen {
+/// Who watches a replay from the side of the driver: a report does, a plain replay has nobody.
+pub(crate) trait Observer {
     /// The frames of a folio are free.
-    Freed { page: PageId, order: u8 },
+    fn freed(&mut self, page: PageId, order: u8);
     /// An access missed: the page is in memory from now on, unless memory ran out.
-    Missed { page: PageId },
+    fn missed(&mut self, page: PageId);
+}
+
+impl Observer for () {
+    #[inline(always)]
+    fn freed(&mut self, _: PageId, _: u8) {}
+    #[inline(always)]
+    fn missed(&mut self, _: PageId) {}
 }
 
 /// Page tables, and what went wrong.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Machine {
+#[derive(Clone, Debug)]
+pub(crate) struct Machine<O = ()> {
     /// A byte a page.
     pub(crate) pte: Vec<u8>,
     /// The memcg that ran out of memory.
     pub(crate) oom: Option<MemcgId>,
     /// How long tasks would have slept beyond their `memory.high`, if there were time.
     pub(crate) high_ns: u64,
-    /// What was seen since somebody looked; none: nobody does.
-    pub(crate) seen: Option<Vec<Seen>>,
+    /// Who watches.
+    pub(crate) observer: O,
 }
 
-impl Machine {
-    /// An access missed.
-    #[inline(always)]
-    pub(super) fn missed(&mut self, page: PageId) {
-        if let Some(seen) = &mut self.seen {
-            seen.push(Seen::Missed { page });
-        }
+impl<O> Machine<O> {
+    pub(crate) fn new(pages: usize, observer: O) -> Machine<O> {
+        Machine { pte: vec![0; pages], oom: None, high_ns: 0, observer }
     }
 }
 
@@ -53,7 +55,7 @@ fn young_of_eight(ptes: [u8; 8]) -> u64 {
     lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-impl World for Machine {
+impl<O: Observer> World for Machine<O> {
     // Which effect it is, the engine knows where it has it.
     #[inline(always)]
     fn effect(&mut self, effect: Effect) -> Ack {
@@ -64,11 +66,7 @@ impl World for Machine {
             }
             Effect::Unmap { page } => self.pte[page.index()] &= DIRTY | EXECUTABLE,
             Effect::WriteProtect { page } => self.pte[page.index()] &= !(WRITABLE | DIRTY),
-            Effect::Free { page, order } => {
-                if let Some(seen) = &mut self.seen {
-                    seen.push(Seen::Freed { page, order });
-                }
-            }
+            Effect::Free { page, order } => self.observer.freed(page, order),
             Effect::Oom { memcg } => self.oom = Some(memcg),
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,
             _ => {}
@@ -124,7 +122,7 @@ mod tests {
     /// Asked for many pages at once it says what it says of each.
     #[test]
     fn young_pages_are_the_same_by_words_and_one_by_one() {
-        let mut machine = Machine { pte: vec![0; 200], ..Machine::default() };
+        let mut machine = Machine::new(200, ());
         let mut random = 1u64;
         let mut next = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

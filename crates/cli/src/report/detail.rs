@@ -2,7 +2,7 @@
 
 use crate::replay::Row;
 use crate::replay::cell::{Cell, CountOnly};
-use crate::replay::machine::Seen;
+use crate::replay::machine::Observer;
 use crate::replay::progress::Progress;
 use refault_mm::opt::Opt;
 use refault_mm::{Config, Engine, Lru, MemcgId, PageId};
@@ -56,14 +56,9 @@ impl<'a> Watch<'a> {
             distances: BTreeMap::new(),
         }
     }
+}
 
-    fn see(&mut self, seen: Seen) {
-        match seen {
-            Seen::Freed { page, order } => self.freed(page, order),
-            Seen::Missed { page } => self.missed(page),
-        }
-    }
-
+impl Observer for Watch<'_> {
     fn freed(&mut self, page: PageId, order: u8) {
         for page in page.index()..page.index() + (1usize << order) {
             let (word, bit) = (&mut self.in_memory[page / 64], 1 << (page % 64));
@@ -117,16 +112,14 @@ pub(super) fn linux(
     (pages, swap_max_pages): (u64, u64),
     progress: &Progress,
 ) -> Result<Detail, String> {
-    let mut watch = Watch::new(object_of, objects);
-    let mut cell = Cell::new(trace, cfg.clone(), pages, swap_max_pages)?;
-    cell.machine.seen = Some(Vec::new());
+    let watch = Watch::new(object_of, objects);
+    let mut cell = Cell::watched(trace, cfg.clone(), pages, swap_max_pages, watch)?;
     let count = windows.len() - 1;
     let mut detail = Detail { object_resident: vec![Vec::with_capacity(count); objects], ..Detail::default() };
     let (mut misses, mut counters) = (0, [0; COUNTERS.len()]);
     for window in windows.windows(2) {
         let part = &trace.accesses[window[0] as usize..window[1] as usize];
         cell.run_with_drops(part, None, &trace.drops, &mut CountOnly);
-        cell.machine.seen.iter_mut().flat_map(|seen| seen.drain(..)).for_each(|seen| watch.see(seen));
         progress.add(part.len() as u64);
         detail.window_misses.push(cell.misses - misses);
         misses = cell.misses;
@@ -143,12 +136,14 @@ pub(super) fn linux(
         if cfg.lru.kind == Lru::MultiGen {
             detail.window_generations.push(generations(&cell.engine, cell.group));
         }
-        detail.object_resident.iter_mut().zip(&watch.resident).for_each(|(all, &now)| all.push(now));
+        let resident = &cell.machine.observer.resident;
+        detail.object_resident.iter_mut().zip(resident).for_each(|(all, &now)| all.push(now));
     }
     detail.window_counters.retain(|_, all| all.iter().any(|&n| n > 0));
     detail.window_gauges.retain(|_, all| all.iter().any(|&n| n > 0));
     (detail.accesses, detail.misses, detail.oom_at) = (cell.accesses, cell.misses, cell.oom_at);
     detail.counters = cell.engine.vmstat().iter().filter(|&(_, n)| n > 0).map(|(name, n)| (name.into(), n)).collect();
+    let watch = &cell.machine.observer;
     detail.object_misses.clone_from(&watch.misses);
     detail.distance_bins = bins(&watch.distances);
     Ok(detail)

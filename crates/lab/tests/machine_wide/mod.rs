@@ -277,10 +277,10 @@ fn thousands(n: f64) -> String {
     digits.chars().enumerate().map(cut).collect()
 }
 
-/// The guests that are compared: one in fifteen, unless there is time for all.
+/// The guests that are compared: one in thirty, unless there is time for all.
 fn compared() -> Vec<((u64, String), Vec<Value>)> {
     let is_whole = refault_testing::is_long() || std::env::var_os("REFAULT_WRITE_TABLES").is_some();
-    groups().into_iter().step_by(if is_whole { 1 } else { 15 }).collect()
+    groups().into_iter().step_by(if is_whole { 1 } else { 30 }).collect()
 }
 
 /// The cases, and which comparisons miss the bars.
