@@ -98,6 +98,9 @@ fn figures_for_machines() {
 /// As in a cgroup with zram: the limit is for pages in place alone.
 #[test]
 fn the_pool_and_the_pager_may_come_beside_the_limit() {
+    if !only_long("the_pool_and_the_pager_may_come_beside_the_limit") {
+        return;
+    }
     let s = Sandbox::new();
     // 52 MB of text that shrinks to less than two thirds.
     let script = "seq 8000000 | tail -c 52000000 | cksum";
@@ -151,6 +154,9 @@ fn regression_time_that_is_lost_is_at_most_all_of_it() {
 
 #[test]
 fn processors_may_halt_if_it_is_said() {
+    if !only_long("processors_may_halt_if_it_is_said") {
+        return;
+    }
     let s = Sandbox::new();
     let flags = [&SMALL[..], &["--awake-cpus", "0", "--json", "run.json"]].concat();
     let Some(o) = run(&s, &flags, "head -c 200000000 /dev/zero | tail -c 150000000 | cksum") else { return };

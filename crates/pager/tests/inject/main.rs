@@ -6,7 +6,7 @@
 //! that a seed chooses.
 //!
 //! By default some of the failures are tried, each at one call: with `REFAULT_LONG=1` about 800,
-//! without it a twelfth of these. `REFAULT_INJECT=small` tries every failure of every call of the
+//! without it a twentieth of these. `REFAULT_INJECT=small` tries every failure of every call of the
 //! small scenarios, one by one (an hour); `REFAULT_INJECT=each` tries all failures of all
 //! scenarios, `REFAULT_INJECT=all` at every call (hours to days), `REFAULT_INJECT=all/7` at every
 //! seventh. What may come of each failure is in a table in `docs/reference/failures.md`; a call
@@ -313,8 +313,8 @@ fn at_a_time(s: &Scenario) -> usize {
         .map_or(usual, |n| n.parse().expect("REFAULT_INJECT_AT_A_TIME is a number"))
 }
 
-/// What is run by default is a twelfth of what is run with `REFAULT_LONG`.
-const SHORT_PART: &str = "1/12";
+/// What is run by default is a twentieth of what is run with `REFAULT_LONG`.
+const SHORT_PART: &str = "1/20";
 
 /// Whether a run is of the part that is asked for. Which part it is of depends on nothing but what
 /// fails in it, so that the parts together are all.

@@ -34,7 +34,7 @@ pub(crate) use self::random::Random;
 pub(crate) use self::threads::{Model, Thread};
 
 /// Seeds of a run in CI, and with `REFAULT_LONG=1`.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 40;
 const LONG_SEEDS: u64 = 1000;
 /// The first of them.
 const FIRST: u64 = 1;
