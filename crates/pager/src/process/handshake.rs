@@ -212,8 +212,51 @@ fn calls(hello: &Hello) -> std::ops::Range<usize> {
     hello.calls as usize..hello.calls as usize + CALLS * PAGE
 }
 
+/// Steps from a process to its parent that are made at most, where processes go on ending.
+const STEPS: u32 = 100_000;
+
 /// Whether a process was started by this one, or by one that was.
 pub(super) fn is_descendant(pid: i32) -> bool {
-    let own = std::process::id() as i32;
-    std::iter::successors(Some(pid), |&p| maps::parent(p).filter(|&p| p > 1)).take(1000).any(|p| p == own)
+    descends(pid, std::process::id() as i32, maps::parent)
+}
+
+/// The same of any process. A parent that is gone has left its children to another one: they are
+/// asked again.
+fn descends(pid: i32, from: i32, parent: impl Fn(i32) -> Option<i32>) -> bool {
+    let mut at = pid;
+    for _ in 0..STEPS {
+        if at == from {
+            return true;
+        }
+        at = match parent(at) {
+            Some(above) if above > 1 => above,
+            None if at != pid => pid,
+            _ => return false,
+        };
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parent ended between two looks: what it had forked was taken for a stranger, and ended.
+    #[test]
+    fn regression_a_parent_that_is_gone_left_its_children_to_another() {
+        let has_ended = std::cell::Cell::new(false);
+        let parent = |pid| match pid {
+            12 if has_ended.get() => Some(10),
+            12 => Some(11),
+            11 => {
+                has_ended.set(true);
+                None
+            }
+            10 => Some(5),
+            _ => Some(1),
+        };
+        assert!(descends(12, 10, parent));
+        assert!(!descends(12, 7, parent), "of 10, 5 and 1");
+        assert!(!descends(13, 10, |_| None), "it is gone itself");
+    }
 }
