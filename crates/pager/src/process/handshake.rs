@@ -213,7 +213,7 @@ fn calls(hello: &Hello) -> std::ops::Range<usize> {
 }
 
 /// Steps from a process to its parent that are made at most, where processes go on ending.
-const STEPS: u32 = 100_000;
+const STEPS: u32 = 10_000;
 
 /// Whether a process was started by this one, or by one that was.
 pub(super) fn is_descendant(pid: i32) -> bool {
