@@ -9,12 +9,9 @@ use super::abi;
 /// Between two looks, at first and at most.
 const PAUSE: Duration = Duration::from_millis(1);
 const LONG_PAUSE: Duration = Duration::from_millis(20);
-/// How often an environment without the name of the run is looked at before its process is taken
-/// for a stranger.
+/// In the middle of `exec` a process has no environment for a moment. So often it is looked at
+/// before it is taken for a stranger.
 const LOOKS: u32 = 3;
-/// In the middle of `exec` a process has no environment at all: for a moment, or for as long as its
-/// file takes to be read on a busy machine. So often it is looked at.
-const LOOKS_AT_NONE: u32 = 500;
 
 /// Waits until no process is left that would come to be served in the run of this name. Orphans are
 /// children of this process (`PR_SET_CHILD_SUBREAPER`), and each has, or its parent has, the run's
@@ -29,11 +26,9 @@ pub(super) fn wait_for_all(name: &str) {
             return;
         }
         let environment = |pid: &i32| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let environments: Vec<_> = children.iter().map(environment).collect();
-        let is_ours = |all: &Vec<u8>| all.split(|&b| b == 0).any(|v| v == variable);
-        strange = if environments.iter().any(is_ours) { 0 } else { strange + 1 };
-        let looks = if environments.iter().any(Vec::is_empty) { LOOKS_AT_NONE } else { LOOKS };
-        if strange >= looks {
+        let is_ours = |pid: &i32| environment(pid).split(|&b| b == 0).any(|v| v == variable);
+        strange = if children.iter().any(is_ours) { 0 } else { strange + 1 };
+        if strange >= LOOKS {
             return;
         }
         pause = if strange > 0 { PAUSE } else { (pause * 2).min(LONG_PAUSE) };

@@ -33,7 +33,7 @@ pub(crate) use self::profile::Rates;
 pub(crate) use self::random::Random;
 pub(crate) use self::threads::{Model, Thread};
 
-/// Seeds of a run in CI, and with `REFAULT_LONG=1`.
+/// Seeds of a short run, and with `REFAULT_LONG=1`, as in CI.
 const SEEDS: u64 = 40;
 const LONG_SEEDS: u64 = 1000;
 /// The first of them.
