@@ -2,7 +2,7 @@
 
 use crate::machines::{access, anon, count, file, machine, notes, read, woken};
 use refault_mm::{
-    Ack, Backoff, Config, Effect, Engine, Kernel, LruConfig, MappingKind, MemcgId, NodeConfig, PageId, Policy,
+    Ack, Advice, Backoff, Config, Effect, Engine, Kernel, LruConfig, MappingKind, MemcgId, NodeConfig, PageId, Policy,
     SwapDeviceConfig, Touch,
 };
 use refault_testing::AtOnce;
@@ -188,4 +188,25 @@ fn kswapd_writes_dirty_pages_of_files_up_to_6_1() {
         assert!(count(&e, "nr_vmscan_immediate_reclaim") > 0, "{kernel}");
         e.validate().unwrap();
     }
+}
+
+/// A command to evict that met nothing but folios in a batch of another CPU went on for ever where
+/// what is looked at counts, too.
+#[test]
+fn regression_a_command_to_evict_ends_where_another_cpu_holds_all_that_is_left() {
+    let mut cfg = config(Kernel::V7_2, Policy::Mglru);
+    cfg.cpus = 2;
+    let mut e = Engine::new(cfg).unwrap();
+    let group = e.add_memcg(MemcgId::ROOT, "/g", u64::MAX, 0).unwrap();
+    let (_, page) = e.add_mapping(MappingKind::File, group, 0..40).unwrap();
+    let mut w = AtOnce::default();
+    (0..40).for_each(|p| _ = e.access(&mut w, PageId(page.0 + p), Touch::Read));
+    e.drain_all();
+    e.lru_gen_command(&mut w, &format!("+ {} 0 3", group.0)).unwrap();
+    e.set_cpu(1);
+    (0..5).for_each(|p| e.advise(PageId(page.0 + p), Advice::InUse));
+    e.set_cpu(0);
+    e.lru_gen_command(&mut w, &format!("- {} 0 1 60", group.0)).unwrap();
+    assert_eq!(count(&e, "pgsteal_file"), 35, "{:?}", generations(&e));
+    e.validate().unwrap();
 }
