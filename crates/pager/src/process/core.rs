@@ -7,6 +7,7 @@ use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageI
 
 use super::address_space::AddressSpace;
 use super::memory::Memory;
+use super::no_progress::NoProgress;
 use super::pressure::Pressure;
 use super::share::Sharing;
 use super::table::BLOCK;
@@ -37,7 +38,7 @@ pub(super) struct Core {
     pub(super) draining: Vec<u32>,
     pub(super) pending: VecDeque<Pending>,
     /// Faults on pages that are between two states, by page.
-    waiting: HashMap<u32, Pending>,
+    pub(super) waiting: HashMap<u32, Pending>,
     pub(super) waiting_for_frame: Vec<Pending>,
     /// Faults of processes whose mappings are changing.
     pub(super) unsettled: Vec<Pending>,
@@ -66,13 +67,9 @@ pub(super) struct Core {
     /// should be.
     pub(super) taken: u64,
     pub(super) owed: u64,
-    /// When something was written or read last, in nanoseconds, how much it was then, and how many
-    /// writes had failed.
-    pub(super) progress: (u64, u64, u64),
+    pub(super) progress: NoProgress,
     pub(super) has_swap_file: bool,
     pub(super) failed_writes: u64,
-    /// How often there was no room since.
-    pub(super) rounds: u32,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts
     /// them.
     pub(super) peak_resident: u64,
@@ -150,10 +147,9 @@ impl Core {
             high_mark,
             taken: 0,
             owed: 0,
-            progress: (0, 0, 0),
+            progress: NoProgress::default(),
             has_swap_file: false,
             failed_writes: 0,
-            rounds: 0,
             peak_resident: 0,
             peak_taken: 0,
             sharing: Sharing::default(),

@@ -31,6 +31,7 @@ mod lost;
 mod maps;
 mod memory;
 mod memory_high;
+mod no_progress;
 mod oom;
 mod order;
 mod orphans;

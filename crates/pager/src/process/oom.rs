@@ -5,15 +5,12 @@ use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
 use super::maps;
+use super::no_progress::{Moved, NO_PROGRESS_NS};
 use crate::core::{State, engine_bytes, kswapd_step};
 use crate::machine;
 use crate::staging::WINDOW;
 use crate::uffd::PAGE;
 
-/// A fault for which there is no room ends the process if for so many nanoseconds, and so many
-/// attempts of the evictor, no page left memory, and none is on its way.
-const NO_PROGRESS_NS: u64 = 2_000_000_000;
-const NO_PROGRESS_ROUNDS: u32 = 200;
 /// After so many, and so many again, a pool before a file is asked for memory.
 const ROOM_ROUNDS: u32 = 20;
 
@@ -152,24 +149,19 @@ impl Core {
     /// themselves.
     pub(super) fn retry_waiting(&mut self) {
         let c = &self.memory.counts;
-        // A page that is moved out is no progress: where nothing can be written, it comes back.
-        let (done, failed) = (c.swapped_out + c.swapped_in, c.write_errors);
-        if done != self.progress.1 || self.waiting_for_frame.is_empty() {
-            (self.progress, self.rounds) = ((self.now_ns, done, failed), 0);
-        }
-        self.rounds = self.rounds.saturating_add(1);
-        if self.rounds.is_multiple_of(ROOM_ROUNDS) && !self.memory.is_under_way() && self.memory.area.ask_for_room() {
+        let moved = Moved { swapped: c.swapped_out + c.swapped_in, failed: c.write_errors };
+        // Who waits for a page that is being written is back here when that has failed.
+        let anyone_waits = !(self.waiting_for_frame.is_empty() && self.waiting.is_empty());
+        self.progress.round(self.now_ns, moved, anyone_waits);
+        let under_way = self.memory.is_under_way();
+        if self.progress.rounds().is_multiple_of(ROOM_ROUNDS) && !under_way && self.memory.area.ask_for_room() {
             return;
         }
-        let stuck_ns = self.now_ns - self.progress.0;
-        // What is on its way may take as long as a slow disk takes, unless such ways have ended in
-        // errors.
-        let is_waited_for = self.memory.is_under_way() && failed == self.progress.2;
-        let is_stuck = stuck_ns > NO_PROGRESS_NS && self.rounds > NO_PROGRESS_ROUNDS && !is_waited_for
-            || stuck_ns > self.stall_limit_ns;
-        if is_stuck && stuck_ns <= self.stall_limit_ns && self.sharing.forget(self.now_ns) {
+        let waits_too_long = self.progress.stuck_ns() > self.stall_limit_ns;
+        let is_stuck = waits_too_long || self.progress.is_over(self.memory.all_resident(), under_way);
+        if is_stuck && !waits_too_long && self.sharing.forget(self.now_ns) {
             // What is not known for certain has nobody killed.
-            self.rounds = 0;
+            self.progress.allow_more();
             return self.charge_overhead();
         }
         let tracers = self.tracers();
@@ -179,7 +171,7 @@ impl Core {
             if is_stuck && !victim && waited_ns > NO_PROGRESS_NS {
                 // One at a time: its memory is for the others.
                 victim = true;
-                (self.progress, self.rounds) = ((self.now_ns, done, failed), 0);
+                self.progress.begin_again();
                 self.out_of_memory(p);
             } else {
                 let holds = self.space(p.space).is_some_and(|s| tracers.contains(&s.pid));
