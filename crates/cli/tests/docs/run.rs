@@ -2,6 +2,7 @@
 
 use super::markdown::{Block, Page};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -52,13 +53,19 @@ pub fn run_all(root: &Path, pages: &[Page]) -> Vec<String> {
     complaints.into_inner().expect("nobody panicked")
 }
 
+/// The command: of this build, or that of `REFAULT_COMMAND`. Pages that show whole benchmarks are
+/// through sooner with one that was built for release, and say the same.
+fn refault() -> OsString {
+    std::env::var_os("REFAULT_COMMAND").unwrap_or_else(|| env!("CARGO_BIN_EXE_refault").into())
+}
+
 fn run_page(root: &Path, page: &Page) -> Vec<String> {
     let long = std::env::var_os("REFAULT_LONG").is_some_and(|v| !v.is_empty() && v != "0");
     let overwrite = std::env::var_os("REFAULT_DOCS").is_some_and(|v| v == "overwrite");
     let mut complaints = Vec::new();
     let mut changed: Vec<(usize, Vec<String>)> = Vec::new();
     let dir = tempfile::tempdir().expect("a temporary directory");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refault"), dir.path().join("refault")).expect("a link");
+    std::os::unix::fs::symlink(refault(), dir.path().join("refault")).expect("a link");
     for name in ["data", "scenarios"] {
         std::os::unix::fs::symlink(root.join(name), dir.path().join(name)).expect("a link");
     }
@@ -99,7 +106,7 @@ fn run_page(root: &Path, page: &Page) -> Vec<String> {
 pub fn can_run() -> bool {
     let required =
         std::env::var("REFAULT_REQUIRE").is_ok_and(|list| list.split(',').any(|word| ["uffd", "all"].contains(&word)));
-    let doctor = Command::new(env!("CARGO_BIN_EXE_refault")).arg("doctor").output().expect("the command runs");
+    let doctor = Command::new(refault()).arg("doctor").output().expect("the command runs");
     let text = String::from_utf8_lossy(&doctor.stdout);
     let trace = text.lines().any(|line| line.starts_with("capabilities") && line.contains("CAP_SYS_PTRACE"));
     required || doctor.status.success() && trace
@@ -186,7 +193,7 @@ fn write(root: &Path, page: &Page, changed: &[(usize, Vec<String>)]) {
 
 /// What a command prints with `--json`, run in a directory.
 pub fn json(dir: &Path, args: &[&str]) -> serde_json::Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_refault")).args(args).current_dir(dir).output().expect("it runs");
+    let output = Command::new(refault()).args(args).current_dir(dir).output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}: {text}"))
 }
@@ -195,7 +202,7 @@ pub fn json(dir: &Path, args: &[&str]) -> serde_json::Value {
 pub fn flags(command: &str) -> BTreeSet<String> {
     let mut words: Vec<&str> = command.split(' ').collect();
     words.push("--help");
-    let output = Command::new(env!("CARGO_BIN_EXE_refault")).args(&words).output().expect("the command runs");
+    let output = Command::new(refault()).args(&words).output().expect("the command runs");
     assert!(output.status.success(), "refault {command} --help");
     let help = String::from_utf8(output.stdout).expect("text");
     let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
