@@ -8,7 +8,7 @@ use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, PageId, Polic
 
 use super::core::Core;
 use super::memory::Memory;
-use crate::core::simulation::{Access, Frame, Kernel, Model, Random, Rates, Thread, run_seed, seeds};
+use crate::core::simulation::{Access, Frame, Kernel, Model, Random, Rates, Thread, run_seeds, seeds};
 use crate::core::{Evictor, Task};
 use crate::store::PageBuf;
 
@@ -318,29 +318,26 @@ impl Run {
 
 #[test]
 fn a_mapped_file() {
-    let (mut total, mut failed) = (Figures::default(), Vec::new());
-    let seeds = seeds();
-    for &seed in &seeds {
-        match run_seed("a_mapped_file", seed, || Run::new(seed).run()) {
-            Ok(f) => {
-                total.steps += f.steps;
-                total.accesses += f.accesses;
-                total.reads += f.reads;
-                total.writes += f.writes;
-                total.lost += f.lost;
-                total.read_again += f.read_again;
-                total.read_errors += f.read_errors;
-                total.write_errors += f.write_errors;
-                total.syncs_failed += f.syncs_failed;
-                total.fills_refused += f.fills_refused;
-                total.protects_refused += f.protects_refused;
-            }
-            Err(e) => failed.push(e),
-        }
-    }
-    println!("{} seeds: {total:?}", seeds.len());
-    assert!(failed.is_empty(), "{} of {} seeds:\n{}", failed.len(), seeds.len(), failed.join("\n"));
-    if seeds.len() >= 100 {
+    let mut total = Figures::default();
+    run_seeds(
+        "a_mapped_file",
+        |seed| Run::new(seed).run(),
+        |f| {
+            total.steps += f.steps;
+            total.accesses += f.accesses;
+            total.reads += f.reads;
+            total.writes += f.writes;
+            total.lost += f.lost;
+            total.read_again += f.read_again;
+            total.read_errors += f.read_errors;
+            total.write_errors += f.write_errors;
+            total.syncs_failed += f.syncs_failed;
+            total.fills_refused += f.fills_refused;
+            total.protects_refused += f.protects_refused;
+        },
+    );
+    println!("{} seeds: {total:?}", seeds().len());
+    if seeds().len() >= 100 {
         let t = &total;
         let met = [t.reads, t.writes, t.lost, t.read_again, t.read_errors, t.write_errors, t.syncs_failed];
         assert!(met.into_iter().chain([t.fills_refused, t.protects_refused]).all(|n| n > 0), "{total:?}");

@@ -24,6 +24,7 @@ mod store;
 mod threads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use self::anonymous::Run;
 use self::figures::Figures;
@@ -55,7 +56,7 @@ pub(crate) fn seeds() -> Vec<u64> {
 }
 
 /// Runs a seed; an error says what went wrong, and how it can be had again.
-pub(crate) fn run_seed<T>(name: &str, seed: u64, run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+fn run_seed<T>(name: &str, seed: u64, run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
@@ -64,19 +65,30 @@ pub(crate) fn run_seed<T>(name: &str, seed: u64, run: impl FnOnce() -> Result<T,
     result.map_err(|e| format!("seed {seed}: {e}\n  REFAULT_SEED={seed} cargo test -p refault-pager --lib {name}"))
 }
 
+/// Runs all seeds, as many at a time as there are processors, and adds their figures up; fails with
+/// those that went wrong.
+pub(crate) fn run_seeds<T: Send>(name: &str, run: impl Fn(u64) -> Result<T, String> + Sync, mut add: impl FnMut(T)) {
+    let (seeds, next) = (seeds(), AtomicUsize::new(0));
+    let take = || seeds.get(next.fetch_add(1, Ordering::Relaxed)).copied();
+    let work = || std::iter::from_fn(take).map(|seed| run_seed(name, seed, || run(seed))).collect::<Vec<_>>();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let results = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|w| w.join().expect("a panic of a seed is its result")).collect::<Vec<_>>()
+    });
+    let mut failed = Vec::new();
+    for result in results {
+        result.map_or_else(|why| failed.push(why), &mut add);
+    }
+    assert!(failed.is_empty(), "{} of {} seeds:\n{}", failed.len(), seeds.len(), failed.join("\n"));
+}
+
 #[test]
 fn anonymous_memory() {
-    let (mut total, mut failed) = (Figures::default(), Vec::new());
-    let seeds = seeds();
-    for &seed in &seeds {
-        match run_seed("anonymous_memory", seed, || Run::new(&Profile::of(seed), seed).run()) {
-            Ok(figures) => total.add(&figures),
-            Err(e) => failed.push(e),
-        }
-    }
-    println!("{} seeds: {total:?}", seeds.len());
-    assert!(failed.is_empty(), "{} of {} seeds:\n{}", failed.len(), seeds.len(), failed.join("\n"));
-    if seeds.len() >= 100 {
+    let mut total = Figures::default();
+    run_seeds("anonymous_memory", |seed| Run::new(&Profile::of(seed), seed).run(), |figures| total.add(&figures));
+    println!("{} seeds: {total:?}", seeds().len());
+    if seeds().len() >= 100 {
         total.check_that_all_was_met();
     }
 }
