@@ -457,6 +457,17 @@ mod tests {
         assert!(nr > 0 && n.free_pages() < 1 << 17, "some stay on lists");
     }
 
+    /// The level of zone DMA moves by three from what the pool leaves.
+    #[test]
+    fn devices_have_their_pool_where_levels_are_a_kernels() {
+        for (lists, pool) in [(true, DMA_POOL_PAGES), (false, 0)] {
+            let cfg = NodeConfig { per_cpu_lists: lists, ..NodeConfig::new(1 << 17) };
+            let mut n = Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false, 1);
+            assert_eq!((n.take_dma_pool(1000), n.zones[0].seen_free()), (pool, n.zones[0].managed - pool));
+            n.validate(0).unwrap();
+        }
+    }
+
     #[test]
     fn frames_come_from_the_highest_zone_and_go_back_where_they_came_from() {
         let mut n = node(2 << 20);
