@@ -1,7 +1,7 @@
 //! Timer ticks and slices: when a thread loses its CPU to another one.
 //!
-//! At a tick that finds its slice used up a thread gives way, and who is woken takes the CPU at once.
-//! Since Linux 6.6 both hold for who was served less (`threads/served.rs`).
+//! At a tick that finds its slice used up a thread gives way, and who is woken takes the CPU at
+//! once. Since Linux 6.6 both hold for who was served less (`threads/served.rs`).
 //!
 //! Mechanism: `docs/mechanisms.md#ticks`.
 
