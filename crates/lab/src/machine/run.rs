@@ -74,7 +74,7 @@ impl Machine {
         }
         match self.threads.idle_cpu() {
             Some(cpu) => self.dispatch(cpu),
-            None => self.threads.preempt(),
+            None => self.threads.preempt(t, self.clock.now_ns()),
         }
     }
 

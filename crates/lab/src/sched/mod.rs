@@ -5,6 +5,7 @@
 //! | `event` | [`Clock`]: virtual time and the queue of events |
 //! | `thread` | [`Thread`]: what it does, how it stops, what it waits for |
 //! | `threads` | [`Threads`]: all of them, CPUs, the run queue, waits |
+//! | `threads/served` | who was served least, and the worker of `vmpressure` |
 //! | `ticks` | when a thread loses its CPU to another one |
 //! | `pressure` | who counts as stalled and as productive, in every group |
 //!

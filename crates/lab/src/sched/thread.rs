@@ -63,6 +63,14 @@ pub(crate) struct Thread {
     pub(crate) stop: Stop,
     /// What it has used of the slice under way, while it has no CPU.
     pub(crate) used_ns: u64,
+    /// CPU time that it had, as it counts among threads that may run; and by how much it was behind
+    /// their mean when it fell asleep.
+    pub(crate) served_ns: i64,
+    pub(crate) lag_ns: i64,
+    /// Another one was to have its CPU meanwhile.
+    pub(crate) gives_way: bool,
+    /// It is never in user mode.
+    pub(crate) is_of_kernel: bool,
     /// It gave up its CPU before it reclaimed, and reclaims as soon as it has one again.
     pub(crate) owes_reclaim: bool,
 }
@@ -70,6 +78,7 @@ pub(crate) struct Thread {
 impl Thread {
     pub(crate) fn new(work: Work, groups: Vec<usize>) -> Thread {
         Thread {
+            is_of_kernel: !matches!(work, Work::Task(_)),
             work: Some(work),
             state: State::Off,
             psi_state: PsiState::Idle,
@@ -82,6 +91,9 @@ impl Thread {
             debt_ns: 0,
             stop: Stop::Preempted,
             used_ns: 0,
+            served_ns: 0,
+            lag_ns: 0,
+            gives_way: false,
             owes_reclaim: false,
         }
     }

@@ -1,10 +1,13 @@
 //! The threads, the CPUs on which they take turns, and what they wait for.
 
+mod served;
+
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Index, IndexMut, Range};
 
 use refault_mm::{NodeId, PageId, ThrottleReason};
 
+use self::served::Fair;
 use super::event::{Clock, Event};
 use super::pressure::{Pressure, PsiState};
 use super::thread::{State, Thread, Work};
@@ -32,6 +35,8 @@ struct Cpu {
     /// With ticks: when the slice of its thread began, and whether that is to give way.
     slice_began_ns: u64,
     need_resched: bool,
+    /// Since when its thread has it.
+    since_ns: u64,
 }
 
 /// All threads: first the copies of the tasks in the order of the scenario, then kswapd of each
@@ -43,6 +48,7 @@ pub(crate) struct Threads {
     nodes: usize,
     cpus: Vec<Cpu>,
     ticks: Option<Ticks>,
+    fair: Option<Fair>,
     queue: VecDeque<usize>,
     /// Threads that wait for a page.
     page_waiters: HashMap<PageId, Vec<usize>>,
@@ -65,6 +71,7 @@ impl Threads {
             all: tasks.into_iter().chain(workers.map(blocked)).collect(),
             cpus: vec![Cpu::default(); spec.machine.cpus as usize],
             ticks: (spec.machine.tick_ns > 0).then(|| Ticks::new(spec.machine.tick_ns, spec.machine.cpus)),
+            fair: Fair::new(spec),
             queue: VecDeque::new(),
             page_waiters: HashMap::new(),
             room_waiters: VecDeque::new(),
@@ -120,6 +127,9 @@ impl Threads {
     pub(crate) fn make_runnable(&mut self, t: usize, now_ns: u64) -> Option<ThrottleReason> {
         debug_assert!(matches!(self.all[t].state, State::Blocked | State::Running), "{:?}", self.all[t].state);
         let reason = self.all[t].throttled.take();
+        if self.fair.is_some() && self.all[t].state == State::Blocked {
+            self.enter_mean(t, now_ns);
+        }
         self.queue_up(t, now_ns);
         match self.ticks {
             Some(_) => self.queue.push_front(t),
@@ -168,7 +178,7 @@ impl Threads {
         debug_assert_eq!(self.all[t].state, State::Queued, "thread {t}");
         let switched = self.cpus[cpu].last != Some(t);
         let slice_began_ns = now_ns.saturating_sub(self.all[t].used_ns);
-        self.cpus[cpu] = Cpu { running: Some(t), last: Some(t), slice_began_ns, need_resched: false };
+        self.cpus[cpu] = Cpu { running: Some(t), last: Some(t), slice_began_ns, need_resched: false, since_ns: now_ns };
         self.all[t].state = State::Running;
         self.all[t].woken = false;
         Some((t, switched))
@@ -182,17 +192,23 @@ impl Threads {
     pub(crate) fn take_cpu(&mut self, cpu: usize, now_ns: u64) {
         debug_assert!(self.cpus[cpu].running.is_some_and(|t| self.all[t].state == State::Running), "CPU {cpu}");
         if let Some(t) = self.cpus[cpu].running.take() {
+            self.all[t].served_ns += now_ns.saturating_sub(self.cpus[cpu].since_ns) as i64;
             self.all[t].used_ns = now_ns.saturating_sub(self.cpus[cpu].slice_began_ns);
         }
     }
 
     /// With ticks: the one at which the thread on a CPU loses it to one that waits.
     pub(crate) fn turn_ends_ns(&self, cpu: usize) -> Option<u64> {
-        Some(self.ticks?.end_of(self.cpus[cpu].slice_began_ns))
+        let c = &self.cpus[cpu];
+        let slice_ends_ns = self.ticks?.end_of(c.slice_began_ns);
+        c.running.map(|t| self.end_of_turn(&self.all[t], c.since_ns, slice_ends_ns))
     }
 
-    /// A thread was woken, and no CPU is idle: with ticks it takes one at once.
-    pub(crate) fn preempt(&mut self) {
+    /// A thread was woken, and no CPU is idle: with ticks it takes one at once, if it is owed one.
+    pub(crate) fn preempt(&mut self, t: usize, now_ns: u64) {
+        if !self.is_owed(t, now_ns) {
+            return;
+        }
         let is_first = |c: &&mut Cpu| c.running.is_some() && !c.need_resched;
         if let (Some(_), Some(cpu)) = (self.ticks, self.cpus.iter_mut().find(is_first)) {
             cpu.need_resched = true;
@@ -202,12 +218,17 @@ impl Threads {
     /// With ticks: the place in the queue of the thread on a CPU, which could go on: behind one
     /// that was woken, behind all if its slice is over, and else before all.
     pub(crate) fn place(&mut self, cpu: usize, now_ns: u64) -> Option<Place> {
-        let (ticks, cpu) = (self.ticks?, &mut self.cpus[cpu]);
-        if now_ns >= ticks.end_of(cpu.slice_began_ns) {
-            cpu.slice_began_ns = ticks.last(now_ns);
-            return Some(Place::Last);
+        let (ticks, t, is_over) = (self.ticks?, self.cpus[cpu].running?, now_ns >= self.turn_ends_ns(cpu)?);
+        let goes_on = if self.cpus[cpu].need_resched { Place::Second } else { Place::First };
+        if !is_over && !self.gives_way_at_once(t) {
+            return Some(goes_on);
         }
-        Some(if cpu.need_resched { Place::Second } else { Place::First })
+        self.all[t].gives_way = false;
+        let keeps = self.fair.is_some() && self.keeps_cpu(cpu, now_ns);
+        if now_ns >= ticks.end_of(self.cpus[cpu].slice_began_ns) {
+            self.cpus[cpu].slice_began_ns = ticks.last(now_ns);
+        }
+        Some(if keeps { goes_on } else { Place::Last })
     }
 
     /// A thread that stopped and could go on waits for a CPU again.
@@ -225,6 +246,9 @@ impl Threads {
         debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
         self.all[t].state = State::Blocked;
         self.all[t].used_ns = 0;
+        if self.fair.is_some() {
+            self.leave_mean(t, now_ns);
+        }
         self.set_psi_state(t, psi_state, now_ns);
     }
 

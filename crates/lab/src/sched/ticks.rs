@@ -1,8 +1,7 @@
 //! Timer ticks and slices: when a thread loses its CPU to another one.
 //!
-//! As in Linux since 6.6 (EEVDF), for threads of one weight: at a tick that finds its slice used up
-//! a thread gives way to the one that waits longest, and who is woken takes the CPU at once. Which
-//! of several that wait has been served least is not looked at.
+//! At a tick that finds its slice used up a thread gives way, and who is woken takes the CPU at
+//! once. Since Linux 6.6 both hold for who was served less (`threads/served.rs`).
 //!
 //! Mechanism: `docs/mechanisms.md#ticks`.
 
@@ -25,6 +24,11 @@ impl Ticks {
     /// The tick that finds a slice used up that began then.
     pub(crate) fn end_of(self, began_ns: u64) -> u64 {
         (began_ns + self.slice_ns).next_multiple_of(self.tick_ns)
+    }
+
+    /// The first tick after that.
+    pub(crate) fn next(self, now_ns: u64) -> u64 {
+        self.last(now_ns) + self.tick_ns
     }
 
     /// The last tick until then.

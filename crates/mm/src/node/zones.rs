@@ -117,7 +117,6 @@ impl Zone {
 
     /// Takes frames, a single one from the list of the CPU.
     fn take(&mut self, nr: u64, cpu: usize, kind: Mobility) {
-        let kind = if self.blocks.is_some() { kind } else { Mobility::Movable };
         let state = self.state(false);
         let Some(pcp) = self.pcp.get_mut(cpu).filter(|_| nr == 1) else { return self.pull(nr, kind) };
         let more = pcp.refill(&self.pcp_limits, state, kind).min(self.free);
@@ -131,7 +130,7 @@ impl Zone {
     /// A single frame is free again, and goes to the list of the CPU.
     fn give_back_one(&mut self, cpu: usize, reclaim_active: bool, kind: Mobility) {
         let state = self.state(reclaim_active);
-        let kind = self.blocks.as_mut().map_or(Mobility::Movable, |b| b.rehome(kind));
+        let kind = self.blocks.as_mut().map_or(kind, |b| b.rehome(kind));
         let Some(pcp) = self.pcp.get_mut(cpu) else { return self.push(1, kind) };
         let back = pcp.put(&self.pcp_limits, state, kind);
         self.push_from(cpu, back);
@@ -304,8 +303,10 @@ impl Node {
     /// pages.
     pub(crate) fn take_dma_pool(&mut self, most: u64) -> u64 {
         let Some(z) = self.zones.first_mut().filter(|z| z.name == "DMA") else { return 0 };
-        let Some(blocks) = &mut z.blocks else { return 0 };
-        blocks.claim_part_block(Mobility::Unmovable);
+        if z.pcp.is_empty() && z.blocks.is_none() {
+            return 0;
+        }
+        z.blocks.iter_mut().for_each(|b| b.claim_part_block(Mobility::Unmovable));
         let here = DMA_POOL_PAGES.min(most).min(z.free);
         z.pull(here, Mobility::Unmovable);
         z.kernel[Mobility::Unmovable.index()] += here;
@@ -454,6 +455,17 @@ mod tests {
         folios.into_iter().enumerate().for_each(|(i, zone)| n.give_back(zone, 1, i % 2, Mobility::Movable));
         n.validate(0).unwrap();
         assert!(nr > 0 && n.free_pages() < 1 << 17, "some stay on lists");
+    }
+
+    /// The level of zone DMA moves by three from what the pool leaves.
+    #[test]
+    fn devices_have_their_pool_where_levels_are_a_kernels() {
+        for (lists, pool) in [(true, DMA_POOL_PAGES), (false, 0)] {
+            let cfg = NodeConfig { per_cpu_lists: lists, ..NodeConfig::new(1 << 17) };
+            let mut n = Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false, 1);
+            assert_eq!((n.take_dma_pool(1000), n.zones[0].seen_free()), (pool, n.zones[0].managed - pool));
+            n.validate(0).unwrap();
+        }
     }
 
     #[test]
