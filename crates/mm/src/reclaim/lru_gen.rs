@@ -136,8 +136,8 @@ impl<W: World> Reclaim<'_, W> {
         let Lruvec { memcg, nid, .. } = self.mem.pages.lruvecs[v.index()];
         self.sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
         let oldest = |e: &Self| e.mem.pages.lruvecs[v.index()].r#gen.evictable_min_seq(swappiness > 0);
-        // Where a CPU holds all that is left in a batch, Linux tries until that CPU is through with it;
-        // nothing changes here before.
+        // Where a CPU holds all that is left in a batch, Linux tries until that CPU is through with
+        // it; nothing changes here before.
         let state = |e: &Self| (oldest(e), e.sc.nr_scanned, e.mem.pages.work.scanned);
         while oldest(self) <= seq && self.sc.nr_reclaimed < nr {
             let before = state(self);
