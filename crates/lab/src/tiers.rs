@@ -72,6 +72,7 @@ pub(crate) fn numa_config(spec: &Scenario, policy: &PolicySpec) -> Result<Option
         watermark_scale_factor: m.watermark_scale_factor,
         // Low memory is on the first node.
         low_zones: if i == 0 { [m.dma_pages, m.dma32_pages].map(zone) } else { [0, 0] },
+        init_pages: if i == 0 { m.init_pages } else { 0 },
         per_cpu_lists: m.per_cpu_lists,
         page_blocks: m.page_blocks,
         watermark_boost_factor: m.watermark_boost_factor,

@@ -276,6 +276,8 @@ fn machine(d: &mut Dice) -> MachineSpec {
         kernel_pages: d.below(memory_pages / 4),
         dma_pages: d.of(&[0, 200, 4096]),
         dma32_pages: d.of(&[0, 1000, 1 << 20]),
+        // Not drawn: seeds stay what they are.
+        init_pages: if memory_pages.is_multiple_of(5) { memory_pages / 9 } else { 0 },
         per_cpu_lists: d.one_in(2),
         page_blocks: d.one_in(2),
         watermark_boost_factor: d.of(&[15_000, 0]),

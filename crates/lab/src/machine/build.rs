@@ -119,6 +119,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
         min_free_kbytes: m.min_free_kbytes,
         watermark_scale_factor: m.watermark_scale_factor,
         low_zones: [m.dma_pages, m.dma32_pages],
+        init_pages: m.init_pages,
         per_cpu_lists: m.per_cpu_lists,
         page_blocks: m.page_blocks,
         watermark_boost_factor: m.watermark_boost_factor,

@@ -14,12 +14,13 @@ use refault_mm::{
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 25] = [
+const MACHINE_KEYS: [&str; 26] = [
     "cpus",
     "memory",
     "kernel",
     "dma",
     "dma32",
+    "init_memory",
     "per_cpu_lists",
     "page_blocks",
     "watermark_boost_factor",
@@ -67,6 +68,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         kernel_pages: s.or("kernel", 0, |f| f.pages(0..=MAX_PAGES))?,
         dma_pages: s.or("dma", NodeConfig::PC_ZONES[0], |f| f.pages(0..=MAX_PAGES))?,
         dma32_pages: s.or("dma32", NodeConfig::PC_ZONES[1], |f| f.pages(0..=MAX_PAGES))?,
+        init_pages: s.or("init_memory", 0, |f| f.pages(0..=MAX_PAGES))?,
         per_cpu_lists: s.or("per_cpu_lists", false, Field::boolean)?,
         page_blocks: s.or("page_blocks", false, Field::boolean)?,
         watermark_boost_factor: s.or("watermark_boost_factor", 15_000, |f| f.int(0..=100_000))?,
@@ -94,6 +96,9 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
     if let (true, Some(kernel)) = (rest < MIN_MEMORY, s.get("kernel")) {
         return Err(kernel.bad(&format!("leaves less than {MIN_MEMORY} pages of machine.memory")));
+    }
+    if let (true, Some(init)) = (spec.init_pages >= memory_pages / 2, s.get("init_memory")) {
+        return Err(init.bad("is half of machine.memory or more"));
     }
     if let (Some(kb), Some(field)) = (spec.min_free_kbytes, s.get("min_free_kbytes"))
         && kb / 4 > rest / 2

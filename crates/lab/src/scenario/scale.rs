@@ -98,6 +98,7 @@ impl Scale {
     fn machine(&self, full: &Scenario, scaled: &mut Scenario) -> Result<(), String> {
         let machine = &mut scaled.machine;
         machine.kernel_pages = self.of(machine.kernel_pages);
+        machine.init_pages = self.of(machine.init_pages);
         (machine.dma_pages, machine.dma32_pages) = (self.of(machine.dma_pages), self.of(machine.dma32_pages));
         let usable = full.machine.memory_pages.saturating_sub(full.machine.kernel_pages);
         self.limited("memory less kernel", usable, MIN_SCALED_PAGES)?;

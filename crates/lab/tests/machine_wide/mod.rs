@@ -191,6 +191,9 @@ fn scenario(row: &Value, start_ms: u64, dir: &Path) -> Scenario {
         k if k.starts_with("7.2.") => ("7.2", "\"2s\""),
         _ => ("6.12", "\"2s\""),
     };
+    // The formula of `min_free_kbytes`, turned round, says how much memory there was when reserves
+    // were computed. 6.18 and 7.2 compute these again.
+    let init = if matches!(profile, "6.1" | "6.12") { pages - min_free * min_free / 64 } else { 0 };
     let (cpus, quantum, tick) = self::cpus(row);
     let disk = disk(text("workload"));
     let blocks = std::env::var_os("REFAULT_PAGE_BLOCKS").is_some();
@@ -199,7 +202,7 @@ fn scenario(row: &Value, start_ms: u64, dir: &Path) -> Scenario {
     let (policy, costs) = (text("policy"), costs(row));
     let text = format!(
         r#"name = "guest"
-machine = {{ memory = "{pages}p", kernel = "{taken}p", dma = "{dma}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", tick = "{tick}", read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, page_blocks = {blocks}, buffer_heads = {heads}, stat_flush_interval = {flush}, costs = {costs} }}
+machine = {{ memory = "{pages}p", kernel = "{taken}p", dma = "{dma}p", init_memory = "{init}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", tick = "{tick}", read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, page_blocks = {blocks}, buffer_heads = {heads}, stat_flush_interval = {flush}, costs = {costs} }}
 policy = {{ name = "{policy}", kernel = "{profile}" }}
 device.disk = {{ {disk} }}
 device.zram = {{ preset = "zram", compression_ratio = 64.0, compress = "20us", decompress = "10us" }}

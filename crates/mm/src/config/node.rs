@@ -17,6 +17,10 @@ pub struct NodeConfig {
     pub watermark_scale_factor: u32,
     /// Pages in the zones DMA and DMA32, if there are so many; the rest is Normal.
     pub low_zones: [u64; 2],
+    /// Of `pages`, those that boot gave back when it had computed what lower zones keep for
+    /// themselves (`lowmem_reserve`): the initrd, and what only init needs. 0 where that is
+    /// computed again, as Linux 6.18 does.
+    pub init_pages: u64,
     /// CPUs keep free pages for themselves, and move them to and from the zones many at a time.
     pub per_cpu_lists: bool,
     /// Free pages are of kinds, by the page blocks in which they lie.
@@ -39,6 +43,7 @@ impl NodeConfig {
             min_free_kbytes: None,
             watermark_scale_factor: 10,
             low_zones: NodeConfig::PC_ZONES,
+            init_pages: 0,
             per_cpu_lists: false,
             page_blocks: false,
             watermark_boost_factor: 15_000,
@@ -56,6 +61,7 @@ impl NodeConfig {
     pub(crate) fn check(&self, machine_pages: u64) -> Result<(), String> {
         let limits = [
             ((64..1 << 30).contains(&self.pages), "a node has 64 to 2^30 pages"),
+            (self.init_pages < self.pages / 2, "init_pages are less than half of a node"),
             (self.watermark_scale_factor <= 3000, "watermark_scale_factor is at most 3000"),
             (
                 self.min_free_kbytes.is_none_or(|k| k / 4 < machine_pages / 2),

@@ -47,6 +47,8 @@ pub struct Watermarks {
 pub(crate) struct Zone {
     pub(crate) name: &'static str,
     pub(crate) managed: u64,
+    /// Of these, what came when reserves had been computed.
+    pub(super) init: u64,
     pub(crate) free: u64,
     pub(crate) marks: Watermarks,
     /// Pages that allocations which could use higher zones must leave.
@@ -70,6 +72,11 @@ pub(crate) struct Zone {
 }
 
 impl Zone {
+    /// The pages by which lower zones keep a reserve from what may come from here.
+    pub(super) fn reserved_for(&self) -> u64 {
+        self.managed.saturating_sub(self.init)
+    }
+
     /// Zones and watermarks: free pages beyond the mark, with its boost, and the reserve.
     fn is_above(&self, mark: u64) -> bool {
         self.seen_free() > mark + self.boost.pages + self.reserve
@@ -176,6 +183,7 @@ impl Node {
     /// A node with its zones, whose watermarks are those of the machine ([`MachineMarks`]).
     pub(crate) fn new(cfg: &NodeConfig, machine: &MachineMarks, balance_to_promo: bool, cpus: usize) -> Node {
         let mut zones = split(cfg.pages, cfg.low_zones);
+        zones.last_mut().iter_mut().for_each(|top| top.init = cfg.init_pages);
         set_watermarks(&mut zones, machine);
         for z in zones.iter_mut().filter(|_| cfg.per_cpu_lists) {
             z.pcp = vec![PerCpuPages::default(); cpus];
@@ -392,7 +400,7 @@ pub(crate) fn set_watermarks(zones: &mut [Zone], machine: &MachineMarks) {
         let gap = (min / 4).max(z.managed * machine.scale_factor / 10_000);
         z.marks = Watermarks { min, low: min + gap, high: min + 2 * gap, promo: min + 3 * gap };
         z.reserve = above / LOWMEM_RESERVE_RATIO;
-        above += z.managed;
+        above += z.reserved_for();
     }
 }
 

@@ -20,6 +20,8 @@ pub struct MachineSpec {
     pub dma_pages: u64,
     /// What of the rest is in the zone DMA32.
     pub dma32_pages: u64,
+    /// Of memory, what boot gave back when reserves of zones had been computed.
+    pub init_pages: u64,
     /// CPUs keep free pages for themselves, many at a time.
     pub per_cpu_lists: bool,
     /// Free pages are of kinds, by page blocks.
