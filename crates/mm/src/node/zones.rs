@@ -236,9 +236,10 @@ impl Node {
         }
     }
 
-    /// A while has passed: lists of CPUs that are larger than they must be shrink.
+    /// A while has passed: levels are exact, and lists that are larger than they must be shrink.
     pub(crate) fn decay_pcp(&mut self) {
         for z in &mut self.zones {
+            z.level.add_up();
             for cpu in 0..z.pcp.len() {
                 let back = z.pcp[cpu].decay(&z.pcp_limits);
                 z.push_from(cpu, back);
