@@ -20,13 +20,21 @@ pub(crate) struct EmptyPass {
     pub(crate) memcgs: u64,
 }
 
+/// What a run had done as a pass began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PassStart {
+    /// What earlier passes had reclaimed, if this one counts for itself.
+    pub(crate) carried: u64,
+    pub(crate) nr_reclaimed: u64,
+    pub(crate) nr_scanned: u64,
+}
+
 /// Where a pass of kswapd was interrupted, so that it goes on from there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PassAt {
     /// What the run had gained before the pass.
     pub(crate) gained: u64,
-    /// What earlier passes had reclaimed, if this one counts for itself, and where it began.
-    pub(crate) reclaimed: (u64, u64),
+    pub(crate) start: PassStart,
     /// The group whose lists were scanned.
     pub(crate) memcg: MemcgId,
     /// Its two lists.

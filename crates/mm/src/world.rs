@@ -301,6 +301,10 @@ pub trait World {
         false
     }
 
+    /// Passes over the machine have scanned 512 pages more: the worker of `vmpressure` is woken.
+    /// It does nothing to memory; a driver whose threads share CPUs has it take one for a moment.
+    fn wake_vmpressure(&mut self) {}
+
     /// Whether something outside holds the page in place.
     fn is_pinned(&self, _page: PageId) -> bool {
         false

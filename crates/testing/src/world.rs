@@ -40,6 +40,8 @@ pub struct AtOnce {
     pub pinned: bool,
     /// kswapd gives up the processor after every batch.
     pub interrupts: bool,
+    /// How often the worker of `vmpressure` was woken.
+    pub vmpressure: u64,
     ptes: Vec<Pte>,
     slots: BTreeMap<SwapSlot, PageId>,
 }
@@ -64,6 +66,7 @@ impl AtOnce {
             executable: 0..0,
             pinned: false,
             interrupts: false,
+            vmpressure: 0,
             ptes: Vec::new(),
             slots: BTreeMap::new(),
         }
@@ -182,6 +185,10 @@ impl World for AtOnce {
 
     fn is_shared_executable(&self, page: PageId) -> bool {
         self.shared_executable == Some(page)
+    }
+
+    fn wake_vmpressure(&mut self) {
+        self.vmpressure += 1;
     }
 
     fn kswapd_yields(&mut self, _: &Work) -> bool {

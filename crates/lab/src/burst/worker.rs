@@ -1,6 +1,6 @@
 //! Threads of the kernel: kswapd, the flusher, and the worker of zswap.
 
-use refault_mm::{Counter, KswapdStep, NodeId, ZswapStep};
+use refault_mm::{KswapdStep, NodeId, ZswapStep};
 
 use crate::kernel::Kernel;
 use crate::sched::{Clock, PsiState, Stop, Threads};
@@ -16,9 +16,6 @@ pub(crate) fn kswapd(
     kernel.set_now_ns(start_ns);
     let t = threads.kswapd(node);
     let step = kernel.engine.kswapd_node_step(&mut kernel.hw, node);
-    if threads.has_worker() {
-        threads.note_scanned(t, kernel.engine.vmstat().get(Counter::PgscanKswapd));
-    }
     let end = start_ns + kernel.settle(start_ns, clock, threads).worker_ns();
     if let Some((reason, max_wait_ns)) = kernel.take_throttle() {
         threads.wait_throttled(t, reason, end + max_wait_ns, clock);

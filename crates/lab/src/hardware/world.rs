@@ -26,6 +26,8 @@ pub(crate) struct Orders {
     pub(crate) wake_kswapd: Vec<NodeId>,
     pub(crate) wake_flusher: bool,
     pub(crate) wake_zswap: bool,
+    /// The worker of `vmpressure` takes the CPU for a moment.
+    pub(crate) wake_vmpressure: bool,
     /// Clusters that are to be discarded.
     pub(crate) discards: Vec<SwapSlot>,
     pub(crate) oom: Option<MemcgId>,
@@ -218,6 +220,10 @@ impl World for Hardware {
     fn task_yields(&mut self) -> bool {
         self.turn.yielded |= !self.orders.wake_kswapd.is_empty() && self.turn.left_ns.is_some();
         self.turn.yielded
+    }
+
+    fn wake_vmpressure(&mut self) {
+        self.orders.wake_vmpressure = true;
     }
 
     fn is_hottest(&mut self, page: PageId) -> bool {

@@ -106,6 +106,9 @@ impl Machine {
         };
         self.threads[t].work = Some(work);
         self.threads[t].stop = stop;
+        if std::mem::take(&mut self.kernel.hw.orders.wake_vmpressure) {
+            self.threads.give_way(t);
+        }
         if let Some(contention) = &mut self.kernel.contention {
             contention.leave();
         }

@@ -6,6 +6,7 @@ use crate::ids::MemcgId;
 use crate::memcg::empty_memcg_cache::EmptyMemcgs;
 use crate::memcg::group::{Memcg, Memcgs};
 use crate::memcg::memcg_lru::MemcgLru;
+use crate::memcg::vmpressure::Vmpressure;
 
 /// All groups.
 #[derive(Clone, Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct Groups {
     pub(crate) memcg_lru: Vec<MemcgLru>,
     /// Groups that reclaim need not look at.
     pub(crate) empty: EmptyMemcgs,
+    pub(crate) vmpressure: Vmpressure,
     /// Sums of groups are made now and then, and may be old.
     pub(crate) stats_are_added_up: bool,
     /// Every visit to a group looks at all of it.
@@ -32,6 +34,7 @@ impl Groups {
             memcgs: Memcgs::new(cfg.memcg.charge_batch, cfg.memcg.recursive_protection),
             memcg_lru: (0..nr_nodes as u64).map(|n| MemcgLru::new(cfg.seed.wrapping_add(n))).collect(),
             empty: EmptyMemcgs::default(),
+            vmpressure: Vmpressure::default(),
             stats_are_added_up: cfg.lru.adds_up_stats(),
             #[cfg(test)]
             looks_closely: false,

@@ -213,6 +213,53 @@ mod tests {
         (e, w, groups)
     }
 
+    /// A run for a low zone passes over pages of others: those decide nothing about its priority.
+    #[test]
+    fn regression_pages_of_other_zones_are_not_scanned_for_the_priority() {
+        let node = NodeConfig { page_blocks: true, ..NodeConfig::new(1 << 15) };
+        let cfg = Config { node: Some(node), ..Config::new(Policy::Lru) };
+        let (mut e, mut w) = (Engine::new(cfg).unwrap(), AtOnce::default());
+        let (_, file) = e.add_mapping(MappingKind::File, MemcgId::ROOT, 0..40_000).unwrap();
+        (0..40_000).for_each(|i| _ = e.access(&mut w, PageId(file.0 + i), Touch::Read));
+        e.mem.frames.nodes.all[0].kswapd.awake = true;
+        assert!(e.run_kswapd(&mut w, 1000));
+        let node = &mut e.mem.frames.nodes.all[0];
+        (node.kswapd.awake, node.kswapd.wanted) = (true, Some(0));
+        node.boost(0);
+        let scanned = |e: &Engine| [Counter::PgscanKswapd, Counter::PgscanSkip].map(|c| e.vmstat().get(c));
+        let mut passed_over = 0;
+        loop {
+            let before = scanned(&e);
+            if e.kswapd_step(&mut w) == KswapdStep::Sleep {
+                break;
+            }
+            let [all, skipped] = [0, 1].map(|i| scanned(&e)[i] - before[i]);
+            let run = e.mem.frames.nodes.all[0].kswapd.run.as_ref().unwrap();
+            assert_eq!(run.nr_scanned, all - skipped);
+            passed_over += skipped;
+        }
+        assert!(passed_over > 0);
+    }
+
+    /// `vmpressure` is told by passes over the machine with two lists, and by no others.
+    #[test]
+    fn passes_over_the_machine_wake_the_worker_of_vmpressure() {
+        for policy in [Policy::Lru, Policy::Mglru] {
+            let (mut e, mut w, [_, (group, _)]) = short_of_memory(policy);
+            let scanned = |e: &Engine| e.vmstat().get(Counter::PgscanKswapd) + e.vmstat().get(Counter::PgscanDirect);
+            let told = w.vmpressure;
+            e.reclaim(&mut w, group, 1500, None).unwrap();
+            assert_eq!(w.vmpressure, told, "{policy:?}: a group");
+            let before = scanned(&e);
+            let (_, first) = e.add_mapping(MappingKind::File, MemcgId::ROOT, 0..20_000).unwrap();
+            (0..20_000).for_each(|i| _ = e.access(&mut w, PageId(first.0 + i), Touch::Read));
+            let windows = (scanned(&e) - before) / 512;
+            assert!(windows > 5, "{policy:?}: {windows}");
+            let expected = if policy == Policy::Lru { windows / 2..windows + 1 } else { 0..1 };
+            assert!(expected.contains(&(w.vmpressure - told)), "{policy:?}: {} of {windows}", w.vmpressure - told);
+        }
+    }
+
     fn counts(e: &Engine) -> Vec<u64> {
         Counter::ALL.iter().map(|&c| e.vmstat().get(c)).collect()
     }

@@ -12,7 +12,7 @@ use crate::memcg::protection::Shield;
 use crate::node::throttle::{TICK_NS, WRITEBACK_WAIT_NS};
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
-use crate::scan::DEF_PRIORITY;
+use crate::scan::{DEF_PRIORITY, PassStart};
 use crate::world::{ThrottleReason, World};
 
 impl<W: World> Reclaim<'_, W> {
@@ -108,29 +108,38 @@ impl<W: World> Reclaim<'_, W> {
     /// One pass at one priority over the target's subtree on one node; it stops at the target
     /// unless a full walk is asked for.
     pub(crate) fn shrink_node(&mut self) {
-        let (carried, before) = match &self.sc.at {
-            Some(at) => at.reclaimed,
+        let start = match &self.sc.at {
+            Some(at) => at.start,
             None => self.prepare_pass(),
         };
         self.shrink_memcgs();
         if self.sc.interrupted {
-            self.sc.interrupt().reclaimed = (carried, before);
+            self.sc.interrupt().start = start;
             return;
         }
-        let reclaimed = self.sc.nr_reclaimed - before;
-        self.sc.nr_reclaimed += carried;
+        let reclaimed = self.sc.nr_reclaimed - start.nr_reclaimed;
+        self.sc.nr_reclaimed += start.carried;
+        self.tell_vmpressure(self.sc.nr_scanned - start.nr_scanned);
         self.note_pass(reclaimed);
     }
 
     /// What was reclaimed before the pass that begins: set aside if it counts for itself, and not.
-    fn prepare_pass(&mut self) -> (u64, u64) {
+    fn prepare_pass(&mut self) -> PassStart {
         let kind = self.mem.cfg.lru.kind;
         by_policy!(kind, P => P::prepare(self));
         let measured = self.sc.kswapd && by_policy!(kind, P => P::measures_passes(self.mem.cfg.memcg.selection));
         let carried = if measured { std::mem::take(&mut self.sc.nr_reclaimed) } else { 0 };
         #[cfg(test)]
         self.mem.groups.visits.push(None);
-        (carried, self.sc.nr_reclaimed)
+        PassStart { carried, nr_reclaimed: self.sc.nr_reclaimed, nr_scanned: self.sc.nr_scanned }
+    }
+
+    /// A pass over the machine took so many pages off lists. Multi-gen LRU does not tell.
+    fn tell_vmpressure(&mut self, scanned: u64) {
+        let tells = !self.sc.is_cgroup_reclaim() && self.mem.cfg.lru.kind != Lru::MultiGen;
+        if tells && self.mem.groups.vmpressure.note(scanned) {
+            self.world.wake_vmpressure();
+        }
     }
 
     fn shrink_memcgs(&mut self) {

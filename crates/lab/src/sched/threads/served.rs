@@ -7,14 +7,11 @@
 //!
 //! Mechanism: `docs/mechanisms.md#ticks`.
 
-use refault_mm::{Kernel, Policy};
+use refault_mm::Kernel;
 
 use super::{TICK_NS, Threads};
 use crate::scenario::Scenario;
 use crate::sched::Thread;
-
-/// `vmpressure_win`: reclaim of the machine wakes a worker for every so many pages scanned.
-const VMPRESSURE_PAGES: u64 = 512;
 
 /// What EEVDF does on a machine.
 #[derive(Clone, Copy, Debug)]
@@ -22,19 +19,15 @@ pub(super) struct Fair {
     /// `CONFIG_PREEMPT_LAZY`: in the kernel a thread gives way at a tick only, and first at the one
     /// after it was asked to.
     is_lazy: bool,
-    /// Two lists: reclaim tells `vmpressure`. Multi-gen LRU leaves before it does.
-    has_worker: bool,
-    /// Pages that kswapd had scanned when the worker was woken last.
-    told: u64,
 }
 
 impl Fair {
     /// Kernels before EEVDF have none. Debian's of 6.18 and later preempt lazily.
     pub(super) fn new(spec: &Scenario) -> Option<Fair> {
-        let (kernel, has_worker) = (spec.policy.kernel, spec.policy.policy == Policy::Lru);
+        let kernel = spec.policy.kernel;
         let is_old = matches!(kernel, Kernel::V2022V14 | Kernel::V6_1);
         let is_lazy = !matches!(kernel, Kernel::V6_6Rc | Kernel::V6_6 | Kernel::V6_12);
-        (spec.machine.tick_ns > 0 && !is_old).then_some(Fair { is_lazy, has_worker, told: 0 })
+        (spec.machine.tick_ns > 0 && !is_old).then_some(Fair { is_lazy })
     }
 }
 
@@ -91,19 +84,10 @@ impl Threads {
         next.inspect(|&t| self.queue.push_front(t)).is_none()
     }
 
-    /// Whether kswapd tells how much it scans.
-    pub(crate) fn has_worker(&self) -> bool {
-        self.fair.is_some_and(|f| f.has_worker)
-    }
-
-    /// kswapd, which has a CPU, has scanned so many pages since the machine began: now and then a
-    /// worker is woken. It runs for next to no time, but then who goes on is chosen anew.
-    pub(crate) fn note_scanned(&mut self, t: usize, scanned: u64) {
-        let Some(fair) = self.fair.as_mut().filter(|f| f.has_worker && scanned - f.told >= VMPRESSURE_PAGES) else {
-            return;
-        };
-        fair.told = scanned;
-        self.all[t].gives_way = true;
+    /// A worker of the kernel takes the CPU of a thread. It runs for next to no time, but then who
+    /// goes on is chosen anew.
+    pub(crate) fn give_way(&mut self, t: usize) {
+        self.all[t].gives_way = self.fair.is_some();
     }
 
     /// Whether the thread is to give way as soon as it can.
@@ -131,11 +115,11 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// A task has a CPU to itself for 20 ms, and then kswapd is woken; where it runs.
-    fn with_kswapd(policy: &str, kernel: &str) -> (Threads, usize) {
+    fn with_kswapd(kernel: &str) -> (Threads, usize) {
         let text = format!(
             r#"name = "t"
 machine = {{ memory = "64M", cpus = 1, tick = "4ms" }}
-policy = {{ name = "{policy}", kernel = "{kernel}" }}
+policy = {{ name = "lru", kernel = "{kernel}" }}
 device.disk = {{ preset = "hdd" }}
 object.file = {{ kind = "file", size = "1M", device = "disk" }}
 [[task]]
@@ -161,19 +145,16 @@ phase = [{{ read = "file", passes = 4 }}]
 
     #[test]
     fn a_worker_gives_the_cpu_to_who_was_served_less() {
-        for (policy, kernel, at_once, at_tick) in [
-            ("lru", "6.12", Place::Last, Place::Last),
-            ("lru", "6.18", Place::First, Place::Last),
-            ("lru", "6.1", Place::First, Place::Last),
-            ("mglru", "6.12", Place::First, Place::Last),
-            ("mglru", "6.18", Place::First, Place::First),
+        for (kernel, at_once, at_tick) in [
+            ("6.12", Place::Last, Place::Last),
+            ("6.18", Place::First, Place::Last),
+            ("6.1", Place::First, Place::Last),
         ] {
             for (after, place) in [(MS, at_once), (4 * MS, at_tick)] {
-                let (mut threads, kswapd) = with_kswapd(policy, kernel);
-                threads.note_scanned(kswapd, 511);
-                assert_eq!(threads.place(0, 20 * MS + MS / 2), Some(Place::First), "{policy} {kernel}");
-                threads.note_scanned(kswapd, 512);
-                assert_eq!(threads.place(0, 20 * MS + after), Some(place), "{policy} {kernel} {after}");
+                let (mut threads, kswapd) = with_kswapd(kernel);
+                assert_eq!(threads.place(0, 20 * MS + MS / 2), Some(Place::First), "{kernel}");
+                threads.give_way(kswapd);
+                assert_eq!(threads.place(0, 20 * MS + after), Some(place), "{kernel} {after}");
             }
         }
     }
@@ -182,7 +163,7 @@ phase = [{{ read = "file", passes = 4 }}]
     #[test]
     fn who_had_too_much_is_not_owed_a_cpu() {
         for (after, is_owed) in [(MS, false), (4 * MS, true)] {
-            let (mut threads, kswapd) = with_kswapd("lru", "6.12");
+            let (mut threads, kswapd) = with_kswapd("6.12");
             let asleep = 23 * MS;
             threads.take_cpu(0, asleep);
             threads.block(kswapd, crate::sched::PsiState::Idle, asleep);
