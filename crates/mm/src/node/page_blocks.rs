@@ -143,7 +143,7 @@ impl PageBlocks {
         let free = (self.rest[block] + spread).min(PAGEBLOCK_PAGES);
         let used = self.used.map(|k| k[block]);
         let all: u64 = used.iter().sum();
-        let share = |n: u64| if all > 0 { (n * (PAGEBLOCK_PAGES - free) / all).min(n) } else { 0 };
+        let share = |n: u64| (n * (PAGEBLOCK_PAGES - free)).checked_div(all).unwrap_or(0).min(n);
         (free, used.map(share))
     }
 
