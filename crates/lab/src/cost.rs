@@ -276,7 +276,8 @@ mod tests {
         costs.check().unwrap();
         assert!(costs.map_hit_ns < costs.read_hit_ns && costs.minor_fault_ns < costs.major_fault_ns);
         assert!(costs.pte_walk_ns < costs.scan_page_ns && costs.scan_page_ns < costs.reclaim_page_ns);
-        assert!(costs.named().iter().all(|&(_, ns)| ns > 0));
+        // One was not measured.
+        assert!(costs.named().iter().all(|&(name, ns)| (ns > 0) == (name != "visit_group_ns")));
         assert!(Costs::free().named().iter().all(|&(_, ns)| ns == 0));
         Costs::free().check().unwrap();
     }
