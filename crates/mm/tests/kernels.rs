@@ -2,8 +2,8 @@
 
 use crate::machines::{access, anon, count, file, machine, notes, read, woken};
 use refault_mm::{
-    Ack, Advice, Backoff, Config, Effect, Engine, Kernel, LruConfig, MappingKind, MemcgId, NodeConfig, PageId, Policy,
-    SwapDeviceConfig, Touch,
+    Ack, Advice, Backoff, Config, Effect, Engine, Kernel, KswapdStep, LruConfig, MappingKind, MemcgId, NodeConfig,
+    PageId, Policy, SwapDeviceConfig, Touch,
 };
 use refault_testing::AtOnce;
 
@@ -188,6 +188,34 @@ fn kswapd_writes_dirty_pages_of_files_up_to_6_1() {
         assert!(count(&e, "nr_vmscan_immediate_reclaim") > 0, "{kernel}");
         e.validate().unwrap();
     }
+}
+
+/// Memory is full of dirty pages that nobody writes: a run that only trimmed the cache begins anew
+/// and is one run all the same, so that kswapd gives up after 16 of them, as without.
+#[test]
+fn a_run_that_trimmed_in_vain_and_its_repetition_are_one_run() {
+    let passes = [Kernel::V6_6, Kernel::V6_12].map(|kernel| {
+        let policy = Policy::Lru;
+        let mut cfg =
+            Config { lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru }, ..machine(policy, &[1000]) };
+        kernel.apply(&mut cfg);
+        (cfg.dirty.background_ratio, cfg.dirty.ratio) = (99, 100);
+        let mut e = Engine::new(cfg).unwrap();
+        let mut w = AtOnce::answering(|_, effect| {
+            matches!(effect, Effect::WakeKswapd { .. } | Effect::WakeFlusher).then_some(Ack::Pending)
+        });
+        let f = file(&mut e, MemcgId::ROOT, 1000);
+        let mut next = 0;
+        while woken(&w).is_empty() {
+            access(&mut e, &mut w, f, next..next + 1, Touch::Write);
+            next += 1;
+        }
+        let passes = (1..).find(|_| e.kswapd_step(&mut w) == KswapdStep::Sleep).unwrap();
+        assert_eq!((count(&e, "pageoutrun"), count(&e, "pgsteal_file")), (16, 0), "{kernel}");
+        e.validate().unwrap();
+        passes
+    });
+    assert!(passes[1] > passes[0], "it was repeated: {passes:?}");
 }
 
 /// A command to evict that met nothing but folios in a batch of another CPU went on for ever where

@@ -17,9 +17,9 @@ pub struct NodeConfig {
     pub watermark_scale_factor: u32,
     /// Pages in the zones DMA and DMA32, if there are so many; the rest is Normal.
     pub low_zones: [u64; 2],
-    /// Of `pages`, those that boot gave back when it had computed what lower zones keep for
-    /// themselves (`lowmem_reserve`): the initrd, and what only init needs. 0 where that is
-    /// computed again, as Linux 6.18 does.
+    /// Of `pages`, those that boot gave back when it had computed the watermarks and what lower
+    /// zones keep for themselves (`lowmem_reserve`): the initrd, and what only init needs. 0 where
+    /// that is computed again, as Linux 6.18 does.
     pub init_pages: u64,
     /// CPUs keep free pages for themselves, and move them to and from the zones many at a time.
     pub per_cpu_lists: bool,
@@ -156,7 +156,7 @@ impl NumaConfig {
 
 /// What the watermarks of all zones of a machine follow from (zones and watermarks).
 pub(crate) struct MachineMarks {
-    /// Pages of all nodes.
+    /// Pages of all nodes when they were computed.
     pub(crate) total: u64,
     pub(crate) min_pages: u64,
     pub(crate) scale_factor: u64,
@@ -165,7 +165,7 @@ pub(crate) struct MachineMarks {
 impl MachineMarks {
     /// Of the nodes of a machine. The settings are those of the first: Linux has them once.
     pub(crate) fn new(nodes: &[NodeConfig]) -> MachineMarks {
-        let total: u64 = nodes.iter().map(|n| n.pages).sum();
+        let total: u64 = nodes.iter().map(|n| n.pages - n.init_pages.min(n.pages)).sum();
         let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);
         let first = nodes.first();
         MachineMarks {

@@ -15,7 +15,7 @@ impl Node {
         let zones = self.zones.iter().take(highest + 1).enumerate();
         zones.map(move |(i, z)| {
             let above = &self.zones[i + 1..=highest];
-            (z, above.iter().map(Zone::reserved_for).sum::<u64>() / LOWMEM_RESERVE_RATIO)
+            (z, above.iter().map(Zone::counted).sum::<u64>() / LOWMEM_RESERVE_RATIO)
         })
     }
 

@@ -231,7 +231,6 @@ impl Frames {
         let target = node.kswapd_target(swap_cluster_max, highest);
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, None);
         (sc.nid, sc.kswapd) = (nid, true);
-        sc.no_trim = node.kswapd.no_trim;
         (sc.highest_zone, sc.boost_left) = (highest, node.kswapd.boosts.iter().sum());
         Some(sc)
     }

@@ -12,8 +12,6 @@ pub(crate) struct Kswapd {
     pub(crate) run: Option<ScanControl>,
     /// Runs in a row that reclaimed nothing.
     pub(crate) failures: u32,
-    /// A run that only trimmed the cache failed: the next does not trim.
-    pub(crate) no_trim: bool,
     /// Pages that the run counted as reclaimed while they are on their way to a slower node: they
     /// may come back.
     pub(crate) on_their_way: u64,

@@ -34,6 +34,12 @@ impl Level {
         }
     }
 
+    /// A CPU adds up what it has not yet (`refresh_cpu_vm_stats`).
+    pub(super) fn add_up(&mut self) {
+        self.unseen.fill(0);
+        self.sum = 0;
+    }
+
     /// What is seen of a zone that has so many free pages.
     #[inline]
     pub(super) fn seen(&self, free: u64) -> u64 {
@@ -82,5 +88,19 @@ mod tests {
         level.note(0, 31);
         assert_eq!((level.seen(free + 35), level.validate()), (477 + 30, Ok(())));
         assert_eq!(Level::default().seen(7), 7);
+    }
+
+    /// From then on it moves from where it was seen.
+    #[test]
+    fn what_is_added_up_is_seen() {
+        let mut level = Level::new(3840, 1);
+        level.note(0, -2);
+        assert_eq!(level.seen(478), 480);
+        level.add_up();
+        assert_eq!((level.seen(478), level.validate()), (478, Ok(())));
+        level.note(0, -2);
+        assert_eq!(level.seen(476), 478);
+        level.note(0, -1);
+        assert_eq!(level.seen(475), 475);
     }
 }

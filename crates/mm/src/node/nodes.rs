@@ -11,6 +11,9 @@ use crate::node::page_blocks::Mobility;
 use crate::node::pcp::DECAY_INTERVAL_NS;
 use crate::node::zones::{Mark, Node};
 
+/// Slabs that can be freed, as those of inodes and directory entries, when a machine has booted.
+const BOOT_SLAB_PAGES: u64 = 311;
+
 /// All nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
@@ -238,7 +241,11 @@ impl Nodes {
             return false;
         }
         let pools: u64 = self.all.iter_mut().map(|n| n.take_dma_pool(pages)).sum();
-        self.all.iter_mut().fold(pages - pools, |left, n| left - n.take_kernel(left, Mobility::Unmovable));
+        // As /proc/pagetypeinfo of a guest that has booted shows it.
+        let slabs = BOOT_SLAB_PAGES.min((pages - pools) / 16);
+        for (want, kind) in [(slabs, Mobility::Reclaimable), (pages - pools - slabs, Mobility::Unmovable)] {
+            self.all.iter_mut().fold(want, |left, n| left - n.take_kernel(left, kind));
+        }
         true
     }
 

@@ -1,7 +1,8 @@
 //! Page blocks of a zone: which kind of pages each is for, by counts.
 //!
-//! Nothing here knows which frames lie together. Blocks of a kind are alike: what is free in them,
-//! and what they hold of other kinds, is spread evenly over them.
+//! Which frames lie together is known of one block of each kind: what is left of the one that was
+//! broken last. The others are alike: what is free in them, and what they hold of other kinds, is
+//! spread evenly over them.
 //!
 //! Mechanism: `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
 
@@ -51,6 +52,8 @@ pub(crate) struct PageBlocks {
     whole: PerKind,
     /// Free pages of those that are not.
     loose: PerKind,
+    /// Of these, what lies together: the rest of the block that was broken last.
+    rest: PerKind,
     /// By kind of the page, then of the block that it lies in: pages that are not free.
     used: [PerKind; Mobility::COUNT],
     /// Chooses in which block a page lay.
@@ -75,6 +78,7 @@ impl PageBlocks {
             self.blocks[m] -= 1;
             self.blocks[to] += 1;
             self.loose[to] += std::mem::take(&mut self.loose[m]);
+            self.rest[to] = self.loose[to];
         }
     }
 
@@ -93,9 +97,12 @@ impl PageBlocks {
         };
         if self.loose[from] == 0 {
             self.whole[from] -= 1;
-            self.loose[from] = PAGEBLOCK_PAGES;
+            (self.loose[from], self.rest[from]) = (PAGEBLOCK_PAGES, PAGEBLOCK_PAGES);
         }
         self.loose[from] -= 1;
+        // The smallest piece comes first; but what cannot be moved takes from the largest elsewhere.
+        let splits = from != own && kind != Mobility::Movable;
+        self.rest[from] = self.rest[from].saturating_sub(u64::from(splits)).min(self.loose[from]);
         self.used[own][from] += 1;
         boosts
     }
@@ -112,7 +119,8 @@ impl PageBlocks {
             self.blocks[own] += 1;
             return (own, false);
         }
-        let from = others.into_iter().find(|&b| self.loose[b] > 0).expect("a free page");
+        let largest = others.into_iter().rev().max_by_key(|&b| self.rest[b]).filter(|&b| self.rest[b] > 0);
+        let from = largest.or_else(|| others.into_iter().find(|&b| self.loose[b] > 0)).expect("a free page");
         match self.is_worth_taking_over(kind, from) {
             true => {
                 self.take_over(own, from);
@@ -126,30 +134,41 @@ impl PageBlocks {
         (self.blocks[block] - self.whole[block]).max(1)
     }
 
-    /// Half of a block is free, or holds pages of the kind.
+    /// The block of a kind that is looked at for another: that of the rest, or any. What is free in
+    /// it, and what it holds by kind.
+    fn candidate(&self, block: usize) -> (u64, PerKind) {
+        let broken = self.broken(block);
+        let spread = self.loose[block] - self.rest[block];
+        let spread = if self.rest[block] > 0 { spread / broken } else { spread.div_ceil(broken) };
+        let free = (self.rest[block] + spread).min(PAGEBLOCK_PAGES);
+        let used = self.used.map(|k| k[block]);
+        let all: u64 = used.iter().sum();
+        let share = |n: u64| (n * (PAGEBLOCK_PAGES - free)).checked_div(all).unwrap_or(0).min(n);
+        (free, used.map(share))
+    }
+
+    /// Half of it is free, or holds pages of the kind.
     fn is_worth_taking_over(&self, kind: Mobility, from: usize) -> bool {
-        let broken = self.broken(from);
-        let free = self.loose[from].div_ceil(broken);
-        let movable = self.used[Mobility::Movable.index()][from] / broken;
-        let others = (self.used.iter().map(|k| k[from]).sum::<u64>() / broken) - movable;
+        let (free, held) = self.candidate(from);
+        let movable = held[Mobility::Movable.index()];
+        let together = if self.rest[from] > 0 { self.rest[from] } else { free };
         let alike = match kind {
-            Mobility::Movable if free < STEALABLE_PAGES => return false,
+            Mobility::Movable if together < STEALABLE_PAGES => return false,
             Mobility::Movable => movable,
             // Of two kinds that cannot be moved nothing says which is which.
             _ if from != Mobility::Movable.index() => 0,
-            _ => others,
+            _ => held.iter().sum::<u64>() - movable,
         };
         free + alike >= PAGEBLOCK_PAGES / 2
     }
 
-    /// A block that is as the others of its kind are goes to another kind, with what it holds.
+    /// That block goes to another kind, with what it holds.
     fn take_over(&mut self, to: usize, from: usize) {
-        let broken = self.broken(from);
-        let free = self.loose[from].div_ceil(broken);
+        let (free, shares) = self.candidate(from);
         self.loose[from] -= free;
         self.loose[to] += free;
-        for held in &mut self.used {
-            let share = held[from] / broken;
+        self.rest[to] = std::mem::take(&mut self.rest[from]);
+        for (held, share) in self.used.iter_mut().zip(shares) {
             held[from] -= share;
             held[to] += share;
         }
@@ -169,8 +188,20 @@ impl PageBlocks {
     /// A page that was taken for `kind` is free.
     pub(crate) fn give_back(&mut self, kind: Mobility) {
         let block = self.draw(kind.index()).index();
+        // It may lie in the block of the rest, and is then together with that again.
+        let held: u64 = self.used.iter().map(|k| k[block]).sum();
+        let beside = (PAGEBLOCK_PAGES - self.rest[block].min(PAGEBLOCK_PAGES)).min(held);
+        if self.rest[block] > 0 && self.random() % held < beside {
+            self.rest[block] += 1;
+        }
         self.used[kind.index()][block] -= 1;
         self.loose[block] += 1;
+    }
+
+    /// Knuth's linear congruential generator; its high bits are the random ones.
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random >> 33
     }
 
     /// In which kind of block a page of a kind lies: by chance, by how many are in each.
@@ -181,9 +212,7 @@ impl PageBlocks {
         if held[kind] == total {
             return Mobility::ALL[kind];
         }
-        // Knuth's linear congruential generator; its high bits are the random ones.
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let mut at = (self.random >> 33) % total.max(1);
+        let mut at = self.random() % total.max(1);
         for block in Mobility::ALL {
             match at.checked_sub(held[block.index()]) {
                 Some(left) => at = left,
@@ -203,7 +232,10 @@ impl PageBlocks {
         for _ in 0..less {
             let kind = Mobility::ALL.into_iter().find(|k| self.loose[k.index()] > 0);
             match kind.or_else(|| Mobility::ALL.into_iter().find(|k| self.whole[k.index()] > 0)) {
-                Some(k) if self.loose[k.index()] > 0 => self.loose[k.index()] -= 1,
+                Some(k) if self.loose[k.index()] > 0 => {
+                    self.loose[k.index()] -= 1;
+                    self.rest[k.index()] = self.rest[k.index()].min(self.loose[k.index()]);
+                }
                 Some(k) => {
                     self.whole[k.index()] -= 1;
                     self.loose[k.index()] += PAGEBLOCK_PAGES - 1;
@@ -255,6 +287,27 @@ mod tests {
         assert!(!b.take(Mobility::Unmovable));
     }
 
+    /// What is left of the last block is taken over and back, as in zone DMA of a guest whose file
+    /// system takes buffer heads: pages that are free elsewhere are taken first, in between.
+    #[test]
+    fn the_rest_of_a_block_goes_to_and_fro() {
+        let mut b = PageBlocks::new(7 * PAGEBLOCK_PAGES, 0);
+        (0..7 * PAGEBLOCK_PAGES - 268).for_each(|_| assert!(!b.take(Mobility::Movable)));
+        (0..10).for_each(|_| b.give_back(Mobility::Movable));
+        assert_eq!((b.loose, b.rest), ([0, 278, 0], [0, 268, 0]));
+        assert!(b.take(Mobility::Reclaimable));
+        assert_eq!((b.blocks, b.rest), ([0, 6, 1], [0, 0, 268]));
+        assert!(!b.take(Mobility::Reclaimable), "it has the block");
+        let alone = b.loose[of(Mobility::Movable)];
+        assert!(!(0..alone).any(|_| b.take(Mobility::Movable)));
+        assert!(b.take(Mobility::Movable));
+        assert_eq!((b.blocks, b.loose[of(Mobility::Reclaimable)]), ([0, 7, 0], 0));
+        // What is less than half of a block is split where it lies.
+        (0..40).for_each(|_| assert!(!b.take(Mobility::Movable)));
+        assert!(b.take(Mobility::Unmovable) && b.take(Mobility::Unmovable));
+        assert_eq!(b.blocks, [0, 7, 0]);
+    }
+
     /// Whatever happens, what is free and what is used are the zone.
     #[test]
     fn pages_are_free_or_used() {
@@ -274,6 +327,7 @@ mod tests {
             let used: u64 = b.used.iter().flatten().sum();
             assert_eq!((used, b.free() + used), (held.iter().sum(), pages));
             assert_eq!(b.blocks.iter().sum::<u64>(), 21);
+            assert!((0..3).all(|k| b.rest[k] <= b.loose[k]));
         }
         assert!(boosts > 0);
     }

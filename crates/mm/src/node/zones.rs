@@ -13,7 +13,8 @@ use crate::node::level::Level;
 use crate::node::page_blocks::{Mobility, PageBlocks};
 use crate::node::pcp::{PcpLimits, PerCpuPages, ZoneState};
 
-/// 128 KiB, on machines of up to 1 GiB; larger ones have more.
+/// The pool of zone DMA for devices (`atomic_pool_size`): 128 KiB for each GiB, and at least that.
+const DMA_POOL_FRACTION: u64 = 8192;
 const DMA_POOL_PAGES: u64 = 32;
 /// `lowmem_reserve_ratio`: a lower zone keeps 1/256 of the zones above it.
 pub(super) const LOWMEM_RESERVE_RATIO: u64 = 256;
@@ -47,7 +48,7 @@ pub struct Watermarks {
 pub(crate) struct Zone {
     pub(crate) name: &'static str,
     pub(crate) managed: u64,
-    /// Of these, what came when reserves had been computed.
+    /// Of these, what came when marks and reserves had been computed.
     pub(super) init: u64,
     pub(crate) free: u64,
     pub(crate) marks: Watermarks,
@@ -72,8 +73,8 @@ pub(crate) struct Zone {
 }
 
 impl Zone {
-    /// The pages by which lower zones keep a reserve from what may come from here.
-    pub(super) fn reserved_for(&self) -> u64 {
+    /// The pages that it had when marks and reserves were computed.
+    pub(super) fn counted(&self) -> u64 {
         self.managed.saturating_sub(self.init)
     }
 
@@ -187,8 +188,8 @@ impl Node {
         set_watermarks(&mut zones, machine);
         for z in zones.iter_mut().filter(|_| cfg.per_cpu_lists) {
             z.pcp = vec![PerCpuPages::default(); cpus];
-            z.pcp_limits = PcpLimits::new(z.managed, z.marks.low, cpus as u64);
-            z.level = Level::new(z.managed, cpus);
+            z.pcp_limits = PcpLimits::new(z.counted(), z.marks.low, cpus as u64);
+            z.level = Level::new(z.counted(), cpus);
         }
         for z in zones.iter_mut().filter(|_| cfg.page_blocks) {
             z.blocks = Some(PageBlocks::new(z.managed, z.managed));
@@ -235,9 +236,10 @@ impl Node {
         }
     }
 
-    /// A while has passed: lists of CPUs that are larger than they must be shrink.
+    /// A while has passed: levels are exact, and lists that are larger than they must be shrink.
     pub(crate) fn decay_pcp(&mut self) {
         for z in &mut self.zones {
+            z.level.add_up();
             for cpu in 0..z.pcp.len() {
                 let back = z.pcp[cpu].decay(&z.pcp_limits);
                 z.push_from(cpu, back);
@@ -308,14 +310,15 @@ impl Node {
     }
 
     /// At boot devices get a pool of zone DMA (`atomic_pool_dma`), in its first block. Returns its
-    /// pages.
+    /// pages, a power of two.
     pub(crate) fn take_dma_pool(&mut self, most: u64) -> u64 {
+        let pool = (self.managed_pages() / DMA_POOL_FRACTION).clamp(DMA_POOL_PAGES, 1024).next_power_of_two();
         let Some(z) = self.zones.first_mut().filter(|z| z.name == "DMA") else { return 0 };
         if z.pcp.is_empty() && z.blocks.is_none() {
             return 0;
         }
         z.blocks.iter_mut().for_each(|b| b.claim_part_block(Mobility::Unmovable));
-        let here = DMA_POOL_PAGES.min(most).min(z.free);
+        let here = pool.min(most).min(z.free);
         z.pull(here, Mobility::Unmovable);
         z.kernel[Mobility::Unmovable.index()] += here;
         here
@@ -396,11 +399,11 @@ fn split(pages: u64, [dma, dma32]: [u64; 2]) -> Vec<Zone> {
 pub(crate) fn set_watermarks(zones: &mut [Zone], machine: &MachineMarks) {
     let mut above = 0;
     for z in zones.iter_mut().rev() {
-        let min = (u128::from(machine.min_pages) * u128::from(z.managed) / u128::from(machine.total)) as u64;
-        let gap = (min / 4).max(z.managed * machine.scale_factor / 10_000);
+        let min = (u128::from(machine.min_pages) * u128::from(z.counted()) / u128::from(machine.total)) as u64;
+        let gap = (min / 4).max(z.counted() * machine.scale_factor / 10_000);
         z.marks = Watermarks { min, low: min + gap, high: min + 2 * gap, promo: min + 3 * gap };
         z.reserve = above / LOWMEM_RESERVE_RATIO;
-        above += z.reserved_for();
+        above += z.counted();
     }
 }
 
@@ -468,8 +471,8 @@ mod tests {
     /// The level of zone DMA moves by three from what the pool leaves.
     #[test]
     fn devices_have_their_pool_where_levels_are_a_kernels() {
-        for (lists, pool) in [(true, DMA_POOL_PAGES), (false, 0)] {
-            let cfg = NodeConfig { per_cpu_lists: lists, ..NodeConfig::new(1 << 17) };
+        for (lists, pages, pool) in [(true, 1 << 17, 32), (true, 505_498, 64), (false, 1 << 17, 0)] {
+            let cfg = NodeConfig { per_cpu_lists: lists, ..NodeConfig::new(pages) };
             let mut n = Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false, 1);
             assert_eq!((n.take_dma_pool(1000), n.zones[0].seen_free()), (pool, n.zones[0].managed - pool));
             n.validate(0).unwrap();

@@ -67,7 +67,6 @@ impl<W: World> Reclaim<'_, W> {
 
     /// After a pass that gained so much: whether there is another one, and at which priority.
     fn end_pass(&mut self, gained: u64) -> (KswapdStep, bool) {
-        let nid = self.sc.nid;
         // As the pass began.
         let for_boost = !self.sc.may_swap;
         let may_lower = !(for_boost && self.sc.priority + 2 == DEF_PRIORITY);
@@ -82,12 +81,11 @@ impl<W: World> Reclaim<'_, W> {
         }
         if (self.sc.nr_scanned < self.sc.nr_to_reclaim && may_lower) || gained == 0 {
             if self.sc.priority == 1 {
-                let kswapd = &mut self.mem.frames.nodes.get_mut(nid).kswapd;
                 let trimmed_in_vain = self.sc.nr_reclaimed == 0 && self.sc.trim_failed;
-                if trimmed_in_vain && !kswapd.no_trim && self.mem.cfg.lru.retry_without_trim {
-                    // Once more, with everything.
-                    kswapd.no_trim = true;
-                    return (KswapdStep::Again, true);
+                if trimmed_in_vain && !self.sc.no_trim && self.mem.cfg.lru.retry_without_trim {
+                    // The same run begins anew, with everything.
+                    (self.sc.no_trim, self.sc.priority) = (true, DEF_PRIORITY);
+                    return (KswapdStep::Again, false);
                 }
                 return (self.end_kswapd_run(), true);
             }
@@ -113,7 +111,7 @@ impl<W: World> Reclaim<'_, W> {
         let boosts = std::mem::take(&mut node.kswapd.boosts);
         node.lower_boosts(boosts);
         let balanced = node.is_balanced(self.sc.highest_zone);
-        (node.kswapd.no_trim, node.kswapd.on_their_way) = (false, 0);
+        node.kswapd.on_their_way = 0;
         if gained > 0 {
             node.revive_kswapd(revival, self.sc.highest_zone);
         } else if in_vain {
