@@ -1,7 +1,6 @@
 //! The state of one reclaim run.
 
-use crate::ids::ANY_ZONE;
-use crate::ids::{MemcgId, NodeId};
+use crate::ids::{ANY_ZONE, LruvecId, MemcgId, NodeId};
 
 /// Rounds without progress before a charge, an allocation or a request is given up.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -120,6 +119,9 @@ pub(crate) struct ScanControl {
     pub(crate) empty_since: u64,
     /// The last pass that found nothing at all.
     pub(crate) empty_pass: Option<EmptyPass>,
+    /// An lruvec of which batches of other CPUs hold all that this run came to, and the work that was
+    /// done by then: until more is done, nothing is to be had of it.
+    pub(crate) held: Option<(LruvecId, u64)>,
     /// What the pass under way met.
     pub(crate) seen: ShrinkStat,
     /// kswapd: the pass under way gave up the processor, and goes on later.
@@ -170,6 +172,7 @@ impl ScanControl {
             blocked: false,
             empty_since: 0,
             empty_pass: None,
+            held: None,
             seen: ShrinkStat::default(),
             interrupted: false,
             at: None,

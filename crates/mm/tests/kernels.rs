@@ -238,3 +238,28 @@ fn regression_a_command_to_evict_ends_where_another_cpu_holds_all_that_is_left()
     assert_eq!(count(&e, "pgsteal_file"), 35, "{:?}", generations(&e));
     e.validate().unwrap();
 }
+
+/// Another CPU holds all of the oldest generation, and three more are full: under 7.2 a run went
+/// round there until its budget was used up, at each priority.
+#[test]
+fn regression_a_run_leaves_what_another_cpu_holds() {
+    let mut cfg = config(Kernel::V7_2, Policy::Mglru);
+    cfg.cpus = 2;
+    let mut e = Engine::new(cfg).unwrap();
+    let group = e.add_memcg(MemcgId::ROOT, "/g", u64::MAX, 0).unwrap();
+    let mut w = AtOnce::default();
+    let mut pages = [10, 4000].map(|nr| e.add_mapping(MappingKind::File, group, 0..nr).unwrap().1).into_iter();
+    let held = pages.next().unwrap();
+    (0..10).for_each(|p| _ = e.access(&mut w, PageId(held.0 + p), Touch::Read));
+    e.drain_all();
+    (3..5).for_each(|seq| e.lru_gen_command(&mut w, &format!("+ {} 0 {seq}", group.0)).unwrap());
+    let others = pages.next().unwrap();
+    (0..4000).for_each(|p| _ = e.access(&mut w, PageId(others.0 + p), Touch::Read));
+    e.drain_all();
+    e.set_cpu(1);
+    (0..10).for_each(|p| e.advise(PageId(held.0 + p), Advice::InUse));
+    e.set_cpu(0);
+    let _ = e.reclaim(&mut w, group, 100, None);
+    assert!(count(&e, "pgskip") < 1000, "{} {:?}", count(&e, "pgskip"), generations(&e));
+    e.validate().unwrap();
+}

@@ -136,14 +136,15 @@ impl<W: World> Reclaim<'_, W> {
         let Lruvec { memcg, nid, .. } = self.mem.pages.lruvecs[v.index()];
         self.sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
         let oldest = |e: &Self| e.mem.pages.lruvecs[v.index()].r#gen.evictable_min_seq(swappiness > 0);
-        // Where a CPU holds all that is left in a batch, Linux tries until that CPU is through with
-        // it; nothing changes here before.
-        let state = |e: &Self| (oldest(e), e.sc.nr_scanned, e.mem.pages.work.scanned);
-        while oldest(self) <= seq && self.sc.nr_reclaimed < nr {
-            let before = state(self);
-            if self.evict_folios(v, swappiness) == 0 || state(self) == before {
+        let mut in_vain = 0;
+        while oldest(self) <= seq && self.sc.nr_reclaimed < nr && in_vain <= self.oldest_pages(v) {
+            let before = (oldest(self), self.mem.pages.work.scanned);
+            let scanned = self.evict_folios(v, swappiness);
+            if scanned == 0 {
                 break;
             }
+            let now = (oldest(self), self.mem.pages.work.scanned);
+            in_vain = if now == before { in_vain + scanned } else { 0 };
         }
         Ok(())
     }

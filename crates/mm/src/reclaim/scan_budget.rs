@@ -6,7 +6,7 @@
 
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ANON, FILE};
-use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS};
+use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS, gen_index};
 use crate::memcg::protection::Shield;
 use crate::reclaim::Reclaim;
 use crate::scan::DEF_PRIORITY;
@@ -16,9 +16,12 @@ impl<W: World> Reclaim<'_, W> {
     /// Shrinks one lruvec until its budget is used up. True: it was aged, or is protected.
     pub(crate) fn shrink_lruvec_by_budget(&mut self, v: LruvecId) -> bool {
         self.mem.pages.drain_batches();
+        if self.sc.held == Some((v, self.mem.pages.work.scanned)) {
+            return false;
+        }
         let swappiness = self.effective_swappiness(v);
         let memcg = self.mem.pages.lruvecs[v.index()].memcg;
-        let (mut rotate, mut aged) = (false, false);
+        let (mut rotate, mut aged, mut in_vain) = (false, false, 0);
         let mut budget = match self.sc.resumed_scan() {
             Some(left) => left,
             None => self.scan_budget(v, swappiness),
@@ -34,7 +37,14 @@ impl<W: World> Reclaim<'_, W> {
                 rotate |= self.mem.pages.try_to_inc_max_seq(now_ns, self.world, v, seq, swappiness > 0, false);
                 aged = true;
             }
+            let before = self.mem.pages.work.scanned;
             let scanned = self.evict_batch_of(v, swappiness, budget.min(self.mem.cfg.lru.part(MIN_LRU_BATCH)));
+            in_vain = if self.mem.pages.work.scanned == before { in_vain + scanned } else { 0 };
+            if in_vain > self.oldest_pages(v) {
+                // At the first priority it may have been left for want of aging, and kswapd runs on later.
+                self.sc.held = (self.sc.priority != DEF_PRIORITY && !self.sc.kswapd).then_some((v, before));
+                break;
+            }
             let others_next = aged && !self.sc.is_cgroup_reclaim();
             if scanned == 0 || self.has_reclaimed_enough() || others_next {
                 break;
@@ -48,6 +58,14 @@ impl<W: World> Reclaim<'_, W> {
         }
         self.mem.pages.walk_context = false;
         rotate
+    }
+
+    /// Pages of the oldest generation of each type. A scan that looked at more, and neither took nor
+    /// moved any, met nothing but what batches of other CPUs hold. Linux looks at that until its
+    /// budget is used up or it is let go, which here is not before the call is over.
+    pub(crate) fn oldest_pages(&self, v: LruvecId) -> u64 {
+        let g = &self.mem.pages.lruvecs[v.index()].r#gen;
+        [ANON, FILE].map(|t| g.nr_pages[gen_index(g.min_seq[t])][t]).iter().sum()
     }
 
     /// Pages to scan: of all that can be evicted the share of the priority, but for what is

@@ -214,7 +214,7 @@ impl<W: World> Reclaim<'_, W> {
         (scanned, taken): (u64, u64),
         alike: bool,
     ) -> u64 {
-        // Those that were passed over for their zone are no part of what decides about the priority.
+        // Those that were passed over for their zone do not count for the priority.
         self.sc.nr_scanned += taken;
         self.mem.pages.count_scan(v, t, scanned, self.sc.kswapd);
         if list.is_empty() {
