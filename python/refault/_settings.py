@@ -37,6 +37,7 @@ class Settings(TypedDict, total=False):
     scan_budget: Literal["per-batch", "once"]
     faulted_pages: Literal["active", "accessed"]
     kswapd_revival: Literal["progress", "balanced"]
+    activation_resets_refs: bool
     retry_survivors: bool
     reclaim_cost: Literal["io", "io-and-rotation"]
     retry_without_trim: bool

@@ -9,6 +9,7 @@ mod doctor;
 mod golden;
 mod groups;
 mod memcg_column;
+mod older_rules;
 mod opt_bound;
 mod oracle;
 mod record;

@@ -31,7 +31,7 @@ fn bar(access: &str, policy: &str) -> f64 {
     }
 }
 
-fn config(kernel: Kernel, policy: &str, recency: Option<&str>) -> Config {
+pub(crate) fn config(kernel: Kernel, policy: &str, recency: Option<&str>) -> Config {
     let mut cfg = Config::new(policy.parse::<Policy>().expect("a policy"));
     kernel.apply(&mut cfg);
     if recency == Some("literal") {
@@ -41,11 +41,11 @@ fn config(kernel: Kernel, policy: &str, recency: Option<&str>) -> Config {
     cfg
 }
 
-fn via(access: &str) -> LoadOptions {
+pub(crate) fn via(access: &str) -> LoadOptions {
     LoadOptions { default_via: if access == "fd" { Via::Fd } else { Via::Map }, ..LoadOptions::default() }
 }
 
-fn replay(trace: &Trace, cfg: Config) -> (Cell, MissBits) {
+pub(crate) fn replay(trace: &Trace, cfg: Config) -> (Cell, MissBits) {
     let mut cell = Cell::new(trace, cfg, LIMIT_PAGES, u64::MAX).expect("a cell");
     let mut bits = MissBits::new(trace.accesses.len());
     cell.run(&trace.accesses, None, &mut bits);
@@ -53,7 +53,7 @@ fn replay(trace: &Trace, cfg: Config) -> (Cell, MissBits) {
     (cell, bits)
 }
 
-fn hit_rate(cell: &Cell) -> f64 {
+pub(crate) fn hit_rate(cell: &Cell) -> f64 {
     1.0 - cell.misses as f64 / cell.accesses as f64
 }
 

@@ -151,6 +151,12 @@ const SETTINGS: &[Setting] = &[
         "progress" = KswapdRevival::OnProgress,
         "balanced" = KswapdRevival::WhenBalanced
     ),
+    plain!(
+        "activation_resets_refs",
+        "true|false",
+        lru.activation_resets_refs,
+        "multi-gen: what is put on its list as active forgets its accesses by descriptor"
+    ),
     plain!("retry_survivors", "true|false", lru.retry_survivors, "multi-gen: survivors of a batch are tried once more"),
     named!(
         "reclaim_cost",

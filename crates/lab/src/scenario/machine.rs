@@ -176,7 +176,7 @@ fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those
 /// of tiering come on top.
-const POLICY_KEYS: [&str; 40] = [
+const POLICY_KEYS: [&str; 41] = [
     "name",
     "policy",
     "kernel",
@@ -193,6 +193,7 @@ const POLICY_KEYS: [&str; 40] = [
     "scan_budget",
     "faulted_pages",
     "kswapd_revival",
+    "activation_resets_refs",
     "retry_survivors",
     "reclaim_cost",
     "retry_without_trim",
@@ -281,6 +282,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         scan_budget: s.opt("scan_budget", |f| f.choice(&budgets))?.or(base.scan_budget),
         faulted_pages: s.opt("faulted_pages", |f| f.choice(&faulted))?.or(base.faulted_pages),
         kswapd_revival: s.opt("kswapd_revival", |f| f.choice(&revival))?.or(base.kswapd_revival),
+        activation_resets_refs: s.opt("activation_resets_refs", Field::boolean)?.or(base.activation_resets_refs),
         retry_survivors: s.opt("retry_survivors", Field::boolean)?.or(base.retry_survivors),
         reclaim_cost: s.opt("reclaim_cost", |f| f.choice(&costs))?.or(base.reclaim_cost),
         retry_without_trim: s.opt("retry_without_trim", Field::boolean)?.or(base.retry_without_trim),

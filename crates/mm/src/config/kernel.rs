@@ -195,6 +195,11 @@ const RULES: &[KernelRule] = &[
         set: |c| c.lru.writeback_sort = WritebackSort::NextGeneration,
     },
     KernelRule {
+        change: "\"reset page lru tier bits when activating\" (6.13; stable 6.12.117): what multi-gen LRU puts on its list as active forgets its accesses by descriptor",
+        kernels: BEFORE_6_12,
+        set: |c| c.lru.activation_resets_refs = false,
+    },
+    KernelRule {
         change: "\"add vma_has_recency()\" (6.3): reclaim ignores accessed bits of random mappings, too, and of files advised not to be reused",
         kernels: BEFORE_6_2,
         set: |c| c.lru.advice_recency = AdviceRecency::SequentialOnly,

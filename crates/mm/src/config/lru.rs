@@ -187,7 +187,12 @@ pub struct LruConfig {
     pub kswapd_writes_files: bool,
     /// When a kswapd that gave up works again.
     pub kswapd_revival: KswapdRevival,
-    /// Multi-gen survivors of a batch that nothing is wrong with are tried once more.
+    /// Multi-gen: a folio that is put on its list as active, in the youngest generation, forgets
+    /// its accesses by descriptor ("reset page lru tier bits when activating", Linux 6.13 and
+    /// 6.12.117).
+    pub activation_resets_refs: bool,
+    /// Multi-gen survivors of a batch that nothing is wrong with are tried once more, and those
+    /// that are rejected forget their accesses (since Linux 6.1).
     pub retry_survivors: bool,
     /// Cost of reclaiming a type under two lists.
     pub cost: ReclaimCost,
@@ -244,6 +249,7 @@ impl LruConfig {
             faulted_pages: FaultedPages::Active,
             kswapd_writes_files: false,
             kswapd_revival: KswapdRevival::OnProgress,
+            activation_resets_refs: true,
             retry_survivors: true,
             cost: ReclaimCost::IoAndRotation,
             retry_without_trim: true,

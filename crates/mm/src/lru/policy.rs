@@ -245,8 +245,8 @@ impl LruPolicy for MultiGenLru {
 /// What an active folio loses on its list.
 fn lost_by_birth(cfg: &LruConfig) -> u32 {
     match cfg.generations {
-        Generations::Linked => State::REFS_MASK | State::REFERENCED | State::ACTIVE,
-        Generations::Independent => State::ACTIVE,
+        Generations::Linked if cfg.activation_resets_refs => State::REFS_MASK | State::REFERENCED | State::ACTIVE,
+        Generations::Linked | Generations::Independent => State::ACTIVE,
     }
 }
 

@@ -93,7 +93,11 @@ impl Pages {
         if !retried && !st.has(REJECTED) && self.cfg.retry_survivors {
             return true;
         }
-        if !st.has(State::UNEVICTABLE) {
+        if !st.has(State::UNEVICTABLE) && !self.cfg.retry_survivors {
+            // Before Linux 6.1 its accesses count on.
+            let counts = if st.has(State::WORKINGSET) { State::REFERENCED } else { 0 };
+            self.folios.set(f, State::ACTIVE | counts);
+        } else if !st.has(State::UNEVICTABLE) {
             // A rejected folio must not re-enter the oldest generation.
             self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
             self.folios.set(f, State::ACTIVE);

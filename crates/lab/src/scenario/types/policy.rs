@@ -55,6 +55,8 @@ pub struct PolicySpec {
     pub faulted_pages: Option<FaultedPages>,
     /// When a kswapd that gave up works again.
     pub kswapd_revival: Option<KswapdRevival>,
+    /// Multi-gen folios that are put on their list as active forget their accesses by descriptor.
+    pub activation_resets_refs: Option<bool>,
     /// Multi-gen survivors of a batch are tried once more.
     pub retry_survivors: Option<bool>,
     /// Cost of reclaiming a type under two lists.
@@ -127,6 +129,7 @@ impl PolicySpec {
             scan_budget: None,
             faulted_pages: None,
             kswapd_revival: None,
+            activation_resets_refs: None,
             retry_survivors: None,
             reclaim_cost: None,
             retry_without_trim: None,
@@ -182,6 +185,7 @@ impl PolicySpec {
         set(&mut config.lru.scan_budget, self.scan_budget);
         set(&mut config.lru.faulted_pages, self.faulted_pages);
         set(&mut config.lru.kswapd_revival, self.kswapd_revival);
+        set(&mut config.lru.activation_resets_refs, self.activation_resets_refs);
         set(&mut config.lru.retry_survivors, self.retry_survivors);
         set(&mut config.lru.cost, self.reclaim_cost);
         set(&mut config.lru.retry_without_trim, self.retry_without_trim);
