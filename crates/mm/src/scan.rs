@@ -119,8 +119,8 @@ pub(crate) struct ScanControl {
     pub(crate) empty_since: u64,
     /// The last pass that found nothing at all.
     pub(crate) empty_pass: Option<EmptyPass>,
-    /// An lruvec of which batches of other CPUs hold all that this run came to, and the work that was
-    /// done by then: until more is done, nothing is to be had of it.
+    /// An lruvec of which batches of other CPUs hold all that this run came to, and the work that
+    /// was done by then: until more is done, nothing is to be had of it.
     pub(crate) held: Option<(LruvecId, u64)>,
     /// What the pass under way met.
     pub(crate) seen: ShrinkStat,

@@ -221,8 +221,8 @@ swap = {{ device = "zram", size = "{swap}" }}
 }
 
 /// When the program starts after a flush of the statistics, which is every 2 s. Where it starts
-/// between two is chance: where the kernel was recorded three times or more, that long one after the
-/// other, the machine here starts as often. Multi-gen LRU does not read these statistics.
+/// between two is chance: where the kernel was recorded three times or more, that long one after
+/// the other, the machine here starts as often. Multi-gen LRU does not read these statistics.
 const STARTS_MS: [u64; 6] = [0, 700, 1400, 350, 1050, 1750];
 
 fn starts(rows: &[Value]) -> &'static [u64] {
@@ -286,8 +286,8 @@ fn thousands(n: f64) -> String {
     digits.chars().enumerate().map(cut).collect()
 }
 
-/// The guests that are compared: one in thirty, unless there is time for all. `REFAULT_GUESTS`: those
-/// with this in their name.
+/// The guests that are compared: one in thirty, unless there is time for all. `REFAULT_GUESTS`:
+/// those with this in their name.
 fn compared() -> Vec<((u64, String), Vec<Value>)> {
     let is_whole = refault_testing::is_long() || std::env::var_os("REFAULT_WRITE_TABLES").is_some();
     let named = std::env::var("REFAULT_GUESTS").unwrap_or_default();

@@ -100,7 +100,7 @@ impl PageBlocks {
             (self.loose[from], self.rest[from]) = (PAGEBLOCK_PAGES, PAGEBLOCK_PAGES);
         }
         self.loose[from] -= 1;
-        // The smallest piece comes first; but what cannot be moved takes from the largest elsewhere.
+        // The smallest piece comes first, but what cannot move takes from the largest elsewhere.
         let splits = from != own && kind != Mobility::Movable;
         self.rest[from] = self.rest[from].saturating_sub(u64::from(splits)).min(self.loose[from]);
         self.used[own][from] += 1;

@@ -41,7 +41,7 @@ impl<W: World> Reclaim<'_, W> {
             let scanned = self.evict_batch_of(v, swappiness, budget.min(self.mem.cfg.lru.part(MIN_LRU_BATCH)));
             in_vain = if self.mem.pages.work.scanned == before { in_vain + scanned } else { 0 };
             if in_vain > self.oldest_pages(v) {
-                // At the first priority it may have been left for want of aging, and kswapd runs on later.
+                // At the first priority aging was not due yet, and kswapd goes on later.
                 self.sc.held = (self.sc.priority != DEF_PRIORITY && !self.sc.kswapd).then_some((v, before));
                 break;
             }
@@ -60,9 +60,9 @@ impl<W: World> Reclaim<'_, W> {
         rotate
     }
 
-    /// Pages of the oldest generation of each type. A scan that looked at more, and neither took nor
-    /// moved any, met nothing but what batches of other CPUs hold. Linux looks at that until its
-    /// budget is used up or it is let go, which here is not before the call is over.
+    /// Pages of the oldest generation of each type. A scan that looked at more, and neither took
+    /// nor moved any, met nothing but what batches of other CPUs hold. Linux looks at that until
+    /// its budget is used up or it is let go, which here is not before the call is over.
     pub(crate) fn oldest_pages(&self, v: LruvecId) -> u64 {
         let g = &self.mem.pages.lruvecs[v.index()].r#gen;
         [ANON, FILE].map(|t| g.nr_pages[gen_index(g.min_seq[t])][t]).iter().sum()
