@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from contextlib import contextmanager
 
 import pytest
@@ -246,6 +247,14 @@ def test_a_result_that_went_with_its_worker_is_waited_for():
     for gone in [CancelledError("begin-1"), OSError("in <TCP>: connection refused")]:
         with pytest.raises(ConnectionError, match="start the sweep again"):
             work.take(Future(gone), Job(known, "t.parquet"))
+
+
+def test_a_sweep_beside_another_warns_of_nothing():
+    """Each has a small server of HTTP, which had one port for all of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        with run.local_client(1), run.local_client(1) as other:
+            assert other.submit(int).result() == 0
 
 
 def test_the_same_content_is_done_once(traces, tmp_path):

@@ -133,6 +133,8 @@ def local_client(workers: int | None) -> Iterator[Any]:
         memory_limit=each,
         resources={MEMORY: each},
         dashboard_address=None,
+        # Its small server of HTTP is there all the same: on a port that no other sweep has.
+        scheduler_kwargs={"dashboard_address": ":0"},
         silence_logs=50,
     )
     with cluster, Client(cluster) as client:
