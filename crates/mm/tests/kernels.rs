@@ -162,26 +162,30 @@ fn a_group_at_its_limit_revives_a_kswapd_that_gave_up_before_7_2() {
     }
 }
 
-/// Memory is full of dirty pages of a file, and nobody else writes them.
+/// A machine with two lists whose memory is full of dirty pages of a file, and whose kswapd was
+/// woken. Nobody else writes them: the flusher does not get to run.
+fn full_of_dirty_pages(kernel: Kernel) -> (Engine, AtOnce) {
+    let policy = Policy::Lru;
+    let mut cfg = Config { lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru }, ..machine(policy, &[1000]) };
+    kernel.apply(&mut cfg);
+    (cfg.dirty.background_ratio, cfg.dirty.ratio) = (99, 100);
+    let mut e = Engine::new(cfg).unwrap();
+    let mut w = AtOnce::answering(|_, effect| {
+        matches!(effect, Effect::WakeKswapd { .. } | Effect::WakeFlusher).then_some(Ack::Pending)
+    });
+    let f = file(&mut e, MemcgId::ROOT, 1000);
+    let mut next = 0;
+    while woken(&w).is_empty() {
+        access(&mut e, &mut w, f, next..next + 1, Touch::Write);
+        next += 1;
+    }
+    (e, w)
+}
+
 #[test]
 fn kswapd_writes_dirty_pages_of_files_up_to_6_1() {
     for kernel in Kernel::ALL {
-        let policy = Policy::Lru;
-        let mut cfg =
-            Config { lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru }, ..machine(policy, &[1000]) };
-        kernel.apply(&mut cfg);
-        (cfg.dirty.background_ratio, cfg.dirty.ratio) = (99, 100);
-        let mut e = Engine::new(cfg).unwrap();
-        // A flusher of its own, which does not get to run.
-        let mut w = AtOnce::answering(|_, effect| {
-            matches!(effect, Effect::WakeKswapd { .. } | Effect::WakeFlusher).then_some(Ack::Pending)
-        });
-        let f = file(&mut e, MemcgId::ROOT, 1000);
-        let mut next = 0;
-        while woken(&w).is_empty() {
-            access(&mut e, &mut w, f, next..next + 1, Touch::Write);
-            next += 1;
-        }
+        let (mut e, mut w) = full_of_dirty_pages(kernel);
         e.run_kswapd(&mut w, 1000);
         let writes = matches!(kernel, Kernel::V2022V14 | Kernel::V6_1);
         assert_eq!(count(&e, "nr_vmscan_write") > 0, writes, "{kernel}");
@@ -190,26 +194,12 @@ fn kswapd_writes_dirty_pages_of_files_up_to_6_1() {
     }
 }
 
-/// Memory is full of dirty pages that nobody writes: a run that only trimmed the cache begins anew
-/// and is one run all the same, so that kswapd gives up after 16 of them, as without.
+/// A run that only trimmed the cache begins anew and is one run all the same, so that kswapd gives
+/// up after 16 of them, as without.
 #[test]
 fn a_run_that_trimmed_in_vain_and_its_repetition_are_one_run() {
     let passes = [Kernel::V6_6, Kernel::V6_12].map(|kernel| {
-        let policy = Policy::Lru;
-        let mut cfg =
-            Config { lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru }, ..machine(policy, &[1000]) };
-        kernel.apply(&mut cfg);
-        (cfg.dirty.background_ratio, cfg.dirty.ratio) = (99, 100);
-        let mut e = Engine::new(cfg).unwrap();
-        let mut w = AtOnce::answering(|_, effect| {
-            matches!(effect, Effect::WakeKswapd { .. } | Effect::WakeFlusher).then_some(Ack::Pending)
-        });
-        let f = file(&mut e, MemcgId::ROOT, 1000);
-        let mut next = 0;
-        while woken(&w).is_empty() {
-            access(&mut e, &mut w, f, next..next + 1, Touch::Write);
-            next += 1;
-        }
+        let (mut e, mut w) = full_of_dirty_pages(kernel);
         let passes = (1..).find(|_| e.kswapd_step(&mut w) == KswapdStep::Sleep).unwrap();
         assert_eq!((count(&e, "pageoutrun"), count(&e, "pgsteal_file")), (16, 0), "{kernel}");
         e.validate().unwrap();
@@ -239,7 +229,7 @@ fn regression_a_command_to_evict_ends_where_another_cpu_holds_all_that_is_left()
     e.validate().unwrap();
 }
 
-/// Another CPU holds all of the oldest generation, and three more are full: under 7.2 a run went
+/// Another CPU holds all of the oldest generation, and a younger one is full: under 7.2 a run went
 /// round there until its budget was used up, at each priority.
 #[test]
 fn regression_a_run_leaves_what_another_cpu_holds() {
