@@ -99,9 +99,20 @@ impl<O: Operations> Core<O> {
     }
 
     fn touch(&mut self, fault: Fault) {
-        let Fault { page, write, .. } = fault;
+        let outcome = self.access(fault);
+        self.follow(fault, outcome);
+    }
+
+    /// Tells the engine of a touch.
+    fn access(&mut self, Fault { page, write, .. }: Fault) -> Outcome {
         let touch = if write { Touch::MapWrite } else { Touch::MapRead };
-        match self.engine.access(&mut self.memory, PageId(page), touch) {
+        self.engine.access(&mut self.memory, PageId(page), touch)
+    }
+
+    /// What becomes of the thread that touched the page.
+    fn follow(&mut self, fault: Fault, outcome: Outcome) {
+        let Fault { page, write, .. } = fault;
+        match outcome {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
                 let there = match self.memory.state(page) {
                     State::Clean | State::Writing => !write,
@@ -168,13 +179,12 @@ impl<O: Operations> Core<O> {
     pub(super) fn arrive(&mut self, page: u32, content: Result<usize, String>) {
         let id = PageId(page);
         let waiting = self.waiting.remove(page);
-        let write = waiting.unwrap_or(false);
         match content {
             Ok(content) => {
                 self.memory.counts.reads += 1;
                 self.engine.read_done(&mut self.memory, id, true);
-                self.memory.arrived = Some(content);
-                self.touch_now(page, write);
+                self.memory.arrived = Some((page, content));
+                self.place(page, waiting);
                 self.memory.arrived = None;
             }
             // It was read ahead. A thread that needs it may have better luck.
@@ -187,6 +197,23 @@ impl<O: Operations> Core<O> {
                 self.engine.read_done(&mut self.memory, id, false);
                 self.lose(page, &e);
             }
+        }
+    }
+
+    /// Maps a page whose content is here. That may take a page table, and reclaim for it may take
+    /// the page itself, which is then read again, or find no room. `waiting`: a thread waits for
+    /// the page, to write to it or not.
+    fn place(&mut self, page: u32, waiting: Option<bool>) {
+        let fault = Fault { page, write: waiting.unwrap_or(false), since_ns: self.now_ns };
+        let outcome = self.access(fault);
+        let has_no_room = matches!(outcome, Outcome::Throttled | Outcome::Oom(_));
+        if has_no_room && self.memory.state(page) == State::Reading {
+            // The content is not kept, so the engine must not take the page for one in memory.
+            self.engine.page_out(&mut self.memory, PageId(page), 1);
+        }
+        let is_mapped = !has_no_room && outcome != Outcome::Waiting;
+        if is_mapped || waiting.is_some() {
+            self.follow(fault, outcome);
         }
     }
 

@@ -71,7 +71,7 @@ pub(super) struct Memory<O> {
     drops: Vec<u32>,
     /// What was read just now, and which of it is for the page whose access goes on.
     pub(super) buffer: Vec<PageBuf>,
-    pub(super) arrived: Option<usize>,
+    pub(super) arrived: Option<(u32, usize)>,
     /// Buffers to read into, one for each thread that read at the same time.
     pub(super) spare: Vec<Vec<PageBuf>>,
     /// A limit that is tried may be impossible.
@@ -143,7 +143,8 @@ impl<O: Operations> Memory<O> {
     fn map(&mut self, page: u32, writable: bool) {
         match self.state(page) {
             State::Reading => {
-                let arrived = self.arrived.take().and_then(|i| self.buffer.get(i..=i));
+                let arrived = self.arrived.take_if(|(arrived, _)| *arrived == page);
+                let arrived = arrived.and_then(|(_, i)| self.buffer.get(i..=i));
                 let Some(content) = arrived else { return self.counts.inconsistent += 1 };
                 let mode = FillMode { quiet: false, protected: !writable };
                 if self.ops.fill(page, 1, Source::Content(content), mode) == 0 {
@@ -207,6 +208,10 @@ impl<O: Operations> Memory<O> {
                 self.drops.push(page);
             }
             State::Absent | State::Lost => {}
+            // It was read, and is not mapped yet.
+            State::Reading if self.arrived.is_some_and(|(arrived, _)| arrived == page) => {
+                self.set_state(page, State::Absent);
+            }
             State::Reading => self.counts.inconsistent += 1,
             State::Dirty | State::Writing => self.ops.fatal("a page of a file that was changed is to be dropped"),
         }

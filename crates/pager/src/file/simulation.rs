@@ -2,12 +2,13 @@
 //! and the file fails as it is told. See [`crate::core::simulation`].
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy};
 
 use super::core::Core;
-use super::memory::Memory;
+use super::memory::{Memory, State};
 use crate::core::simulation::{Access, Frame, Kernel, Model, Random, Rates, Thread, run_seeds, seeds};
 use crate::core::{Evictor, Task};
 use crate::store::PageBuf;
@@ -48,8 +49,24 @@ struct Run {
     jobs: Vec<Job>,
     threads: usize,
     now_ns: u64,
+    /// The next page of the thread that writes one after the other, where there is one.
+    walk: Option<u32>,
     is_calm: bool,
     figures: Figures,
+}
+
+/// The core of a file of so many pages in so much memory.
+fn core(kernel: &Arc<Kernel>, policy: Policy, memory_pages: u64, pages: u32) -> Core<Kernel> {
+    let mut config = Config::new(policy);
+    config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(memory_pages) });
+    (config.total_pages, config.swap.pages, config.readahead.file_map_ahead) = (memory_pages, 0, true);
+    config.lru.kswapd_writes_files = true;
+    let mut engine = Engine::new(config).expect("the configuration is possible");
+    let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).expect("there is room for a group");
+    engine.add_mapping(MappingKind::File, group, 0..u64::from(pages)).expect("there is room for a mapping");
+    let mut core = Core::new(engine, Memory::new(kernel.clone(), pages as usize), group, 0);
+    core.stall_limit_ns = 30_000_000_000;
+    core
 }
 
 impl Run {
@@ -70,15 +87,9 @@ impl Run {
         let kernel = Kernel::new(pages, 0, threads, rates, seed);
         #[expect(clippy::arc_with_non_send_sync, reason = "the core shares it with threads, where there are any")]
         let kernel = Arc::new(kernel);
-        let mut config = Config::new(random.of(&[Policy::Mglru, Policy::Lru]));
-        config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(memory_pages) });
-        (config.total_pages, config.swap.pages, config.readahead.file_map_ahead) = (memory_pages, 0, true);
-        config.lru.kswapd_writes_files = true;
-        let mut engine = Engine::new(config).expect("the configuration is possible");
-        let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).expect("there is room for a group");
-        engine.add_mapping(MappingKind::File, group, 0..u64::from(pages)).expect("there is room for a mapping");
-        let mut core = Core::new(engine, Memory::new(kernel.clone(), pages as usize), group, 0);
-        core.stall_limit_ns = 30_000_000_000;
+        let policy = random.of(&[Policy::Mglru, Policy::Lru]);
+        let core = core(&kernel, policy, memory_pages, pages);
+        let walk = random.one_in(3).then_some(0);
         Run {
             steps: 300 + random.below(700) as u32,
             random,
@@ -92,6 +103,7 @@ impl Run {
             jobs: Vec::new(),
             threads,
             now_ns: 0,
+            walk,
             is_calm: false,
             figures: Figures::default(),
         }
@@ -156,7 +168,7 @@ impl Run {
                     let (page, write) = match now {
                         Thread::Waits { .. } => break,
                         Thread::Retries { page, write } => (page, write),
-                        Thread::Runs => (self.random.below(u64::from(self.pages)) as u32, self.random.one_in(3)),
+                        Thread::Runs => self.choose(),
                     };
                     self.access(thread, page, write)?;
                 }
@@ -178,6 +190,18 @@ impl Run {
         }
         self.leave();
         Ok(())
+    }
+
+    /// The page that a thread touches next, and whether it writes to it.
+    fn choose(&mut self) -> (u32, bool) {
+        match &mut self.walk {
+            Some(next) => {
+                let page = *next;
+                *next = (page + 1) % self.pages;
+                (page, true)
+            }
+            None => (self.random.below(u64::from(self.pages)) as u32, self.random.one_in(3)),
+        }
     }
 
     fn goes_wrong(&mut self) -> bool {
@@ -314,6 +338,35 @@ impl Run {
         }
         Err("what is dirty is not written".into())
     }
+}
+
+/// Page 512 is the first of a page table. Read ahead, it takes the table when it arrives, and
+/// reclaim for the table took the page itself: it was lost.
+#[test]
+fn regression_a_page_that_its_own_page_table_drives_out_is_read_again() {
+    #[expect(clippy::arc_with_non_send_sync, reason = "the core shares it with threads, where there are any")]
+    let kernel = Arc::new(Kernel::new(1024, 0, 1, Rates::default(), 1));
+    let mut core = core(&kernel, Policy::Lru, 160, 1024);
+    core.memory.buffer = vec![PageBuf::default()];
+    let arrive = |core: &mut Core<Kernel>, table: Range<u32>| {
+        for page in core.memory.reads.extract_if(.., |page| table.contains(page)).collect::<Vec<_>>() {
+            core.arrive(page, Ok(0));
+        }
+        core.memory.settle_drops();
+    };
+    for page in (480..512).chain(0..480) {
+        core.fault(page, false);
+        if core.is_known_to_wait(page) && core.memory.reads.is_empty() {
+            break;
+        }
+        arrive(&mut core, 0..512);
+    }
+    arrive(&mut core, 512..513);
+    assert!(core.memory.reads.contains(&512), "it was not driven out: {:?}", core.memory.state(512));
+    arrive(&mut core, 512..1024);
+    assert_eq!((core.memory.state(512), core.memory.counts.lost), (State::Clean, 0));
+    let there: Vec<bool> = kernel.0.borrow().pages.iter().map(Option::is_some).collect();
+    core.validate(&there).unwrap();
 }
 
 #[test]
