@@ -43,6 +43,9 @@ pub struct Costs {
     /// A page that reclaim looks at. Measured: 31 ns, `MADV_COLD` on mapped file pages: entry,
     /// accessed bit, change of list; median of 9.
     pub scan_page_ns: u64,
+    /// A page of a zone that is not wanted, which reclaim passes over: to the head of its list, and
+    /// no more. Not measured here: as one that is looked at.
+    pub skip_page_ns: u64,
     /// A clean page that is taken out of the cache and freed. Measured: 403 ns,
     /// `POSIX_FADV_DONTNEED`, median of 9.
     pub reclaim_page_ns: u64,
@@ -103,6 +106,7 @@ impl Default for Costs {
             zero_page_ns: 470,
             visit_group_ns: 0,
             scan_page_ns: 31,
+            skip_page_ns: 31,
             reclaim_page_ns: 403,
             unmap_page_ns: 685,
             pte_walk_ns: 19,
@@ -129,7 +133,8 @@ impl Costs {
     /// it frees.
     pub(crate) fn walk_ns(&self, work: &Work) -> u64 {
         work.memcgs * self.visit_group_ns
-            + work.scanned * self.scan_page_ns
+            + (work.scanned - work.skipped) * self.scan_page_ns
+            + work.skipped * self.skip_page_ns
             + work.reclaimed * self.reclaim_page_ns
             + work.ptes * self.pte_walk_ns
     }
@@ -147,6 +152,7 @@ impl Costs {
             zero_page_ns: 0,
             visit_group_ns: 0,
             scan_page_ns: 0,
+            skip_page_ns: 0,
             reclaim_page_ns: 0,
             unmap_page_ns: 0,
             pte_walk_ns: 0,
@@ -165,7 +171,7 @@ impl Costs {
     }
 
     /// Every cost with its name, in the order of the fields.
-    pub fn named(&self) -> [(&'static str, u64); 24] {
+    pub fn named(&self) -> [(&'static str, u64); 25] {
         // Taken apart, so that a new cost cannot be forgotten here.
         let Costs {
             read_hit_ns,
@@ -178,6 +184,7 @@ impl Costs {
             zero_page_ns,
             visit_group_ns,
             scan_page_ns,
+            skip_page_ns,
             reclaim_page_ns,
             unmap_page_ns,
             pte_walk_ns,
@@ -204,6 +211,7 @@ impl Costs {
             ("zero_page_ns", zero_page_ns),
             ("visit_group_ns", visit_group_ns),
             ("scan_page_ns", scan_page_ns),
+            ("skip_page_ns", skip_page_ns),
             ("reclaim_page_ns", reclaim_page_ns),
             ("unmap_page_ns", unmap_page_ns),
             ("pte_walk_ns", pte_walk_ns),
@@ -234,6 +242,7 @@ impl Costs {
             "zero_page" => &mut self.zero_page_ns,
             "visit_group" => &mut self.visit_group_ns,
             "scan_page" => &mut self.scan_page_ns,
+            "skip_page" => &mut self.skip_page_ns,
             "reclaim_page" => &mut self.reclaim_page_ns,
             "unmap_page" => &mut self.unmap_page_ns,
             "pte_walk" => &mut self.pte_walk_ns,

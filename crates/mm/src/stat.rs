@@ -232,6 +232,8 @@ pub struct Gauge {
 pub struct Work {
     /// Pages looked at, on inactive and active lists and while sorting.
     pub scanned: u64,
+    /// Of these, pages of a zone that is not wanted, which only go to the head of their list.
+    pub skipped: u64,
     /// Pages freed.
     pub reclaimed: u64,
     /// Page-table entries that walks visited.

@@ -86,6 +86,7 @@ impl Pages {
         head.iter().for_each(|&f| self.folios.links.add(list, f));
         self.return_scratch(head);
         self.count_lruvec(v, Counter::PgscanSkip, skipped);
+        self.work.skipped += skipped;
         self.resize_list(v, l, -(isolated as i64));
         (scanned + skipped, isolated)
     }

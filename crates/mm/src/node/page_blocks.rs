@@ -1,8 +1,8 @@
 //! Page blocks of a zone: which kind of pages each is for, by counts.
 //!
-//! Which frames lie together is known of one block of each kind: what is left of the one that was
-//! broken last. The others are alike: what is free in them, and what they hold of other kinds, is
-//! spread evenly over them.
+//! Which frames lie together is known of one block of each kind: the one that was broken last. The
+//! others are alike: what is free in them, and what they hold of other kinds, is spread evenly over
+//! them.
 //!
 //! Mechanism: `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
 
@@ -52,8 +52,10 @@ pub(crate) struct PageBlocks {
     whole: PerKind,
     /// Free pages of those that are not.
     loose: PerKind,
-    /// Of these, what lies together: the rest of the block that was broken last.
+    /// Of these, what lies in the block that was broken last, and is held to lie together.
     rest: PerKind,
+    /// By kind of that block, then of the page: pages of it that are not free.
+    rest_used: [PerKind; Mobility::COUNT],
     /// By kind of the page, then of the block that it lies in: pages that are not free.
     used: [PerKind; Mobility::COUNT],
     /// Chooses in which block a page lay.
@@ -98,11 +100,15 @@ impl PageBlocks {
         if self.loose[from] == 0 {
             self.whole[from] -= 1;
             (self.loose[from], self.rest[from]) = (PAGEBLOCK_PAGES, PAGEBLOCK_PAGES);
+            self.rest_used[from] = PerKind::default();
         }
-        self.loose[from] -= 1;
         // The smallest piece comes first, but what cannot move takes from the largest elsewhere.
         let splits = from != own && kind != Mobility::Movable;
-        self.rest[from] = self.rest[from].saturating_sub(u64::from(splits)).min(self.loose[from]);
+        if self.rest[from] > 0 && (splits || self.rest[from] == self.loose[from]) {
+            self.rest[from] -= 1;
+            self.rest_used[from][own] += 1;
+        }
+        self.loose[from] -= 1;
         self.used[own][from] += 1;
         boosts
     }
@@ -130,17 +136,14 @@ impl PageBlocks {
         }
     }
 
-    fn broken(&self, block: usize) -> u64 {
-        (self.blocks[block] - self.whole[block]).max(1)
-    }
-
-    /// The block of a kind that is looked at for another: that of the rest, or any. What is free in
-    /// it, and what it holds by kind.
+    /// The block of a kind that is looked at for another: the one that was broken last, or any.
+    /// What is free in it, and what it holds by kind.
     fn candidate(&self, block: usize) -> (u64, PerKind) {
-        let broken = self.broken(block);
-        let spread = self.loose[block] - self.rest[block];
-        let spread = if self.rest[block] > 0 { spread / broken } else { spread.div_ceil(broken) };
-        let free = (self.rest[block] + spread).min(PAGEBLOCK_PAGES);
+        if self.rest[block] > 0 {
+            return (self.rest[block], self.rest_used[block]);
+        }
+        let broken = (self.blocks[block] - self.whole[block]).max(1);
+        let free = self.loose[block].div_ceil(broken).min(PAGEBLOCK_PAGES);
         let used = self.used.map(|k| k[block]);
         let all: u64 = used.iter().sum();
         let share = |n: u64| (n * (PAGEBLOCK_PAGES - free)).checked_div(all).unwrap_or(0).min(n);
@@ -151,9 +154,8 @@ impl PageBlocks {
     fn is_worth_taking_over(&self, kind: Mobility, from: usize) -> bool {
         let (free, held) = self.candidate(from);
         let movable = held[Mobility::Movable.index()];
-        let together = if self.rest[from] > 0 { self.rest[from] } else { free };
         let alike = match kind {
-            Mobility::Movable if together < STEALABLE_PAGES => return false,
+            Mobility::Movable if free < STEALABLE_PAGES => return false,
             Mobility::Movable => movable,
             // Of two kinds that cannot be moved nothing says which is which.
             _ if from != Mobility::Movable.index() => 0,
@@ -167,7 +169,8 @@ impl PageBlocks {
         let (free, shares) = self.candidate(from);
         self.loose[from] -= free;
         self.loose[to] += free;
-        self.rest[to] = std::mem::take(&mut self.rest[from]);
+        (self.rest[to], self.rest_used[to]) = (free, shares);
+        (self.rest[from], self.rest_used[from]) = (0, PerKind::default());
         for (held, share) in self.used.iter_mut().zip(shares) {
             held[from] -= share;
             held[to] += share;
@@ -180,6 +183,10 @@ impl PageBlocks {
     /// it is put on.
     pub(crate) fn rehome(&mut self, kind: Mobility) -> Mobility {
         let block = self.draw(kind.index());
+        if self.lies_in_rest(kind, block) {
+            self.rest_used[block.index()][kind.index()] -= 1;
+            self.rest_used[block.index()][block.index()] += 1;
+        }
         self.used[kind.index()][block.index()] -= 1;
         self.used[block.index()][block.index()] += 1;
         block
@@ -187,15 +194,24 @@ impl PageBlocks {
 
     /// A page that was taken for `kind` is free.
     pub(crate) fn give_back(&mut self, kind: Mobility) {
-        let block = self.draw(kind.index()).index();
-        // It may lie in the block of the rest, and is then together with that again.
-        let held: u64 = self.used.iter().map(|k| k[block]).sum();
-        let beside = (PAGEBLOCK_PAGES - self.rest[block].min(PAGEBLOCK_PAGES)).min(held);
-        if self.rest[block] > 0 && self.random() % held < beside {
-            self.rest[block] += 1;
+        let block = self.draw(kind.index());
+        if self.lies_in_rest(kind, block) {
+            self.rest_used[block.index()][kind.index()] -= 1;
+            self.rest[block.index()] += 1;
         }
-        self.used[kind.index()][block] -= 1;
-        self.loose[block] += 1;
+        self.used[kind.index()][block.index()] -= 1;
+        self.loose[block.index()] += 1;
+        if self.rest[block.index()] == PAGEBLOCK_PAGES {
+            self.loose[block.index()] -= std::mem::take(&mut self.rest[block.index()]);
+            self.whole[block.index()] += 1;
+        }
+    }
+
+    /// Whether a page of a kind that lies in a block of a kind lies in the one that was broken last:
+    /// by chance, by how many do.
+    fn lies_in_rest(&mut self, kind: Mobility, block: Mobility) -> bool {
+        let (inside, all) = (self.rest_used[block.index()][kind.index()], self.used[kind.index()][block.index()]);
+        inside > 0 && (inside == all || self.random() % all < inside)
     }
 
     /// Knuth's linear congruential generator; its high bits are the random ones.
@@ -282,8 +298,8 @@ mod tests {
         (0..2 * PAGEBLOCK_PAGES).for_each(|_| _ = b.take(Mobility::Movable));
         (0..600).for_each(|_| b.give_back(Mobility::Movable));
         assert!(b.take(Mobility::Unmovable));
-        assert_eq!((b.blocks, b.loose), ([1, 1, 0], [299, 300, 0]));
-        assert_eq!(b.used[of(Mobility::Movable)], [212, 212, 0]);
+        assert_eq!((b.blocks, b.loose), ([1, 1, 0], [297, 302, 0]), "the one that was broken last");
+        assert_eq!(b.used[of(Mobility::Movable)], [214, 210, 0]);
         assert!(!b.take(Mobility::Unmovable));
     }
 
@@ -294,13 +310,15 @@ mod tests {
         let mut b = PageBlocks::new(7 * PAGEBLOCK_PAGES, 0);
         (0..7 * PAGEBLOCK_PAGES - 268).for_each(|_| assert!(!b.take(Mobility::Movable)));
         (0..10).for_each(|_| b.give_back(Mobility::Movable));
-        assert_eq!((b.loose, b.rest), ([0, 278, 0], [0, 268, 0]));
+        assert_eq!((b.loose, b.rest), ([0, 278, 0], [0, 268, 0]), "most blocks are others");
         assert!(b.take(Mobility::Reclaimable));
-        assert_eq!((b.blocks, b.rest), ([0, 6, 1], [0, 0, 268]));
+        assert_eq!((b.blocks, b.rest), ([0, 6, 1], [0, 0, 267]));
         assert!(!b.take(Mobility::Reclaimable), "it has the block");
+        assert_eq!(b.rest_used[of(Mobility::Reclaimable)], [0, 244, 2]);
         let alone = b.loose[of(Mobility::Movable)];
         assert!(!(0..alone).any(|_| b.take(Mobility::Movable)));
         assert!(b.take(Mobility::Movable));
+        assert_eq!(b.rest_used[of(Mobility::Movable)], [0, 245, 2], "what it holds goes with it");
         assert_eq!((b.blocks, b.loose[of(Mobility::Reclaimable)]), ([0, 7, 0], 0));
         // What is less than half of a block is split where it lies.
         (0..40).for_each(|_| assert!(!b.take(Mobility::Movable)));
@@ -327,7 +345,10 @@ mod tests {
             let used: u64 = b.used.iter().flatten().sum();
             assert_eq!((used, b.free() + used), (held.iter().sum(), pages));
             assert_eq!(b.blocks.iter().sum::<u64>(), 21);
-            assert!((0..3).all(|k| b.rest[k] <= b.loose[k]));
+            for k in 0..3 {
+                assert!(b.rest[k] <= b.loose[k] && b.rest[k] + b.rest_used[k].iter().sum::<u64>() <= PAGEBLOCK_PAGES);
+                assert!((0..3).all(|held| b.rest_used[k][held] <= b.used[held][k]));
+            }
         }
         assert!(boosts > 0);
     }
