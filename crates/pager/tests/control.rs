@@ -48,6 +48,13 @@ fn byte(page: usize, at: usize, seed: u64) -> u8 {
     }
 }
 
+/// How many of these pages the page tables have.
+fn in_place(region: &Region, pages: Range<usize>) -> usize {
+    let map = refault_pager::mem::Pagemap::open().unwrap();
+    let there = map.populated(region.as_ptr() as usize + pages.start * PAGE, pages.len()).unwrap();
+    there.iter().filter(|&&there| there).count()
+}
+
 fn check(region: &Region, pages: Range<usize>, seed: u64) {
     for i in pages {
         let page = &region.as_slice()[i * PAGE..][..PAGE];
@@ -226,7 +233,8 @@ fn pages_go_out_when_they_are_told_to_and_come_back() {
         fill(&mut r, 0..2048, 2);
         let out = r.page_out(0..4 * MIB).unwrap();
         assert!(out > 1000, "{out}");
-        assert!(r.stats().counts.swapped_out >= out);
+        // The evictor may still be writing some of them.
+        assert!(in_place(&r, 0..1024) as u64 <= 1024 - out);
         check(&r, 0..2048, 2);
         r.validate().unwrap();
     }
@@ -241,11 +249,7 @@ fn what_is_cold_goes_first() {
     fill(&mut r, 0..1800, 2);
     r.cold(900 * PAGE..1800 * PAGE).unwrap();
     fill(&mut r, 1800..2800, 2);
-    let in_place = |first: usize| {
-        let map = refault_pager::mem::Pagemap::open().unwrap();
-        map.populated(r.as_ptr() as usize + first * PAGE, 900).unwrap().iter().filter(|&&there| there).count()
-    };
-    let (warm, cold) = (in_place(0), in_place(900));
+    let (warm, cold) = (in_place(&r, 0..900), in_place(&r, 900..1800));
     assert!(warm > cold + 100, "{warm} warm, {cold} cold pages are in place");
     check(&r, 0..2800, 2);
 }
