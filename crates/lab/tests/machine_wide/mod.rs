@@ -37,8 +37,6 @@ const COMPARED: [(&str, &str); 7] = [
 const MISSES: [&str; 4] = [
     "6.12.117 idle-uniform-256 lru 1: pgscan_direct",
     "6.12.117 two-sets-512 lru 1: pageoutrun",
-    "6.12.117 writers-512 lru 1: pgscan_file",
-    "6.12.117 writers-512 lru 1: pgscan_direct",
 ];
 
 /// What is known of a guest: pages that it manages, those of zone DMA, `min_free_kbytes`, and what
