@@ -207,8 +207,8 @@ impl PageBlocks {
         }
     }
 
-    /// Whether a page of a kind that lies in a block of a kind lies in the one that was broken last:
-    /// by chance, by how many do.
+    /// Whether a page of a kind that lies in a block of a kind lies in the one that was broken
+    /// last: by chance, by how many do.
     fn lies_in_rest(&mut self, kind: Mobility, block: Mobility) -> bool {
         let (inside, all) = (self.rest_used[block.index()][kind.index()], self.used[kind.index()][block.index()]);
         inside > 0 && (inside == all || self.random() % all < inside)
