@@ -34,10 +34,7 @@ const COMPARED: [(&str, &str); 7] = [
 ];
 
 /// What is further apart: each is explained in the page. One that is met again fails, too.
-const MISSES: [&str; 2] = [
-    "6.12.117 idle-uniform-256 lru 1: pgscan_direct",
-    "6.12.117 two-sets-512 lru 1: pageoutrun",
-];
+const MISSES: [&str; 2] = ["6.12.117 idle-uniform-256 lru 1: pgscan_direct", "6.12.117 two-sets-512 lru 1: pageoutrun"];
 
 /// What is known of a guest: pages that it manages, those of zone DMA, `min_free_kbytes`, and what
 /// the kernel and others had taken, as the page beside the recordings says.

@@ -89,6 +89,23 @@ impl PageBlocks {
         self.whole.iter().map(|n| n * PAGEBLOCK_PAGES).sum::<u64>() + self.loose.iter().sum::<u64>()
     }
 
+    /// So many pages of the zone are free, and a block holds what there is of its kind at most.
+    pub(crate) fn validate(&self, free: u64) -> Result<(), String> {
+        if self.free() != free {
+            return Err(format!("{free} pages are free, and {} in its blocks", self.free()));
+        }
+        for block in Mobility::ALL.map(Mobility::index) {
+            let (rest, held) = (self.rest[block], self.rest_used[block]);
+            let is_too_much = (0..Mobility::COUNT).any(|kind| held[kind] > self.used[kind][block]);
+            if rest > self.loose[block] || is_too_much || rest + held.iter().sum::<u64>() > PAGEBLOCK_PAGES {
+                return Err(format!(
+                    "the block that was broken last has {rest} free and {held:?} used pages: {self:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a free page, of which there is one. True: it is from a block of another kind that was
     /// not wholly free, for which the watermark is boosted.
     pub(crate) fn take(&mut self, kind: Mobility) -> bool {
@@ -343,12 +360,8 @@ mod tests {
                 held[of(kind)] -= 1;
             }
             let used: u64 = b.used.iter().flatten().sum();
-            assert_eq!((used, b.free() + used), (held.iter().sum(), pages));
+            assert_eq!((used, b.validate(pages - used)), (held.iter().sum(), Ok(())));
             assert_eq!(b.blocks.iter().sum::<u64>(), 21);
-            for k in 0..3 {
-                assert!(b.rest[k] <= b.loose[k] && b.rest[k] + b.rest_used[k].iter().sum::<u64>() <= PAGEBLOCK_PAGES);
-                assert!((0..3).all(|held| b.rest_used[k][held] <= b.used[held][k]));
-            }
         }
         assert!(boosts > 0);
     }

@@ -375,10 +375,10 @@ impl Node {
         let sum = |of: fn(&Zone) -> u64| self.zones.iter().map(of).sum::<u64>();
         let (managed, free, kernel) =
             (sum(|z| z.managed), sum(|z| z.free + z.on_pcp()), sum(|z| z.kernel.iter().sum::<u64>() + z.buffer_slabs));
-        if let Some(z) = self.zones.iter().find(|z| z.blocks.as_ref().is_some_and(|b| b.free() != z.free)) {
-            return Err(format!("{}: {} pages free, and as many in its blocks are not", z.name, z.free));
+        for z in &self.zones {
+            z.blocks.as_ref().map_or(Ok(()), |b| b.validate(z.free)).map_err(|e| format!("{}: {e}", z.name))?;
+            z.level.validate()?;
         }
-        self.zones.iter().try_for_each(|z| z.level.validate())?;
         if self.is_limited() && managed != free + kernel + folio_pages {
             return Err(format!("node: {managed} frames, {free} free, {kernel} kernel, {folio_pages} of folios"));
         }
