@@ -10,7 +10,7 @@ use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_cli::replay::policy::RowPolicy;
 use refault_cli::replay::sample::{Estimate, OneIn, Question, estimate};
 use refault_mm::opt::{Opt, next_uses};
-use refault_mm::{Config, Policy};
+use refault_mm::{Config, Kernel, Policy};
 use refault_trace::generate::Workload;
 use refault_trace::{LoadOptions, OpenOptions, RecordSource, Sample, SampleUnit, Samples, Trace, Via, open};
 use std::path::{Path, PathBuf};
@@ -174,6 +174,7 @@ fn measure(case: &Case, all: &mut Vec<Outcome>) {
             one_in: OneIn(if kind.scaled { kind.one_in } else { 1 }),
             page_size: 4096,
             sizes: &sizes,
+            kernel: Kernel::default(),
             policies: &policies,
             swap_max_pages: u64::MAX,
             threads: 2,

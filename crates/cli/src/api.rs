@@ -11,14 +11,16 @@ use crate::{Failure, Given, Stop, bench, complaint, flags, report, size};
 use clap::{Args, Command, FromArgMatches};
 use refault_lab::scenario::Scenario;
 use refault_trace::{OpenOptions, RecordSource};
+use std::ffi::OsString;
 
 /// The flags of a subcommand, and which of them were given.
 fn parse<A: Args + FromArgMatches>(name: &'static str, words: &[String]) -> Result<(A, Given), Failure> {
     let mut command = Command::new("refault").subcommand(A::augment_args(Command::new(name)));
-    let line = ["refault", name].into_iter().map(str::to_owned).chain(words.iter().cloned());
-    let matches = command.try_get_matches_from_mut(line).map_err(|e| complaint(&e))?;
+    let line: Vec<OsString> =
+        ["refault", name].into_iter().chain(words.iter().map(String::as_str)).map(OsString::from).collect();
+    let matches = command.try_get_matches_from_mut(&line).map_err(|e| complaint(&mut command, &line, &e))?;
     let of_subcommand = matches.subcommand_matches(name).ok_or("no subcommand")?;
-    let args = A::from_arg_matches(of_subcommand).map_err(|e| complaint(&e))?;
+    let args = A::from_arg_matches(of_subcommand).map_err(|e| complaint(&mut command, &line, &e))?;
     Ok((args, Given::new(&command, &matches)))
 }
 

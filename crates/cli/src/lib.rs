@@ -25,7 +25,7 @@ pub mod top;
 pub mod trace_cmd;
 pub mod verify;
 
-pub use complaint::{complaint, one_line};
+pub use complaint::{asked_for, complaint, one_line};
 pub use given::Given;
 pub use stop::Stop;
 

@@ -3,8 +3,10 @@
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_cli::{
-    Failure, Given, bench, complaint, doctor, one_line, record, replay, report, run, size, top, trace_cmd, verify,
+    Failure, Given, asked_for, bench, complaint, doctor, one_line, print, record, replay, report, run, size, top,
+    trace_cmd, verify,
 };
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Linux page reclaim as a program: what any policy would have done with a trace of page accesses,
@@ -57,10 +59,11 @@ fn main() -> ExitCode {
         return ExitCode::from(BAD_INPUT);
     }
     let mut command = Cli::command();
-    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let words: Vec<_> = std::env::args_os().collect();
+    let parsed = command.try_get_matches_from_mut(&words);
     let (cli, given) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
         Ok((cli, matches)) => (cli, Given::new(&command, &matches)),
-        Err(e) => return complain(&e),
+        Err(e) => return complain(&mut command, &words, &e),
     };
     let done = match cli.command {
         Command::Replay(args) => replay::run(&args, &given).map(|()| true),
@@ -86,8 +89,12 @@ fn fail(e: &Failure) -> ExitCode {
     ExitCode::from(BAD_INPUT)
 }
 
-/// Help goes out whole; a mistake becomes one line with the hints of clap, without its usage.
-fn complain(e: &clap::Error) -> ExitCode {
+/// Help and lists of values go out whole; a mistake becomes one line with the hints of clap,
+/// without its usage.
+fn complain(command: &mut clap::Command, words: &[OsString], e: &clap::Error) -> ExitCode {
+    if let Some(list) = asked_for(e) {
+        return print(list).map_or_else(|e| fail(&e), |()| ExitCode::SUCCESS);
+    }
     match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // A reader that has seen enough is no error.
@@ -99,7 +106,7 @@ fn complain(e: &clap::Error) -> ExitCode {
             ExitCode::from(BAD_INPUT)
         }
         _ => {
-            eprintln!("error: {}", complaint(e));
+            eprintln!("error: {}", complaint(command, words, e));
             ExitCode::from(BAD_INPUT)
         }
     }

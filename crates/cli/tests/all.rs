@@ -16,6 +16,7 @@ mod record;
 mod record_failures;
 mod report;
 mod report_words;
+mod rules;
 mod run;
 mod sampling;
 mod scenario;

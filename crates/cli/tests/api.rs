@@ -14,7 +14,10 @@ fn mistakes_are_told_as_by_the_command() {
     assert!(error.starts_with("invalid value 'hit_rate>2x' for '--target <TARGET>'"), "{error}");
     assert!(!error.contains('\n') && error.ends_with("--help says more"), "{error}");
     let error = bench(&words("--threads -1"), &Stop::default()).expect_err("negative").to_string();
-    assert_eq!(error, "-1: no flag takes a negative number; --help says more");
+    let want = "invalid value '-1' for '--threads <N>': -1 is not in 1..=1024; --help says more";
+    assert_eq!(error, want);
+    let error = size(&words("x --kernel list"), &Stop::default()).expect_err("no result").to_string();
+    assert_eq!(error, "a list of values is for the command to print");
 }
 
 #[test]

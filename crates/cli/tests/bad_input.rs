@@ -18,8 +18,14 @@ fn flags() {
         (&["--memory", "101%"], "--beyond-footprint"),
         (&["--memory", "5x"], "\"5x\" is not a size"),
         (&["--memory", "10%,,20%"], "\"\" is not a size"),
-        (&["--memory", "-5"], "error: -5: no flag takes a negative number"),
-        (&["--swap-max", "-5p"], "error: -5: no flag takes a negative number"),
+        (&["--memory", "-5"], "invalid value '-5' for '--memory <LIST>': \"-5\" is not a size; write 512M"),
+        (&["-m", "-5M"], "invalid value '-5M' for '--memory <LIST>': \"-5M\" is not a size; write 512M"),
+        (&["--swap-max", "-5p"], "invalid value '-5p' for '--swap-max <SIZE>': \"-5p\" is not a size"),
+        (&["--seed", "-1"], "invalid value '-1' for '--seed <N>': is not a whole number, 0 or more"),
+        (&["--threads", "two"], "invalid value 'two' for '--threads <N>': is not a whole number, 0 or more"),
+        (&["--scale", "-2"], "invalid value '-2' for '--scale <K>': \"-2\" is not a scale"),
+        (&["--json", "-5"], "error: -5: no flag takes a negative number"),
+        (&["--output", "-5"], "error: -5: no flag takes a negative number"),
         (&["--policy", "belady"], "unknown policy \"belady\"; known are lru, lru-2013"),
         (&["--policy", ""], "unknown policy \"\""),
         (&["--swap-max", "lots"], "\"lots\" is not a size"),
@@ -70,9 +76,22 @@ fn files() {
     s.write("empty", b"");
     s.write("blank.txt", b"\n\n# nothing\n");
     s.write("words.txt", b"12\nhello\n");
+    s.write("prose.txt", b"hello\n12\n");
+    s.write("noise", &[0xf7; 999]);
     s.write("good.txt", b"1\n2\n3\n");
     let cases: &[(&[&str], &str)] = &[
-        (&["missing"], "missing: cannot be opened: No such file or directory"),
+        (
+            &["missing"],
+            "missing: cannot be opened: No such file or directory; refault record and refault trace generate",
+        ),
+        (&["words.txt"], "words.txt:2: page \"hello\" is not a number\n"),
+        (
+            &["prose.txt"],
+            "prose.txt:1: page \"hello\" is not a number; if it is of another format, --format says which",
+        ),
+        (&["prose.txt", "--format", "plain"], "prose.txt:1: page \"hello\" is not a number\n"),
+        (&["noise"], "noise: format not recognised; say which with --format: native"),
+        (&["noise"], "; docs/reference/formats.md has what each is"),
         (&["dir"], "dir: is a directory"),
         (&["empty"], "empty: holds no access"),
         (&["blank.txt"], "blank.txt: holds no access"),

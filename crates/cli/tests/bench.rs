@@ -381,8 +381,9 @@ fn mistakes() {
     let before = s.files();
     let cases: &[(&[&str], &str)] = &[
         (&["no-such"], "unknown benchmark \"no-such\"; known are "),
-        (&["missing.toml"], "missing.toml: cannot be opened"),
+        (&["missing.toml"], "missing.toml: cannot be opened: No such file or directory; name a scenario file, or a"),
         (&["./missing"], "./missing: cannot be opened"),
+        (&["."], ".: is a directory; name a scenario file, or a benchmark that refault bench --list has"),
         (&["bare.toml"], "bare.toml: published: is missing"),
         (&["key.toml"], "key.toml:30: task[1].phase[1].pases: unknown key; did you mean passes?"),
         (&["size.toml"], "size.toml:7: machine.memory: \"64Q\" is not a size"),
@@ -393,7 +394,7 @@ fn mistakes() {
         (&["tiny.toml", "--scale", "nan"], "\"nan\" is not a scale"),
         (&["tiny.toml", "--scale", "1000"], "tiny.toml: --scale 1000: memory"),
         (&["tiny.toml", "--seeds", "0"], "--seeds"),
-        (&["tiny.toml", "--seed", "-1"], "-1"),
+        (&["tiny.toml", "--seed", "-1"], "'-1' for '--seed <N>': is not a whole number, 0 or more"),
         (&["tiny.toml", "--seed", "1", "--seeds", "2"], "--seeds"),
         (&["tiny.toml", "--threads", "0"], "--threads"),
         (&["--list", "--json"], "--json"),

@@ -447,12 +447,12 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     refused(&with(&["--json", "/dev/full", "--", "true"]), "not a regular file");
     refused(&with(&["--record", "/dev/null", "--", "true"]), "/dev/null");
     refused(&with(&["--json", "same", "--record", "./same", "--", "true"]), "--record is to be there");
-    refused(&with(&["--pool-max", "0", "--", "true"]), "--pool-max: at least 32K");
+    refused(&with(&["--pool-max", "0", "--", "true"]), "--pool-max 0: at least 32K");
     refused(&with(&["--pool", "none", "--pool-max", "4M", "--", "true"]), "no pool");
-    refused(&with(&["--memory-high", "0", "--", "true"]), "--memory-high: at least 4M");
+    refused(&with(&["--memory-high", "0", "--", "true"]), "--memory-high 0: at least 4M");
     refused(&["--memory-max", "1G", "--swap-max", "2T", "--", "true"], "at most 1T");
     refused(&with(&["--", ""]), "name of the program is empty");
-    refused(&["--memory-max", "1M", "--swap-max", "1G", "--", "true"], "at least 4M");
+    refused(&["--memory-max", "1M", "--swap-max", "1G", "--", "true"], "--memory-max 1M: at least 4M");
     refused(&["--memory-max", "50%", "--swap-max", "1G", "--", "true"], "4096p (pages); --help");
     refused(&with(&["--pool-max", "lots", "--", "true"]), "write 512M, 1.5G or 4096p (pages); --help");
     refused(&with(&["--record", "-", "--", "true"]), "-: a file is written whole");

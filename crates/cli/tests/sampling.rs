@@ -5,7 +5,7 @@ use refault_cli::Stop;
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_cli::replay::policy::RowPolicy;
 use refault_cli::replay::sample::{Estimate, OneIn, Question, estimate};
-use refault_mm::{Config, Policy};
+use refault_mm::{Config, Kernel, Policy};
 use refault_testing::one_in;
 use refault_trace::generate::Workload;
 use refault_trace::{LoadOptions, Sample, SampleUnit, Samples, Trace, Via};
@@ -41,6 +41,7 @@ fn estimates(
         one_in: OneIn(one_in),
         page_size: 4096,
         sizes,
+        kernel: Kernel::default(),
         policies,
         swap_max_pages: u64::MAX,
         threads: 2,

@@ -71,6 +71,57 @@ fn json_has_the_documented_fields() {
     assert!(before.get("lru_gen").is_none() && after["lru_gen"].is_string());
 }
 
+/// Two programs with several threads, whose memory goes to a zram: they wait for its locks, and
+/// flush each other's TLBs.
+const CONTENDED: &str = r#"
+name = "contended"
+[machine]
+cpus = 4
+memory = "64M"
+[machine.contention]
+[device.zram0]
+preset = "zram"
+[[swap]]
+device = "zram0"
+size = "256M"
+[object.heap]
+kind = "anon"
+size = "96M"
+[[task]]
+name = "writer"
+count = 4
+[[task.phase]]
+write = "heap"
+passes = 3
+cpu = "1us"
+"#;
+
+#[test]
+fn waits_of_cpus_for_each_other_are_shown_where_the_scenario_has_them() {
+    let s = sandbox();
+    let file = s.write("contended.toml", CONTENDED.as_bytes());
+    let text = ok(&s.replay(&file, &[]));
+    let line = text.lines().find(|line| line.starts_with("waits: for locks ")).unwrap_or_else(|| panic!("{text}"));
+    let [run] = &runs(&ok(&s.replay(&file, &["--json"])))[..] else { panic!("one run") };
+    let waits = &run["contention"];
+    let locks = waits["locks"].as_array().expect("locks");
+    assert!(locks.iter().any(|lock| lock["contended"].as_u64() > Some(0)), "{waits}");
+    for lock in locks {
+        let of = |field: &str| lock[field].as_f64().unwrap_or_else(|| panic!("{field}: {lock}"));
+        assert!(
+            of("contended") <= of("acquisitions") && (of("wait_seconds") > 0.0) == (of("contended") > 0.0),
+            "{lock}"
+        );
+        let name = lock["name"].as_str().expect("a name");
+        assert_eq!(line.contains(&format!(" {name} ")), of("contended") > 0.0, "{line} {lock}");
+    }
+    assert!(waits["flushes"].as_u64() > Some(0) && waits["flush_seconds"].as_f64() > Some(0.0), "{waits}");
+    assert!(waits["interrupts"].as_u64() >= waits["flushes"].as_u64(), "{waits}");
+    let without = s.write("alone.toml", CONTENDED.replace("[machine.contention]\n", "").as_bytes());
+    assert!(!ok(&s.replay(&without, &[])).contains("waits:"));
+    assert!(runs(&ok(&s.replay(&without, &["--json"])))[0].get("contention").is_none());
+}
+
 #[test]
 fn csv_has_a_line_a_task() {
     let s = sandbox();

@@ -67,6 +67,12 @@ impl TraceError {
         Self::new(ErrorKind::Io, subject, Place::Whole, what)
     }
 
+    /// The same error, and what to do about it.
+    pub(crate) fn with_advice(mut self, advice: &str) -> Self {
+        self.0.what = format!("{}; {advice}", self.0.what);
+        self
+    }
+
     /// What kind of error it is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -13,6 +13,9 @@ const HEAD: usize = 64 * 1024;
 const XZ_MEMORY: u64 = 192 << 20;
 const ZSTD_WINDOW_LOG: u32 = 27;
 
+/// What to do without a trace.
+const MAKES_TRACES: &str = "refault record and refault trace generate make traces";
+
 type Stream = Box<dyn Read + Send>;
 
 /// A stream of (decompressed) bytes that knows its name and where it is.
@@ -42,7 +45,13 @@ impl Input {
         }
         let name = path.display().to_string();
         let fail = |e: &io::Error| TraceError::io(name.clone(), "cannot be opened", e);
-        let file = File::open(path).map_err(|e| fail(&e))?;
+        let file = match File::open(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let what = format!("cannot be opened: {}; {MAKES_TRACES}", plain_io(&e));
+                return Err(TraceError::new(ErrorKind::Io, name, Place::Whole, what));
+            }
+            opened => opened.map_err(|e| fail(&e))?,
+        };
         if file.metadata().map_err(|e| fail(&e))?.is_dir() {
             return Err(TraceError::new(ErrorKind::Io, name, Place::Whole, "is a directory; a trace is a file"));
         }

@@ -45,7 +45,10 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
             ErrorKind::Unsupported,
             input.name(),
             Place::Whole,
-            format!("format not recognised; say which with --format: {}", Format::list()),
+            format!(
+                "format not recognised; say which with --format: {}; docs/reference/formats.md has what each is",
+                Format::list()
+            ),
         )),
     }
 }

@@ -108,6 +108,13 @@ fn named(name: &str) -> Result<Vec<Source>, Failure> {
         return Ok(meant);
     }
     if name.contains('/') || name.ends_with(".toml") || Path::new(name).exists() {
+        let advice = "name a scenario file, or a benchmark that refault bench --list has";
+        if Path::new(name).is_dir() {
+            return Err(format!("{}: is a directory; {advice}", printable(name)).into());
+        }
+        if !Path::new(name).exists() {
+            return Err(format!("{}: cannot be opened: No such file or directory; {advice}", printable(name)).into());
+        }
         let scenario = Scenario::load(name)?;
         let text = std::fs::read_to_string(name).map_err(|e| format!("{}: cannot be read: {e}", printable(name)))?;
         return Ok(vec![Source { name: name.to_owned(), scenario, text }]);

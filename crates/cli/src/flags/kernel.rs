@@ -2,38 +2,13 @@
 
 use refault_mm::{Config, Kernel, Policy};
 use std::fmt::Write as _;
-use std::str::FromStr;
 
+use super::list::OrList;
 use super::settings;
 
-/// The value of `--kernel`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KernelArg {
-    /// `--kernel list`.
-    List,
-    /// That kernel.
-    Of(Kernel),
-}
-
-impl FromStr for KernelArg {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<KernelArg, String> {
-        match name {
-            "list" => Ok(KernelArg::List),
-            _ => name.parse().map(KernelArg::Of).map_err(|e| format!("{e}; list prints their rules")),
-        }
-    }
-}
-
-impl KernelArg {
-    /// The kernel; none: the list was asked for, or nothing.
-    pub fn kernel(arg: Option<KernelArg>) -> Option<Kernel> {
-        match arg {
-            Some(KernelArg::Of(kernel)) => Some(kernel),
-            _ => None,
-        }
-    }
+/// Reads `--kernel`; `list` prints what there is.
+pub(crate) fn parser() -> OrList<Kernel> {
+    OrList::new("list", list, |name| name.parse().map_err(|e| format!("{e}; list prints what each is")))
 }
 
 /// A policy as a kernel has it.
@@ -44,7 +19,7 @@ pub fn config(kernel: Option<Kernel>, policy: Policy) -> Config {
 }
 
 /// What `--kernel list` prints.
-pub fn list() -> String {
+fn list() -> String {
     let mut text = String::from("--kernel NAME, and what it sets that 6.12 has not; --set KEY=VALUE goes on top:\n");
     for kernel in Kernel::ALL {
         let _ = write!(text, "\n  {}: {}\n", kernel.name(), kernel.about());
@@ -84,11 +59,5 @@ mod tests {
         for rule in Kernel::ALL.iter().flat_map(|k| k.rules()) {
             assert!(after(rule.change).starts_with("\n      "), "{}: no key", rule.change);
         }
-    }
-
-    #[test]
-    fn unknown_kernels_are_named() {
-        let error = "2.6".parse::<KernelArg>().unwrap_err();
-        assert!(error.contains("6.18, 7.2; list prints"), "{error}");
     }
 }

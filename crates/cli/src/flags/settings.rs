@@ -9,6 +9,8 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
+use super::list::OrList;
+
 /// One field of [`Config`] as the command line sees it.
 struct Setting {
     key: &'static str,
@@ -286,22 +288,19 @@ const SETTINGS: &[Setting] = &[
 /// No number is larger: sums of a few of them stay far from overflow.
 const LARGEST: u64 = 1 << 40;
 
-/// One `--set KEY=VALUE`.
+/// One `--set KEY=VALUE`: a value for the setting of that number.
 #[derive(Clone, Debug)]
-pub enum Set {
-    /// `--set help`.
-    Help,
-    /// A value for the setting of that number.
-    Value(usize, String),
+pub struct Set(usize, String);
+
+/// Reads `--set`; `help` prints what there is.
+pub(crate) fn parser() -> OrList<Set> {
+    OrList::new("help", help, Set::from_str)
 }
 
 impl FromStr for Set {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Set, String> {
-        if text == "help" {
-            return Ok(Set::Help);
-        }
         let Some((key, value)) = text.split_once('=') else {
             return Err(format!("{text:?} is not KEY=VALUE; --set help lists the keys"));
         };
@@ -314,7 +313,7 @@ impl FromStr for Set {
             return Err(format!("{value} is too large for {key}; at most {LARGEST} is believable"));
         }
         match (setting.set)(&mut Config::new(Policy::Lru), value) {
-            Some(()) => Ok(Set::Value(at, value.to_owned())),
+            Some(()) => Ok(Set(at, value.to_owned())),
             None => Err(format!("{value:?} is not a value of {key}; it takes {}", setting.values)),
         }
     }
@@ -323,10 +322,8 @@ impl FromStr for Set {
 impl Set {
     /// Sets it.
     pub fn apply(&self, cfg: &mut Config) {
-        if let Set::Value(at, value) = self {
-            // The value was tried when it was parsed.
-            let _ = (SETTINGS[*at].set)(cfg, value);
-        }
+        // The value was tried when it was parsed.
+        let _ = (SETTINGS[self.0].set)(cfg, &self.1);
     }
 }
 
@@ -362,7 +359,7 @@ pub fn described() -> impl Iterator<Item = (&'static str, &'static str, &'static
 }
 
 /// What `--set help` prints.
-pub fn help() -> String {
+fn help() -> String {
     let mut text = String::from("--set KEY=VALUE, for all policies of the replay:\n\n");
     for s in SETTINGS {
         let default = |policy| match (s.get)(&Config::new(policy)) {

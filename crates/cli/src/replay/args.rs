@@ -4,12 +4,13 @@ use super::policy::PolicyList;
 use super::sample::SampleArgs;
 use super::scenario::Tier;
 use crate::Stop;
-use crate::flags::kernel::KernelArg;
-use crate::flags::settings::{Set, Thp};
+use crate::flags::kernel;
+use crate::flags::settings::{self, Set, Thp};
 use crate::flags::size::Size;
 use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};
+use refault_mm::Kernel;
 use refault_mm::tiering::PromotionPolicy;
 use refault_trace::Via;
 use std::path::PathBuf;
@@ -58,8 +59,8 @@ pub struct ReplayArgs {
 
     /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or 7.2;
     /// list prints what each is [default: 6.12; of a scenario its own]
-    #[arg(long, value_name = "NAME")]
-    pub(super) kernel: Option<KernelArg>,
+    #[arg(long, value_name = "NAME", value_parser = kernel::parser())]
+    pub(super) kernel: Option<Kernel>,
 
     /// Swap for anonymous memory: a size as for --memory, or max for no limit; 0 is no swap
     #[arg(long, value_name = "SIZE", default_value = "max")]
@@ -93,7 +94,7 @@ pub struct ReplayArgs {
 
     /// Set a variant of the engine for every policy; repeat for more. `--set help` lists keys and
     /// defaults
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = settings::parser())]
     pub(super) set: Vec<Set>,
 
     /// Sizes of anonymous folios, as SIZE=WHEN: 16k to 2m, each always, inherit, madvise or never,

@@ -6,11 +6,10 @@ use super::clocked::Clocked;
 use super::policy::RowPolicy;
 use super::row::Row;
 use super::run::{Plan, PlugIn};
-use super::{curve, groups, metrics, sample, scenario, stream, text};
+use super::{curve, groups, metrics, rules, sample, scenario, stream, text};
 use crate::flags;
-use crate::flags::kernel::{self, KernelArg};
+use crate::flags::kernel;
 use crate::flags::recorded;
-use crate::flags::settings::{self, Set};
 use crate::flags::size::{Size, human};
 use crate::page::write_html;
 use crate::terminal::{grouped, printable};
@@ -24,12 +23,6 @@ use std::path::{Path, PathBuf};
 
 /// Runs `refault replay ...`, of whose flags `given` were.
 pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
-    if args.kernel == Some(KernelArg::List) {
-        return print(&kernel::list());
-    }
-    if args.set.iter().any(|set| matches!(set, Set::Help)) {
-        return print(&settings::help());
-    }
     if !args.lab.tier.is_empty() {
         return scenario::run_tiers(args, given);
     }
@@ -149,7 +142,7 @@ pub(super) fn check_different(outputs: &[(&str, &Option<PathBuf>)]) -> Result<()
 
 /// The policies with their configurations.
 fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
-    with_configs(args, &args.policy.0, KernelArg::kernel(args.kernel), args.swappiness)
+    with_configs(args, &args.policy.0, args.kernel, args.swappiness)
 }
 
 fn with_configs(
@@ -180,7 +173,7 @@ fn config(args: &ReplayArgs, policy: Policy, kernel: Option<Kernel>, swappiness:
 
 /// Kernel and swappiness: what no flag says, a recording does.
 fn rules(recording: Option<&Recording>, args: &ReplayArgs, given: &Given) -> (Option<Kernel>, u32) {
-    let kernel = KernelArg::kernel(args.kernel).or(recording.map(recorded::kernel));
+    let kernel = args.kernel.or(recording.map(recorded::kernel));
     let recorded = recording.and_then(recorded::swappiness).filter(|_| !given.has("swappiness"));
     (kernel, recorded.unwrap_or(args.swappiness))
 }
@@ -318,6 +311,7 @@ pub(super) fn plan<'a>(
         policies,
         plug_ins,
         swap_max_pages: args.swap_max.pages(*page_size, footprint),
+        kernel: args.kernel.or(recording.as_ref().map(recorded::kernel)).unwrap_or_default(),
         seed: args.seed,
         windows: args.output.windows.map(|n| n as usize),
         bits,
@@ -422,6 +416,7 @@ fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failu
             all.push('\n');
         }
         all += &text::caption(&rows[0]);
+        all += &rules_of(rows);
         all += &text::table(rows);
         if out.curve {
             all += &curve::draw(rows, colour);
@@ -440,6 +435,13 @@ fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failu
         }
     }
     Ok(all)
+}
+
+/// A line for rules that are not the default ones.
+fn rules_of(rows: &[Row]) -> String {
+    let inside = || rows.iter().filter_map(|row| Some((row.policy, row.inside.as_ref()?)));
+    let kernel = inside().map(|(_, inside)| inside.kernel).next().unwrap_or_default();
+    rules::line(kernel, inside().map(|(policy, inside)| (policy, &inside.config)))
 }
 
 /// One object; a line a row, so that tools for lines work too.

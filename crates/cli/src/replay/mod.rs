@@ -10,6 +10,7 @@
 //! | `alike` | what cells of several sizes have in common, once |
 //! | `stream` | the cells of a trace that is larger than memory |
 //! | `clocked`, `progress` | the source as it is read, with its times; the bar |
+//! | `rules` | which rules a table is of, if not the default ones |
 //! | `row`, `text`, `curve`, `swap_map`, `metrics` | what came out, as tables, JSON, pictures and metrics |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `sample/` | estimates by samples of a trace |
@@ -31,6 +32,7 @@ pub mod policy;
 pub(crate) mod progress;
 mod recorder;
 mod row;
+mod rules;
 mod run;
 pub mod sample;
 mod scenario;
@@ -44,6 +46,7 @@ pub use command::{Loaded, run};
 pub(crate) use command::{check_output, load, replay_loaded, write};
 pub(crate) use curve::sizes as curve_sizes;
 pub use row::Row;
+pub(crate) use rules::words as rules_in_words;
 pub(crate) use run::Plan;
 pub use run::PlugIn;
 pub(crate) use scenario::{Asked, is_scenario, results as scenario_results, results_of as scenario_results_of};

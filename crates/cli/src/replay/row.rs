@@ -3,7 +3,7 @@
 use super::policy::RowPolicy;
 use super::swap_map;
 use crate::flags::settings;
-use refault_mm::{Config, Counter, Gauge, SizeStats, Stats, SwapMap};
+use refault_mm::{Config, Counter, Gauge, Kernel, SizeStats, Stats, SwapMap};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What a cell of the engine ends with, and OPT does not have.
@@ -25,6 +25,8 @@ pub struct EngineFigures {
     pub swap: Vec<SwapMap>,
     /// Whether their clusters were asked for.
     pub swap_map: bool,
+    /// The kernel whose rules it begins with.
+    pub kernel: Kernel,
     /// The configuration.
     pub config: Config,
 }
@@ -130,6 +132,9 @@ impl Serialize for Row {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("trace", &self.trace)?;
         map.serialize_entry("policy", self.plug_in.as_deref().unwrap_or(self.policy.name()))?;
+        if let Some(inside) = &self.inside {
+            map.serialize_entry("kernel", inside.kernel.name())?;
+        }
         map.serialize_entry("memory_pages", &self.memory_pages)?;
         map.serialize_entry("memory_bytes", &self.memory_bytes)?;
         map.serialize_entry("page_size", &self.page_size)?;

@@ -8,7 +8,7 @@ use super::recorder::{Recorder, Windows};
 use super::row::{EngineFigures, Row};
 use crate::Stop;
 use refault_mm::opt::{Opt, next_uses};
-use refault_mm::{CacheExtOps, Config, Lru, Policy};
+use refault_mm::{CacheExtOps, Config, Kernel, Lru, Policy};
 use refault_trace::{PackedAccess, Trace};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -42,6 +42,8 @@ pub struct Plan<'a> {
     pub plug_ins: &'a [(&'a PlugIn, Config)],
     /// Limit of swap in pages.
     pub swap_max_pages: u64,
+    /// The kernel of the configurations, for the rows.
+    pub kernel: Kernel,
     /// The seed, for the rows.
     pub seed: u64,
     /// Equal windows to count misses in.
@@ -249,6 +251,7 @@ impl Plan<'_> {
             swap_events: events.swap_iter().collect(),
             swap: cell.engine.swap_maps(),
             swap_map: self.swap_map,
+            kernel: self.kernel,
             config: cfg.clone(),
         };
         let mut row = self.row(policy, pages, seconds);

@@ -2,13 +2,14 @@
 
 use crate::Stop;
 use crate::flags;
-use crate::flags::kernel::KernelArg;
+use crate::flags::kernel;
 use crate::flags::size::Size;
 use crate::replay::policy::PolicyList;
 use crate::replay::{SwapMax, ViaArg};
 use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::Args;
+use refault_mm::Kernel;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -30,7 +31,7 @@ docs/reference/report.md says what each page holds.";
 pub struct ReportArgs {
     /// Traces and recordings, scenarios (.toml), JSON of replay, size, bench, verify and run, or
     /// pages that this command made; several stand beside each other
-    #[arg(value_name = "INPUT", required_unless_present = "kernel")]
+    #[arg(value_name = "INPUT", required = true)]
     pub(super) inputs: Vec<PathBuf>,
 
     /// The page, written whole or not at all
@@ -60,8 +61,8 @@ pub struct ReportArgs {
 
     /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or 7.2;
     /// list prints what each is [default: 6.12; of a recording and of a scenario its own]
-    #[arg(long, value_name = "NAME")]
-    pub(super) kernel: Option<KernelArg>,
+    #[arg(long, value_name = "NAME", value_parser = kernel::parser())]
+    pub(super) kernel: Option<Kernel>,
 
     /// Traces: swap for anonymous memory, a size or max
     #[arg(long, value_name = "SIZE", default_value = "max")]

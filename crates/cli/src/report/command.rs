@@ -2,10 +2,9 @@
 
 use super::args::ReportArgs;
 use super::{applies, input};
-use crate::flags::kernel::{self, KernelArg};
 use crate::page::write_html;
 use crate::terminal::{grouped, printable};
-use crate::{Failure, Given, is_same_file, print};
+use crate::{Failure, Given, is_same_file};
 use refault_trace::AtomicFile;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,9 +13,6 @@ use std::time::{Duration, Instant};
 
 /// Runs `refault report ...`, of whose flags `given` were, and says what came of it.
 pub fn run(args: &ReportArgs, given: &Given) -> Result<(), Failure> {
-    if args.kernel == Some(KernelArg::List) {
-        return print(&kernel::list());
-    }
     let begun = Instant::now();
     let bytes = write(args, given)?;
     let seconds = begun.elapsed().as_secs_f64();

@@ -1,7 +1,6 @@
 //! A scenario, run.
 
 use super::args::ReportArgs;
-use crate::flags::kernel::KernelArg;
 use crate::replay::{Asked, scenario_results};
 use crate::{Failure, Given};
 use refault_report::Document;
@@ -11,8 +10,14 @@ use std::path::Path;
 pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Document, Failure> {
     let policies = given.has("policy").then_some(&args.policy);
     let seed = given.has("seed").then_some(args.seed);
-    let kernel = KernelArg::kernel(args.kernel);
-    let asked =
-        Asked { scale: args.scale, policies, kernel, seed, threads: args.threads, check: false, stop: &args.stop };
+    let asked = Asked {
+        scale: args.scale,
+        policies,
+        kernel: args.kernel,
+        seed,
+        threads: args.threads,
+        check: false,
+        stop: &args.stop,
+    };
     Ok(Document::from_json(&scenario_results(path, &asked)?.0)?)
 }

@@ -4,7 +4,7 @@ use super::args::ReportArgs;
 use super::survey::{Survey, survey};
 use super::{detail, groups};
 use crate::Failure;
-use crate::flags::kernel::{self, KernelArg};
+use crate::flags::kernel;
 use crate::flags::recorded;
 use crate::flags::size::Size;
 use crate::page::command_line;
@@ -55,7 +55,7 @@ pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> 
     }
     let verified = match &header.recording {
         // Of a part of it, what the kernel did is not compared.
-        Some(_) if args.max_accesses.is_none() => Some(verified(path, KernelArg::kernel(args.kernel))?),
+        Some(_) if args.max_accesses.is_none() => Some(verified(path, args.kernel)?),
         _ => None,
     };
     let rules = Rules::of(args, header.recording.as_ref());
@@ -94,7 +94,7 @@ struct Rules {
 impl Rules {
     fn of(args: &ReportArgs, recording: Option<&Recording>) -> Rules {
         Rules {
-            kernel: KernelArg::kernel(args.kernel).or(recording.map(recorded::kernel)),
+            kernel: args.kernel.or(recording.map(recorded::kernel)),
             swappiness: recording.and_then(recorded::swappiness),
             policy: recording.map(recorded::policy),
         }
@@ -204,6 +204,7 @@ impl Work<'_> {
             sizes,
             policies,
             swap_max_pages: self.args.swap_max.pages(self.page_size, self.footprint()),
+            kernel: self.rules.kernel.unwrap_or_default(),
             seed: self.args.seed,
             windows: None,
             bits: false,

@@ -1,6 +1,7 @@
 //! The flags of `refault run`.
 
 use crate::Failure;
+use crate::flags::kernel;
 use crate::flags::size::Size;
 use clap::{Args, ValueEnum};
 use refault_mm::{Kernel, Policy};
@@ -89,9 +90,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "POLICY", default_value = "mglru", value_parser = policy)]
     pub(super) policy: Policy,
 
-    /// The kernel whose rules that policy follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or
-    /// 7.2
-    #[arg(long, value_name = "NAME", default_value = "6.12")]
+    /// The kernel whose rules that policy follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or 7.2;
+    /// list prints what each is
+    #[arg(long, value_name = "NAME", default_value = "6.12", value_parser = kernel::parser())]
     kernel: Kernel,
 
     /// Write the figures as a JSON object to a file; - is standard output. The schema is in
@@ -186,17 +187,20 @@ impl RunArgs {
         if memory_max < RegionConfig::MIN_MEMORY {
             return Err(format!("--memory-max {}: at least 4M", self.memory_max).into());
         }
-        if memory_high.is_some_and(|high| high < RegionConfig::MIN_MEMORY) {
-            return Err("--memory-high: at least 4M".into());
+        if let (Some(high), Some(size)) = (memory_high, &self.memory_high)
+            && high < RegionConfig::MIN_MEMORY
+        {
+            return Err(format!("--memory-high {size}: at least 4M").into());
         }
         if let (None, Some(size)) = (codec, &self.pool_max) {
             return Err(format!("--pool-max {size}: there is no pool with --pool none").into());
         }
+        let pool_max = self.pool_max.as_ref().map_or_else(|| format!("of {max_bytes} bytes"), Size::to_string);
         if max_bytes < Pool::MIN_BYTES {
-            return Err(format!("--pool-max: at least {}K", Pool::MIN_BYTES >> 10).into());
+            return Err(format!("--pool-max {pool_max}: at least {}K", Pool::MIN_BYTES >> 10).into());
         }
         if !self.overhead_beside && max_bytes > memory_max / 4 * 3 {
-            return Err("--pool-max is more than three quarters of --memory-max".into());
+            return Err(format!("--pool-max {pool_max}: is more than three quarters of --memory-max").into());
         }
         if codec.is_none() && file.is_none() && swap_max > 0 {
             return Err("--pool none needs --swap-file, or --swap-max 0".into());

@@ -3,11 +3,11 @@
 use super::grid::Grid;
 use super::target::Target;
 use crate::flags::kernel;
-use crate::flags::settings::Set;
+use crate::flags::settings::{self, Set};
 use crate::flags::size::Size;
 use crate::replay::policy::RowPolicy;
 use crate::replay::sample::SampleArgs;
-use crate::replay::{SwapMax, ViaArg};
+use crate::replay::{SwapMax, ViaArg, rules_in_words};
 use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Stop};
@@ -97,9 +97,8 @@ pub struct SizeArgs {
     pub(super) policy: Option<PolicyArg>,
 
     /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or 7.2;
-    /// `refault replay --kernel list` prints what each is [default: 6.12; of a scenario or a
-    /// recording its own]
-    #[arg(long, value_name = "NAME")]
+    /// list prints what each is [default: 6.12; of a scenario or a recording its own]
+    #[arg(long, value_name = "NAME", value_parser = kernel::parser())]
     pub(super) kernel: Option<Kernel>,
 
     /// Seed of everything random [default: that of the scenario; of traces 0]
@@ -151,8 +150,8 @@ pub struct TraceArgs {
     #[arg(long, value_name = "HOW", default_value = "fd")]
     pub(super) via: ViaArg,
 
-    /// Set a variant of the engine; `refault replay --set help` lists keys and defaults
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Set a variant of the engine; `--set help` lists keys and defaults
+    #[arg(long, value_name = "KEY=VALUE", value_parser = settings::parser())]
     pub(super) set: Vec<Set>,
 
     #[command(flatten)]
@@ -176,12 +175,20 @@ impl SizeArgs {
         self.policy.map_or(Policy::Mglru, |policy| policy.0)
     }
 
+    /// The policy of a trace, with rules that are not the default ones.
+    pub(super) fn policy_of_trace_text(&self, cfg: &Config) -> String {
+        let policy = self.policy_of_trace();
+        let of_policy = std::iter::once((RowPolicy::Linux(policy), cfg));
+        let rules = rules_in_words(self.kernel.unwrap_or_default(), of_policy);
+        rules.map_or_else(|| policy.name().to_owned(), |rules| format!("{policy} ({rules})"))
+    }
+
     /// The engine of a trace.
     pub(super) fn config(&self) -> Result<Config, Failure> {
         let mut cfg = kernel::config(self.kernel, self.policy_of_trace());
         (cfg.swappiness, cfg.seed) = (self.trace.swappiness, self.seed.unwrap_or(0));
         self.trace.set.iter().for_each(|set| set.apply(&mut cfg));
-        cfg.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
+        cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
         Ok(cfg)
     }
 

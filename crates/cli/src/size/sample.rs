@@ -20,8 +20,9 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
     let mut source = Clocked::new(source, None, &args.stop);
     let samples = Samples::load(&mut source, &options, &args.trace.sample.samples(seed))?;
     let footprint = samples.footprint_pages;
-    let policy = args.policy_of_trace();
-    let policies = [(RowPolicy::Linux(policy), Some(args.config()?))];
+    let cfg = args.config()?;
+    let policy = args.policy_of_trace_text(&cfg);
+    let policies = [(RowPolicy::Linux(args.policy_of_trace()), Some(cfg))];
     // Page tables and tree nodes are charged, too.
     let whole = footprint + footprint / 32 + 64;
     let grid = args.grid(&|size| size.pages(page_size, footprint), whole, u64::MAX, String::new())?;
@@ -30,6 +31,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
             one_in: args.trace.sample.one_in(),
             page_size,
             sizes,
+            kernel: args.kernel.unwrap_or_default(),
             policies: &policies,
             swap_max_pages: args.trace.swap_max.pages(page_size, footprint),
             threads: flags::threads(args.threads),
@@ -44,7 +46,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
         group: "/".into(),
         limit: args.limit.file(),
         target: args.target.clone(),
-        policy: policy.name().into(),
+        policy,
         seed,
         scale: 1.0,
         page_size: page_size.into(),

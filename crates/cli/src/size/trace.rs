@@ -151,11 +151,7 @@ impl<'a> Subject<'a> {
             u64::MAX => String::new(),
             pages => format!(", {} for all groups", human(pages * u64::from(self.page_size))),
         };
-        format!("{}{all}", self.cfg_name())
-    }
-
-    fn cfg_name(&self) -> &'static str {
-        self.args.policy_of_trace().name()
+        format!("{}{all}", self.args.policy_of_trace_text(&self.cfg))
     }
 
     /// Replays the trace with one size.

@@ -122,11 +122,11 @@ impl VerifyArgs {
         if self.memory.len() > 1 {
             return Err("--memory: a recording is verified with one limit; --play takes several".to_owned());
         }
-        let memory = self.memory.first().map(|size| size.pages(4096, loaded.footprint_pages()));
-        if memory == Some(0) {
-            return Err("--memory: is less than one page".to_owned());
+        let memory = self.memory.first().map(|size| (size, size.pages(4096, loaded.footprint_pages())));
+        if let Some((size, 0)) = memory {
+            return Err(format!("--memory {size}: is less than one page; give at least 1p"));
         }
-        settings.memory_pages = memory.or(settings.memory_pages);
+        settings.memory_pages = memory.map(|(_, pages)| pages).or(settings.memory_pages);
         Ok(settings)
     }
 

@@ -70,6 +70,20 @@ impl Kernel {
         }
     }
 
+    /// The profile for a release such as `6.18.44-generic`: the last one that is not younger, but
+    /// that multi-gen LRU of 6.18 came with 6.14. None: it is no release.
+    pub fn of_release(release: &str) -> Option<Kernel> {
+        let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return None };
+        Some(match (major, minor) {
+            (..6, _) | (6, ..6) => V6_1,
+            (6, ..12) => V6_6,
+            (6, ..14) => Kernel::V6_12,
+            (6, _) | (7, ..2) => V6_18,
+            _ => V7_2,
+        })
+    }
+
     /// Gives a configuration the rules of this kernel, where it has those of 6.12.
     pub fn apply(self, cfg: &mut Config) {
         RULES.iter().filter(|rule| rule.kernels.contains(&self)).for_each(|rule| rule.apply(cfg));
@@ -135,9 +149,12 @@ impl FromStr for Kernel {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Kernel, String> {
-        let known = || Kernel::ALL.map(Kernel::name).join(", ");
-        let found = Kernel::ALL.into_iter().find(|k| k.name() == name);
-        found.ok_or_else(|| format!("unknown kernel {name:?}; known are {}", known()))
+        if let Some(found) = Kernel::ALL.into_iter().find(|k| k.name() == name) {
+            return Ok(found);
+        }
+        let known = Kernel::ALL.map(Kernel::name).join(", ");
+        let nearest = Kernel::of_release(name).map_or(String::new(), |k| format!("nearest to it is {k}; "));
+        Err(format!("unknown kernel {name:?}; {nearest}known are {known}"))
     }
 }
 
@@ -349,5 +366,33 @@ mod tests {
         }
         let error = "5.15".parse::<Kernel>().unwrap_err();
         assert!(error.contains("5.15") && error.contains("2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18"), "{error}");
+    }
+
+    #[test]
+    fn a_release_has_the_profile_of_its_multi_gen_lru() {
+        let cases = [
+            ("5.15.0", V6_1),
+            ("6.1.0-25-amd64", V6_1),
+            ("6.8.0-31-generic", V6_6),
+            ("6.12.1", Kernel::V6_12),
+            ("6.13.9", Kernel::V6_12),
+            ("6.14.0", V6_18),
+            ("6.17.9", V6_18),
+            ("6.18.44-fc", V6_18),
+            ("7.0-rc1", V6_18),
+            ("7.2.0-rc5", V7_2),
+            ("8.0", V7_2),
+        ];
+        for (release, want) in cases {
+            assert_eq!(Kernel::of_release(release), Some(want), "{release}");
+        }
+        assert_eq!(["", "six", "6", "v6.1"].map(Kernel::of_release), [None; 4]);
+    }
+
+    #[test]
+    fn an_unknown_release_is_answered_with_the_nearest_profile() {
+        let error = "6.13".parse::<Kernel>().unwrap_err();
+        assert!(error.contains("\"6.13\"; nearest to it is 6.12; known are"), "{error}");
+        assert!(!"newest".parse::<Kernel>().unwrap_err().contains("nearest"));
     }
 }

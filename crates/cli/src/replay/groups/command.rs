@@ -9,6 +9,7 @@ use crate::replay::args::ReplayArgs;
 use crate::replay::command::{check, sizes, write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::progress::Progress;
+use crate::replay::rules;
 use crate::{Failure, Given, Stop, print};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions, Trace, open};
@@ -46,7 +47,8 @@ pub(in crate::replay) fn run(
     for path in &args.traces {
         rows.push(replay(args, path, &policies)?);
     }
-    let text = render(args, &rows)?;
+    let rules = rules::line(args.kernel.unwrap_or_default(), policies.iter().copied());
+    let text = render(args, &rows, &rules)?;
     write_page(args, || json::json(&rows.concat()))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
@@ -114,6 +116,7 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
         Ok(Row {
             trace: trace.name.clone(),
             policy,
+            kernel: args.kernel.unwrap_or_default(),
             memory_pages: pages,
             page_size: page_size.into(),
             footprint_pages: footprint,
@@ -182,8 +185,8 @@ fn group_rows(grouped: &Grouped<'_>, tree: &Tree) -> Vec<GroupRow> {
     tree.groups.iter().zip(grouped.totals()).zip(&grouped.cell.groups).map(row).collect()
 }
 
-/// The output as it was asked for.
-fn render(args: &ReplayArgs, traces: &[Vec<Row>]) -> Result<String, Failure> {
+/// The output as it was asked for; `rules` is a line of those that are not the default ones.
+fn render(args: &ReplayArgs, traces: &[Vec<Row>], rules: &str) -> Result<String, Failure> {
     let out = &args.output;
     let all = || traces.iter().flatten().cloned().collect::<Vec<_>>();
     if out.json {
@@ -195,7 +198,7 @@ fn render(args: &ReplayArgs, traces: &[Vec<Row>]) -> Result<String, Failure> {
     let mut shown = String::new();
     for rows in traces {
         shown += if shown.is_empty() { "" } else { "\n" };
-        shown += &text::table(rows);
+        shown += &text::table(rows, rules);
         if out.vmstat {
             shown.extend(rows.iter().map(text::vmstat));
         }

@@ -16,6 +16,7 @@ fn row(row: &Row) -> Value {
     json!({
         "trace": row.trace,
         "policy": row.policy.name(),
+        "kernel": row.kernel.name(),
         "memory_pages": memory,
         "memory_bytes": memory.map(|pages| pages * row.page_size),
         "page_size": row.page_size,

@@ -2,7 +2,7 @@
 
 use super::cell::GroupCount;
 use crate::replay::policy::RowPolicy;
-use refault_mm::{Counter, Gauge, MemcgLimits, Stats};
+use refault_mm::{Counter, Gauge, Kernel, MemcgLimits, Stats};
 
 /// One group of a row, those below it included.
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ pub(super) struct GroupRow {
 pub(super) struct Row {
     pub(super) trace: String,
     pub(super) policy: RowPolicy,
+    pub(super) kernel: Kernel,
     /// `u64::MAX`: no limit.
     pub(super) memory_pages: u64,
     pub(super) page_size: u64,

@@ -11,10 +11,11 @@ use std::fmt::Write as _;
 pub(crate) const EVENT_HEADS: [&str; 5] = ["events\nlow", "\nhigh", "\nmax", "\noom", "\noom_kill"];
 pub(crate) const EVENTS: [&str; 5] = ["low", "high", "max", "oom", "oom_kill"];
 
-/// The table of one trace.
-pub(super) fn table(rows: &[Row]) -> String {
+/// The table of one trace, and the line of its rules.
+pub(super) fn table(rows: &[Row], rules: &str) -> String {
     let first = &rows[0];
     let mut text = trace_caption(&first.trace, first.trace_accesses, first.footprint_pages, first.page_size);
+    text += rules;
     let heads = ["policy", "memory", "group", "accesses", "hit\nrate", "misses"];
     let heads = heads.into_iter().chain(WORK_HEADS).chain(["memory\npeak", "at the\nend"]).chain(EVENT_HEADS);
     let mut table = Table::new(heads, 3);

@@ -4,10 +4,12 @@ use super::args::{OneIn, UnitArg};
 use super::estimate::{Estimate, Question, estimate};
 use super::text;
 use crate::flags;
+use crate::flags::recorded;
 use crate::replay::args::ReplayArgs;
 use crate::replay::clocked::Clocked;
 use crate::replay::command::{check, policies_of, sizes_or_recorded, write};
 use crate::replay::policy::RowPolicy;
+use crate::replay::rules;
 use crate::{Failure, Given, print};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions, Samples, open};
@@ -46,10 +48,10 @@ pub(in crate::replay) fn run(
         drop(AtomicFile::create(path)?);
     }
     let one_in = args.sample.one_in();
-    let (mut estimates, mut notes) = (Vec::new(), Vec::new());
+    let (mut estimates, mut words) = (Vec::new(), Vec::new());
     for path in &args.traces {
-        let (of_trace, note) = replay(args, given, one_in, path, policies)?;
-        notes.push(note);
+        let (of_trace, of_words) = replay(args, given, one_in, path, policies)?;
+        words.push(of_words);
         estimates.push(of_trace);
     }
     let to_terminal = args.output.output.is_none() && stdout().is_terminal();
@@ -58,14 +60,14 @@ pub(in crate::replay) fn run(
         _ if args.output.csv => text::csv(&estimates.concat()),
         _ => {
             let colour = to_terminal && std::env::var_os("NO_COLOR").is_none();
-            let one = |(of_trace, note): (&Vec<Estimate>, &String)| {
-                let mut text = text::table(of_trace, one_in);
+            let one = |(of_trace, words): (&Vec<Estimate>, &Words)| {
+                let mut text = text::table(of_trace, one_in, &words.rules);
                 if args.output.curve {
                     text += &text::curve(of_trace, colour);
                 }
-                text + note
+                text + &words.notes
             };
-            estimates.iter().zip(&notes).map(one).collect::<Vec<_>>().join("\n")
+            estimates.iter().zip(&words).map(one).collect::<Vec<_>>().join("\n")
         }
     };
     match &args.output.output {
@@ -74,17 +76,26 @@ pub(in crate::replay) fn run(
     }
 }
 
+/// What there is to say of the estimates of a trace beside them.
+struct Words {
+    /// Rules that are not the default ones.
+    rules: String,
+    /// What such a sample cannot tell.
+    notes: String,
+}
+
 fn replay(
     args: &ReplayArgs,
     given: &Given,
     one_in: OneIn,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
-) -> Result<(Vec<Estimate>, String), Failure> {
+) -> Result<(Vec<Estimate>, Words), Failure> {
     let source = open(path, &args.input.open_options())?;
     let page_size = source.header().page_size;
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
+    let kernel = args.kernel.or(recording.map(recorded::kernel)).unwrap_or_default();
     let recorded_bytes = recording.and_then(|recording| recording.memory_max);
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
@@ -95,6 +106,7 @@ fn replay(
         one_in,
         page_size,
         sizes: &sizes_or_recorded(args, &samples.traces[0].name, page_size, footprint, recorded_bytes)?,
+        kernel,
         policies: own.as_deref().unwrap_or(policies),
         swap_max_pages: args.swap_max.pages(page_size, footprint),
         threads: flags::threads(args.threads),
@@ -102,7 +114,8 @@ fn replay(
     };
     let estimates = estimate(&samples, &question).map_err(|e| format!("{}: {e}", path.display()))?;
     let notes = notes(args, one_in, &samples, &estimates);
-    Ok((estimates, notes))
+    let rules = rules::line(kernel, rules::of_policies(question.policies));
+    Ok((estimates, Words { rules, notes }))
 }
 
 /// What a sample of that kind cannot tell, if anything.

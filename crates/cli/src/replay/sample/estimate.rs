@@ -9,7 +9,7 @@ use crate::replay::policy::RowPolicy;
 use crate::replay::row::Row;
 use crate::replay::run::Plan;
 use crate::{Failure, Stop};
-use refault_mm::Config;
+use refault_mm::{Config, Kernel};
 use refault_trace::{Samples, Trace};
 
 /// What to estimate.
@@ -21,6 +21,8 @@ pub struct Question<'a> {
     pub page_size: u32,
     /// Memory sizes of the whole, in pages.
     pub sizes: &'a [u64],
+    /// The kernel of their configurations.
+    pub kernel: Kernel,
     /// Policies, with the configuration of the whole for those that the engine runs.
     pub policies: &'a [(RowPolicy, Option<Config>)],
     /// Limit of swap of the whole, in pages.
@@ -55,6 +57,8 @@ pub struct Estimate {
     pub trace: String,
     /// The policy.
     pub policy: RowPolicy,
+    /// The kernel whose rules it begins with.
+    pub kernel: Kernel,
     /// The memory of the whole.
     pub memory_pages: u64,
     /// Bytes a page.
@@ -140,6 +144,7 @@ pub fn estimate(samples: &Samples, question: &Question<'_>) -> Result<Vec<Estima
                     estimates.push(Estimate {
                         trace: trace.name.clone(),
                         policy: row.policy,
+                        kernel: question.kernel,
                         memory_pages: whole,
                         page_size: u64::from(question.page_size),
                         footprint_pages: samples.footprint_pages,
@@ -174,6 +179,7 @@ fn replay(trace: &Trace, question: &Question<'_>, size: u64, part: &dyn Fn(u64) 
         policies: &policies,
         plug_ins: &[],
         swap_max_pages: if question.swap_max_pages == u64::MAX { u64::MAX } else { part(question.swap_max_pages) },
+        kernel: question.kernel,
         seed: 0,
         windows: None,
         bits: false,

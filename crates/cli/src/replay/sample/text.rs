@@ -5,6 +5,7 @@ use super::estimate::Estimate;
 use crate::Failure;
 use crate::flags::size::human;
 use crate::replay::curve;
+use crate::replay::policy::RowPolicy;
 use crate::replay::row::Row;
 use crate::replay::text::{quoted, trace_caption};
 use crate::table::Table;
@@ -12,10 +13,11 @@ use crate::terminal::grouped;
 use serde_json::json;
 use std::fmt::Write as _;
 
-/// The estimates of one trace.
-pub(super) fn table(estimates: &[Estimate], one_in: OneIn) -> String {
+/// The estimates of one trace, and the line of its rules.
+pub(super) fn table(estimates: &[Estimate], one_in: OneIn, rules: &str) -> String {
     let Some(first) = estimates.first() else { return String::new() };
     let mut text = trace_caption(&first.trace, first.accesses, first.footprint_pages, first.page_size);
+    text += rules;
     let pages: u64 = first.samples.iter().map(|sample| sample.pages).sum();
     let mean = pages / first.samples.len() as u64;
     let _ = writeln!(text, "{} samples, {one_in}: {} pages each on average", first.samples.len(), grouped(mean));
@@ -115,7 +117,7 @@ pub(super) fn json(estimates: &[Estimate], one_in: OneIn) -> Result<String, Fail
                 "hit_rate": e.hit_rate_of(sample),
             })
         });
-        let row = json!({
+        let mut row = json!({
             "trace": e.trace,
             "policy": e.policy.name(),
             "memory_pages": e.memory_pages,
@@ -132,6 +134,9 @@ pub(super) fn json(estimates: &[Estimate], one_in: OneIn) -> Result<String, Fail
             "maccesses_per_s": (e.maccesses_per_s() * 1000.0).round() / 1000.0,
             "samples": samples.collect::<Vec<_>>(),
         });
+        if e.policy != RowPolicy::Opt {
+            row["kernel"] = e.kernel.name().into();
+        }
         serde_json::to_string(&row)
     };
     let lines: Vec<_> = estimates.iter().map(line).collect::<Result<_, _>>()?;

@@ -2,7 +2,6 @@
 
 use super::outcome::Outcome;
 use super::{csv, groups, json, text, tiers};
-use crate::flags::kernel::KernelArg;
 use crate::replay::args::ReplayArgs;
 use crate::replay::command::{check_different, write, write_page};
 use crate::replay::policy::{PolicyList, RowPolicy};
@@ -19,7 +18,7 @@ pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Fai
     for path in &args.traces {
         let file = path.display().to_string();
         let mut scenario = Scenario::load(path)?;
-        scenario.policy.kernel = KernelArg::kernel(args.kernel).unwrap_or(scenario.policy.kernel);
+        scenario.policy.kernel = args.kernel.unwrap_or(scenario.policy.kernel);
         if let Some(limits) = &args.groups.memcg_limits {
             limit(&mut scenario, limits)?;
         }
@@ -89,7 +88,7 @@ impl ReplayArgs {
         Asked {
             scale: self.lab.scale,
             policies: given.has("policy").then_some(&self.policy),
-            kernel: KernelArg::kernel(self.kernel),
+            kernel: self.kernel,
             seed: given.has("seed").then_some(self.seed),
             threads: self.threads,
             check: self.lab.check,
@@ -206,6 +205,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         all += &groups::timeline(outcome);
         all += &tiers::table(outcome);
         all += &text::machine(outcome);
+        all += &text::waits(outcome);
         if !out.swap_map && !out.vmstat {
             all += &text::swaps(outcome);
         }

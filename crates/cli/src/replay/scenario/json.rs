@@ -6,7 +6,9 @@ use crate::Failure;
 use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
 use crate::runner::{Overrides, ending_name, overrides};
-use refault_lab::machine::{DeviceResult, EventResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
+use refault_lab::machine::{
+    ContentionResult, DeviceResult, EventResult, GroupTasks, LockResult, MemcgResult, NodeResult, TaskResult,
+};
 use refault_lab::metric::{Quantiles, Series};
 use refault_mm::{Lru, PsiLine};
 use serde::Serialize;
@@ -33,6 +35,8 @@ struct Run<'a> {
     swap: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tiers: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contention: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lru_gen: Option<&'a str>,
     series: BTreeMap<&'a str, Vec<serde_json::Value>>,
@@ -176,9 +180,30 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
         node: node(&result.node),
         swap: outcome.swap().map(|(name, map)| swap_map::json(map, Some(name), swap_map)).collect(),
         tiers: result.tiers.as_ref().map(super::tiers::object),
+        contention: result.contention.as_ref().map(contention),
         lru_gen: lru_gen.then_some(&*result.lru_gen),
         series: series(&result.series),
     }
+}
+
+/// Locks by kind, and interrupts between CPUs.
+fn contention(of: &ContentionResult) -> serde_json::Value {
+    let lock = |lock: &LockResult| {
+        serde_json::json!({
+            "name": lock.name,
+            "acquisitions": lock.acquisitions,
+            "contended": lock.contended,
+            "hold_seconds": lock.hold_seconds,
+            "wait_seconds": lock.wait_seconds,
+        })
+    };
+    serde_json::json!({
+        "locks": of.locks.iter().map(lock).collect::<Vec<_>>(),
+        "flushes": of.flushes,
+        "interrupts": of.interrupts,
+        "flush_seconds": of.flush_seconds,
+        "interrupted_seconds": of.interrupted_seconds,
+    })
 }
 
 /// The columns of the time series, of many rows evenly chosen ones and the last.

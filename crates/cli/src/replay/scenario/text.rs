@@ -6,7 +6,7 @@ use crate::replay::swap_map;
 use crate::runner::{ending_text, policy_text};
 use crate::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
-use refault_lab::machine::DeviceResult;
+use refault_lab::machine::{DeviceResult, LockResult};
 use refault_mm::{Lru, PsiLine};
 use std::fmt::Write as _;
 
@@ -59,6 +59,24 @@ pub(super) fn machine(outcome: &Outcome) -> String {
         duration(full * 1000),
         grouped(kills),
         ending_text(result.ending),
+    )
+}
+
+/// What CPUs waited for each other, if the scenario has that: a line, each kind of lock that was
+/// waited for in it.
+pub(super) fn waits(outcome: &Outcome) -> String {
+    let Some(waits) = &outcome.result().contention else { return String::new() };
+    let ns = |seconds: f64| duration((seconds * 1e9) as u64);
+    let lock =
+        |lock: &LockResult| format!("{} {} ({} times)", lock.name, ns(lock.wait_seconds), grouped(lock.contended));
+    let locks: Vec<_> = waits.locks.iter().filter(|lock| lock.contended > 0).map(lock).collect();
+    format!(
+        "waits: for locks {}; for {} flushes of TLBs {}; {} interrupted CPUs lost {}\n",
+        if locks.is_empty() { "none".to_owned() } else { locks.join(", ") },
+        grouped(waits.flushes),
+        ns(waits.flush_seconds),
+        grouped(waits.interrupts),
+        ns(waits.interrupted_seconds),
     )
 }
 

@@ -2,7 +2,6 @@
 //! scenario.
 
 use super::command;
-use crate::flags::kernel::KernelArg;
 use crate::flags::size::Size;
 use crate::replay::args::ReplayArgs;
 use crate::{Failure, Given};
@@ -120,7 +119,7 @@ fn scenario(args: &ReplayArgs, path: &Path) -> Result<Scenario, Failure> {
         bad_pages: Vec::new(),
     }];
     scenario.policy = PolicySpec::new(Policy::Mglru);
-    scenario.policy.kernel = KernelArg::kernel(args.kernel).unwrap_or_default();
+    scenario.policy.kernel = args.kernel.unwrap_or_default();
     for (name, value) in [("numa_balancing", 2), ("demotion_enabled", 1)] {
         scenario.policy.tiering.sysctls.insert(name.to_owned(), value);
     }
