@@ -121,3 +121,29 @@ fn the_mark_is_on_the_page() {
     assert_eq!(of_two[0], pages(0..4));
     assert_eq!(of_two[3], pages(4..12), "what is missing behind the mark, twice as much");
 }
+
+/// Files in tmpfs are anonymous memory that is read by descriptor: a second read makes a page
+/// active, and nothing is read ahead.
+#[test]
+fn shared_memory_is_read_by_descriptor_as_it_is() {
+    let readahead = ReadaheadConfig { file_pages: 32, ..ReadaheadConfig::default() };
+    let mut engine = Engine::new(Config { readahead, ..Config::new(Policy::Lru) }).unwrap();
+    let group = engine.add_memcg(MemcgId::ROOT, "/shm", u64::MAX, 0).unwrap();
+    let (_, first) = engine.add_mapping(MappingKind::Anon, group, 0..256).unwrap();
+    let mut w = AtOnce::default();
+    let pages = (first.0..first.0 + 62).map(PageId);
+    pages.clone().for_each(|p| assert_eq!(engine.access(&mut w, p, Touch::MapWrite), Outcome::Fresh));
+    for _ in 0..2 {
+        let mut ra = Readahead::default();
+        pages.clone().for_each(|p| assert_eq!(engine.read_file(&mut w, p, 1, Touch::Read, &mut ra), Outcome::Hit));
+    }
+    let active = |e: &Engine| e.memcg_gauges(group).iter().find(|g| g.name == "active_anon").expect("a gauge").value;
+    assert_eq!(active(&engine), 62, "two batches of 31");
+    // Past the end of what was written, one by one.
+    let mut ra = Readahead::default();
+    for p in (first.0 + 62..first.0 + 78).map(PageId) {
+        assert_eq!(engine.read_file(&mut w, p, 1, Touch::Read, &mut ra), Outcome::Fresh);
+    }
+    assert_eq!((active(&engine), w.take_pages()), (62, vec![]));
+    engine.validate().unwrap();
+}

@@ -76,7 +76,7 @@ fn stream(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<Strea
         action,
         pattern: pattern(s)?,
         weight: s.or("weight", 1.0, |f| f.float(0.0..=1e9))?,
-        via: via(s, object.kind)?,
+        via: via(key, s, object.kind)?,
         write_share: write_share(key, &field, s)?,
         block_pages: block_pages as u32,
         advice: s.or("advice", AccessAdvice::Normal, |f| f.choice(&AccessAdvice::ALL))?,
@@ -166,11 +166,14 @@ fn used(s: &Section<'_>, pages: u64) -> Result<[u64; 2]> {
     }
 }
 
-fn via(s: &Section<'_>, kind: ObjectKind) -> Result<Via> {
+/// Anonymous memory that is read by descriptor is a file in tmpfs.
+fn via(key: &str, s: &Section<'_>, kind: ObjectKind) -> Result<Via> {
     let default = if kind == ObjectKind::File { Via::Fd } else { Via::Map };
     let via = s.or("via", default, |f| f.choice(&[("fd", Via::Fd), ("map", Via::Map)]))?;
     match (kind, via, s.get("via")) {
-        (ObjectKind::Anon, Via::Fd, Some(field)) => Err(field.bad("is for files; anonymous memory is mapped")),
+        (ObjectKind::Anon, Via::Fd, Some(field)) if key != "read" => {
+            Err(field.bad("is for files, and for read of anonymous memory, as of a file in tmpfs; leave it out"))
+        }
         _ => Ok(via),
     }
 }

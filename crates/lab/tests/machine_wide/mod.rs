@@ -34,7 +34,7 @@ const COMPARED: [(&str, &str); 7] = [
 ];
 
 /// What is further apart: each is explained in the page. One that is met again fails, too.
-const MISSES: [&str; 2] = ["6.12.117 idle-uniform-256 lru 1: pgscan_direct", "6.12.117 two-sets-512 lru 1: pageoutrun"];
+const MISSES: [&str; 1] = ["6.12.117 idle-uniform-256 lru 1: pgscan_direct"];
 
 /// What is known of a guest: pages that it manages, those of zone DMA, `min_free_kbytes`, and what
 /// the kernel and others had taken, as the page beside the recordings says.
@@ -126,6 +126,37 @@ fn together(workload: &str) -> Vec<&str> {
     }
 }
 
+/// How long a guest waits until the program starts.
+const BOOTED_MS: u64 = 2000;
+
+/// What others have on the lists of anonymous memory. Files of the initrd, which are shared memory,
+/// were written and read again, and are active; stacks and data of processes are not. Nobody
+/// touches them while the program runs. Guests with 6.12 have 574 to 580 active and 5 to 7 inactive
+/// pages when it starts, and 613 of others on all lists in the end.
+const OTHERS: &str = r#"[object.initrd]
+kind = "anon"
+size = "574p"
+[object.processes]
+kind = "anon"
+size = "39p"
+[[task]]
+name = "others"
+background = true
+[[task.phase]]
+write = "initrd"
+passes = 1
+[[task.phase]]
+write = "processes"
+passes = 1
+[[task.phase]]
+read = "initrd"
+via = "fd"
+passes = 2
+[[task.phase]]
+until = "end"
+"#;
+const OTHERS_PAGES: u64 = 574 + 39;
+
 /// The tasks that play a workload, with their group.
 fn tasks(workload: &str, mincore: bool, start_ms: u64, dir: &Path) -> String {
     let mut text = format!("[memcg.\"/{workload}\"]\n");
@@ -139,9 +170,10 @@ fn tasks(workload: &str, mincore: bool, start_ms: u64, dir: &Path) -> String {
             r#"[[task]]
 name = "{name}"
 memcg = "/{workload}"
-start = "{start_ms}ms"
+start = "{}ms"
 trace = {{ file = {trace:?}, device = "disk", advice = "random", mincore = {mincore} }}
-"#
+"#,
+            BOOTED_MS + start_ms
         )
         .expect("a text");
     }
@@ -182,6 +214,7 @@ fn scenario(row: &Value, start_ms: u64, dir: &Path) -> Scenario {
     let text = |key: &str| row[key].as_str().expect("a text");
     let cpus = row["cpus"].as_u64().expect("CPUs");
     let [pages, dma, min_free, taken] = guest(text("kernel"), text("workload"), cpus);
+    let kernel_pages = taken - OTHERS_PAGES;
     let (profile, flush) = match text("kernel") {
         k if k.starts_with("6.1.") => ("6.1", "0"),
         k if k.starts_with("6.18.") => ("6.18", "\"2s\""),
@@ -204,7 +237,7 @@ fn scenario(row: &Value, start_ms: u64, dir: &Path) -> Scenario {
     let (policy, costs) = (text("policy"), costs(row));
     let text = format!(
         r#"name = "guest"
-machine = {{ memory = "{pages}p", kernel = "{taken}p", dma = "{dma}p", init_memory = "{init}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", tick = "{tick}", read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, page_blocks = {blocks}, buffer_heads = {heads}, stat_flush_interval = {flush}, costs = {costs} }}
+machine = {{ memory = "{pages}p", kernel = "{kernel_pages}p", dma = "{dma}p", init_memory = "{init}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", tick = "{tick}", read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, page_blocks = {blocks}, buffer_heads = {heads}, stat_flush_interval = {flush}, costs = {costs} }}
 policy = {{ name = "{policy}", kernel = "{profile}" }}
 device.disk = {{ {disk} }}
 device.zram = {{ preset = "zram", compression_ratio = 64.0, compress = "20us", decompress = "10us" }}
@@ -215,7 +248,7 @@ swap = {{ device = "zram", size = "{swap}" }}
         .iter()
         .map(|w| tasks(w, has_probe(row), start_ms, dir))
         .collect();
-    Scenario::parse("guest", &(text + &tasks)).expect("a scenario")
+    Scenario::parse("guest", &(text + &tasks + OTHERS)).expect("a scenario")
 }
 
 /// When the program starts after a flush of the statistics, which is every 2 s. Where it starts

@@ -81,6 +81,7 @@ impl Engine {
 
     /// A read of a file by descriptor, `asked` pages from `page` on of which this is the access of
     /// the first: as [`Engine::access`], with reading ahead.
+    /// Of anonymous memory, which a file in tmpfs is, nothing is read ahead.
     pub fn read_file<W: World>(
         &mut self,
         w: &mut W,
