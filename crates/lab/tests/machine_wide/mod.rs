@@ -66,9 +66,8 @@ fn guest(kernel: &str, workload: &str, cpus: u64) -> [u64; 4] {
 /// divides into scanning, freeing and compressing is an estimate, as is what a fault that swaps in
 /// takes. A pass that scans nothing takes 16 us, for two groups: that is in those figures, too, and
 /// without it a page freed takes 1.8 us.
-/// A page that is passed over for its zone takes 84 to 112 ns, the median
-/// of 23 scans that came by 5,900 to 62,879 of them (`mm_vmscan_lru_isolate` of a guest of writers)
-/// 91.
+/// A page that is passed over for its zone takes 84 to 112 ns: 23 scans that came by 5,900 to
+/// 62,879 of them (`mm_vmscan_lru_isolate` of a guest of writers), the median of which is 91.
 const COSTS: &str = r#"{ read_hit = "15us", write_hit = "25700ns", map_hit = "9200ns", anon_fault = "18500ns",
     minor_fault = "18500ns", major_fault = "9300ns", read_miss = "8600ns", scan_page = "300ns", skip_page = "90ns",
     reclaim_page = "1800ns", visit_group = "8us", pte_walk = "300ns" }"#;
