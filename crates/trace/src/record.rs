@@ -63,6 +63,9 @@ pub enum Act {
     /// A program said how it will use the object, or these pages of it. `refault verify` does what
     /// Linux does then.
     Advise(Advised),
+    /// The pages were in the page cache when the recorder first looked at the object. Not replayed
+    /// as an access: a warm start is made of it.
+    Resident,
 }
 
 /// What a program says of an open file (`fadvise`, `readahead`) or of mapped memory (`madvise`).
@@ -181,10 +184,39 @@ pub struct ObjectInfo {
     /// How touches of it in place were sampled, where a recording did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub touches: Option<Touches>,
+    /// Shared memory, tmpfs or a memfd: its pages are swap-backed, and a group is charged for them
+    /// besides files (`shmem` of `memory.stat`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shmem: bool,
+    /// Whether a recording looked which pages of it were in memory when it began, so that a page
+    /// without a [`Act::Resident`] row was not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub residency_known: bool,
+    /// Reads and writes that bypassed the page cache (`O_DIRECT`), where a recording saw some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct: Option<DirectIo>,
+}
+
+/// Reads and writes of one object that bypassed the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DirectIo {
+    /// Calls that read.
+    pub reads: u64,
+    /// Bytes that they asked for.
+    pub read_bytes: u64,
+    /// Calls that wrote.
+    pub writes: u64,
+    /// Bytes that they wrote.
+    pub write_bytes: u64,
 }
 
 fn is_zero(order: &u8) -> bool {
     *order == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl ObjectInfo {
@@ -198,6 +230,9 @@ impl ObjectInfo {
             folio_order: 0,
             read_ahead_pages: None,
             touches: None,
+            shmem: false,
+            residency_known: false,
+            direct: None,
         }
     }
 }

@@ -118,7 +118,7 @@ impl KernelCounts {
     fn add(&mut self, record: &Record) {
         let pages = u64::from(record.pages);
         match record.act {
-            Act::Touch | Act::Advise(_) => {}
+            Act::Touch | Act::Advise(_) | Act::Resident => {}
             Act::Hit => self.hits += pages,
             Act::Sampled => self.sampled += pages,
             Act::Miss => {

@@ -169,6 +169,7 @@ impl Run<'_> {
                 self.advise(record, advised);
             }
             Act::Sampled => self.sampled(record),
+            Act::Resident => {}
             Act::Touch | Act::Hit | Act::Miss => {
                 self.cache.end_pass(record.task);
                 self.cache.set(self.ids_of(record), true);
