@@ -65,6 +65,11 @@ pub(crate) struct Compared {
     pub(crate) ours: BTreeMap<String, u64>,
     /// Pages that were in memory at the start.
     pub(crate) warm: u64,
+    /// Accesses from which on this size was full, and misses of the lab among them; of a recording
+    /// that tells all, all of them.
+    pub(crate) settled: (u64, u64),
+    /// Misses of the lab that may have been hits: see `Run::first_touch`.
+    pub(crate) open_misses: u64,
     /// What is not of files did not fit.
     pub(crate) is_out_of_memory: bool,
     all: u64,
@@ -95,6 +100,13 @@ impl Compared {
             window.add(kernel, lab);
         }
         self.objects[object as usize].add(kernel, lab);
+    }
+
+    /// An access is known to be as the lab has it, or its miss may have been a hit.
+    pub(super) fn settle(&mut self, is_settled: bool, is_open: bool, missed: bool) {
+        self.settled.0 += u64::from(is_settled);
+        self.settled.1 += u64::from(is_settled && missed);
+        self.open_misses += u64::from(is_open);
     }
 
     pub(crate) fn count(&mut self, record: &Record) {

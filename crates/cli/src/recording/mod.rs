@@ -2,7 +2,8 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `load` | a recording in memory: its records, its files, what was in memory when it began |
+//! | `load` | a recording in memory: its records, its files |
+//! | `start` | the state of memory when it began |
 //! | `settings` | limit, policy, kernel and readahead, as the recording says |
 //! | `run` | the engine, fed with the recording as the kernel was |
 //! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
@@ -17,6 +18,7 @@ mod length;
 mod load;
 mod run;
 mod settings;
+mod start;
 
 pub(crate) use count::Compared;
 pub(crate) use load::Loaded;

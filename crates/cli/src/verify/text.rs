@@ -34,8 +34,12 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
         line("touches", format!("{all} of files in place ({touches}), {missed} not in memory in the lab"));
         line("", "each is an accessed bit, seen at the end of its interval, and no access of those above".to_owned());
     }
+    if loaded.shmem_touches > 0 {
+        let all = grouped(loaded.shmem_touches);
+        line("shared memory", format!("{all} touches, not compared: it takes room as anonymous memory does"));
+    }
     if compared.warm > 0 {
-        let whose = if loaded.is_warm_own() { "" } else { ", of other groups" };
+        let whose = if loaded.start.is_own { "" } else { ", of other groups" };
         line("warm", format!("{} pages were in memory at the start{whose}", grouped(compared.warm)));
     }
     text += "\n";
