@@ -1,6 +1,7 @@
 //! Hits and misses of the kernel and of the lab.
 
 use super::load::Loaded;
+use super::reads::DiskReads;
 use refault_trace::{Act, Record, Via};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -63,6 +64,9 @@ pub(crate) struct Compared {
     pub(crate) dropped: u64,
     /// Counters of the engine.
     pub(crate) ours: BTreeMap<String, u64>,
+    /// What the kernel and the lab read from disks.
+    pub(crate) kernel_reads: DiskReads,
+    pub(crate) lab_reads: DiskReads,
     /// Pages that were in memory at the start.
     pub(crate) warm: u64,
     /// What is not of files did not fit.

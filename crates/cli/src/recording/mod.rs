@@ -7,6 +7,7 @@
 //! | `run` | the engine, fed with the recording as the kernel was |
 //! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
 //! | `length` | how long files are as they grow: readahead stops there |
+//! | `reads` | what both read from disks: pages and requests |
 //! | `count` | hits and misses of both, by window and by object |
 //!
 //! It replays with `replay`'s cell.
@@ -15,6 +16,7 @@ mod cache;
 mod count;
 mod length;
 mod load;
+mod reads;
 mod run;
 mod settings;
 

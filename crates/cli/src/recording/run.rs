@@ -4,6 +4,7 @@ use super::cache::Cache;
 use super::count::Compared;
 use super::length::Lengths;
 use super::load::Loaded;
+use super::reads::{OfKernel, OfLab};
 use super::settings::Settings;
 use crate::replay::cell::Cell;
 use crate::replay::machine::{EXECUTABLE, MAPPED};
@@ -22,7 +23,7 @@ struct Descriptor {
 struct Run<'a> {
     loaded: &'a Loaded,
     settings: &'a Settings,
-    cell: Cell,
+    cell: Cell<OfLab>,
     /// By object: the id of its first page, and what the engine knows it by.
     first: Vec<u32>,
     mappings: Vec<Option<MappingId>>,
@@ -37,12 +38,15 @@ struct Run<'a> {
     lengths: Lengths,
     /// Pages in memory that another group is charged for: there until the kernel removes them.
     elsewhere: HashSet<u32>,
+    /// What the kernel reads from disks.
+    kernel_reads: OfKernel,
     compared: Compared,
 }
 
 /// Replays the recording, and compares every access.
 pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
-    let mut cell = Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX, ())?;
+    let mut cell =
+        Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX, OfLab::new(loaded))?;
     let (mut first, mut mappings) = (Vec::new(), Vec::new());
     let mut next = 0;
     for (file, info) in loaded.files.iter().zip(&loaded.objects) {
@@ -68,6 +72,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         cache: Cache::new(next as usize),
         lengths: Lengths::new(&loaded.objects),
         elsewhere: HashSet::new(),
+        kernel_reads: OfKernel::new(loaded),
         compared,
     };
     for (object, info) in (0..).zip(&loaded.objects) {
@@ -90,6 +95,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     snapshots.try_for_each(|snapshot| run.charge(snapshot))?;
     run.compared.is_out_of_memory |= run.cell.machine.oom.is_some();
     run.compared.ours = run.cell.engine.vmstat().iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    (run.compared.kernel_reads, run.compared.lab_reads) = (run.kernel_reads.total(), run.cell.machine.observer.total());
     Ok(run.compared)
 }
 
@@ -143,6 +149,8 @@ impl Run<'_> {
     }
 
     fn take(&mut self, record: &Record) {
+        self.kernel_reads.take(record, self.lengths.of(record.object));
+        self.cell.machine.observer.take(record);
         let length = self.lengths.reached(record);
         self.set_length(record.object, length);
         match record.act {
@@ -349,7 +357,7 @@ impl Run<'_> {
         all.push((pages, advice));
     }
 
-    fn descriptor(&mut self, record: &Record) -> (&mut Cell, &mut Descriptor) {
+    fn descriptor(&mut self, record: &Record) -> (&mut Cell<OfLab>, &mut Descriptor) {
         let file = &self.loaded.objects[record.object as usize];
         let opened = || {
             let mut readahead = self.settings.readahead(file);
