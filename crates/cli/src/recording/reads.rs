@@ -44,7 +44,7 @@ enum Backing {
 
 impl Backing {
     fn of(info: &ObjectInfo, file: &File) -> Backing {
-        // The number of such a file is that of the device; those of shared memory are counted from 1.
+        // The number of such a file is that of its device; those of shared memory count from 1.
         let number = info.name.strip_prefix("internal file ").and_then(|rest| rest.split(' ').next()?.parse().ok());
         let is_device = number.is_some_and(|number: u64| number >= 1 << MINOR_BITS) && !file.touched;
         // Recordings that do not mark shared memory name it.
@@ -85,8 +85,8 @@ impl Runs {
     }
 }
 
-/// What the kernel of a recording reads: pages that it added, but for those that a write filled, and
-/// those that no file had yet.
+/// What the kernel of a recording reads: pages that it added, but for those that a write filled,
+/// and those that no file had yet.
 #[derive(Debug)]
 pub(super) struct OfKernel {
     runs: Runs,
