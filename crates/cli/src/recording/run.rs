@@ -1,9 +1,10 @@
 //! The engine, fed with a recording as the kernel was.
 
 use super::cache::Cache;
-use super::count::Compared;
+use super::count::{Compared, Costs};
 use super::length::Lengths;
 use super::load::Loaded;
+use super::reads::{OfKernel, OfLab};
 use super::settings::Settings;
 use super::start::Start;
 use crate::replay::cell::Cell;
@@ -23,7 +24,7 @@ struct Descriptor {
 struct Run<'a> {
     loaded: &'a Loaded,
     settings: &'a Settings,
-    cell: Cell,
+    cell: Cell<OfLab>,
     /// By object: the id of its first page, and what the engine knows it by.
     first: Vec<u32>,
     mappings: Vec<Option<MappingId>>,
@@ -47,6 +48,8 @@ struct Run<'a> {
     is_settled: bool,
     /// Pages that were reclaimed on the way to the state at the start.
     stolen_before: u64,
+    /// What the kernel reads from disks.
+    kernel_reads: OfKernel,
     compared: Compared,
 }
 
@@ -56,7 +59,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     // A warm service has come to where it is in the limit that it had then.
     let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096);
     let first_limit = recorded.filter(|_| loaded.start.is_warm).unwrap_or(limit);
-    let mut cell = Cell::empty(settings.config.clone(), first_limit, u64::MAX, ())?;
+    let mut cell = Cell::empty(settings.config.clone(), first_limit, u64::MAX, OfLab::new(loaded))?;
     let (mut first, mut mappings) = (Vec::new(), Vec::new());
     let mut next = 0;
     for (file, info) in loaded.files.iter().zip(&loaded.objects) {
@@ -90,6 +93,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         touched: vec![false; next as usize],
         stolen_before: 0,
         is_settled: !settings.is_larger_than_recorded(loaded),
+        kernel_reads: OfKernel::new(loaded),
         compared,
     };
     for (object, info) in (0..).zip(&loaded.objects) {
@@ -122,6 +126,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     let after = run.cell.engine.vmstat();
     let since = after.iter().zip(before.iter()).map(|((name, after), (_, before))| (name.to_owned(), after - before));
     run.compared.ours = since.collect();
+    (run.compared.kernel_reads, run.compared.lab_reads) = (run.kernel_reads.total(), run.cell.machine.observer.total());
     Ok(run.compared)
 }
 
@@ -220,6 +225,8 @@ impl Run<'_> {
     }
 
     fn take(&mut self, record: &Record) {
+        self.kernel_reads.take(record, self.lengths.of(record.object));
+        self.cell.machine.observer.take(record);
         let length = self.lengths.reached(record);
         self.set_length(record.object, length);
         match record.act {
@@ -296,42 +303,56 @@ impl Run<'_> {
 
     fn touch(&mut self, record: &Record) {
         let via = record.op.via.unwrap_or(Via::Fd);
-        let reads = via == Via::Fd && !record.op.write;
         let mut missed_before = false;
         for i in 0..record.pages {
             let page = record.page + u64::from(i);
             let Some(id) = self.id(record.object, page) else { continue };
-            let missed = match reads {
-                _ if self.elsewhere.contains(&id) => false,
-                false if via == Via::Map && self.faults(id, record.op.write) => self.fault(record, id),
-                true => self.read(record, page, id, record.pages - i),
-                false if via == Via::Fd => self.write(id, record.pages - i),
-                false => !self.cell.step(PackedAccess::new(id, record.op.write, via, false)),
-            };
+            let is_first = !std::mem::replace(&mut self.touched[id as usize], true);
+            let before = (is_first && !self.is_settled).then(|| self.costs());
+            let missed = self.access(record, page, id, record.pages - i);
             // Pages that are missing one after the other are read together: one wait, as the kernel
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
             self.compared.access(record.time_ns, record.object, via, record.act == Act::Miss && i == 0, ours);
-            self.first_touch(id, ours);
+            self.settle(before, missed, ours);
         }
     }
 
-    /// Notes whether the recording leaves open that an access that missed would have hit in this size:
-    /// the first one to a page that was not in memory when the recording of a warm service began, in
-    /// a size that would have held more. From the moment at which the engine has filled that size it
-    /// does not: the page was out of use for longer than anything that is in memory then.
-    fn first_touch(&mut self, id: u32, missed: bool) {
-        let is_first = !std::mem::replace(&mut self.touched[id as usize], true);
+    /// One access to a page; true: the lab did not have it.
+    fn access(&mut self, record: &Record, page: u64, id: u32, asked: u32) -> bool {
+        match (record.op.via.unwrap_or(Via::Fd), record.op.write) {
+            _ if self.elsewhere.contains(&id) => false,
+            (Via::Map, write) if self.faults(id, write) => self.fault(record, id),
+            (Via::Map, write) => !self.cell.step(PackedAccess::new(id, write, Via::Map, false)),
+            (Via::Fd, false) => self.read(record, page, id, asked),
+            (Via::Fd, true) => self.write(id, asked),
+        }
+    }
+
+    /// Refaults and pages read so far: an access may cost some of both.
+    fn costs(&self) -> Costs {
+        let refaults = self.cell.engine.vmstat().get(Counter::WorkingsetRefaultFile);
+        Costs { refaults, read_pages: self.cell.machine.observer.total().read_pages, misses: 0 }
+    }
+
+    /// Notes whether the recording leaves open that an access that missed would have hit in this
+    /// size: the first one (`before` says what was spent by then) to a page that was not in memory
+    /// when the recording of a warm service began, in a size that would have held more. From the
+    /// moment at which the engine has filled that size it does not: the page was out of use for
+    /// longer than anything that is in memory then.
+    fn settle(&mut self, before: Option<Costs>, missed: bool, ours: bool) {
         if !self.is_settled && missed {
-            self.is_settled = self.is_full();
+            self.is_settled = self.cell.engine.vmstat().get(Counter::PgstealFile) > self.stolen_before;
         }
-        let is_open = is_first && missed && !self.is_settled;
-        self.compared.settle(self.is_settled, is_open, missed);
-    }
-
-    fn is_full(&self) -> bool {
-        self.cell.engine.vmstat().get(Counter::PgstealFile) > self.stolen_before
+        if let Some(before) = before.filter(|_| missed && !self.is_settled) {
+            let spent = self.costs() - before;
+            self.compared.open += Costs { misses: u64::from(ours), ..spent };
+        }
+        if self.is_settled {
+            self.compared.settled.0 += 1;
+            self.compared.settled.1 += u64::from(ours);
+        }
     }
 
     /// Touches of pages in place, seen by sampling: accessed bits. Where the lab does not have the
@@ -444,7 +465,7 @@ impl Run<'_> {
         all.push((pages, advice));
     }
 
-    fn descriptor(&mut self, record: &Record) -> (&mut Cell, &mut Descriptor) {
+    fn descriptor(&mut self, record: &Record) -> (&mut Cell<OfLab>, &mut Descriptor) {
         let file = &self.loaded.objects[record.object as usize];
         let opened = || {
             let mut readahead = self.settings.readahead(file);

@@ -102,6 +102,12 @@ fn figures(loaded: &Loaded, compared: &Compared) -> String {
     let mut row = |name: &str, kernel: String, lab: String| table.row(vec![name.to_owned(), kernel, lab]);
     row("hit rate", format!("{kernel:.2}%"), format!("{lab:.2}%"));
     row("misses", grouped(compared.total.kernel_misses), grouped(compared.total.lab_misses));
+    let (kernel, lab) = (&compared.kernel_reads, &compared.lab_reads);
+    row("disk reads", human(kernel.bytes()), human(lab.bytes()));
+    row("- requests", grouped(kernel.reads), grouped(lab.reads));
+    if kernel.metadata_pages + lab.metadata_pages > 0 {
+        row("- metadata", human(4096 * kernel.metadata_pages), human(4096 * lab.metadata_pages));
+    }
     row("same accesses", String::new(), format!("{:.2}%", 100.0 * compared.total.agreement()));
     if compared.by_descriptor.accesses > 0 && compared.by_mapping.accesses > 0 {
         for (name, both) in [("- by descriptor", &compared.by_descriptor), ("- by mapping", &compared.by_mapping)] {
