@@ -69,8 +69,11 @@ pub(crate) struct Compared {
     pub(crate) lab_reads: DiskReads,
     /// Pages that were in memory at the start.
     pub(crate) warm: u64,
-    /// What is not of files did not fit.
+    /// What is not of files does not fit, or nothing was left to reclaim: the lab stopped, so that
+    /// what is counted of it is not whole.
     pub(crate) is_out_of_memory: bool,
+    /// Accesses that the lab made.
+    pub(crate) replayed: u64,
     all: u64,
 }
 

@@ -19,6 +19,8 @@ mod load;
 mod reads;
 mod run;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use count::Compared;
 pub(crate) use load::Loaded;

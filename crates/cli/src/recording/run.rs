@@ -79,9 +79,16 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         run.set_length(object, info.first_pages);
     }
     let mut snapshots = loaded.recording.series.snapshots.iter().peekable();
+    run.check_room();
     // The first look at the group came before the program ran.
-    run.warm();
+    if !run.compared.is_out_of_memory {
+        run.warm();
+    }
     for record in &loaded.records {
+        if run.compared.is_out_of_memory {
+            run.count_kernel(record);
+            continue;
+        }
         while let Some(snapshot) = snapshots.next_if(|s| s.time_ns <= record.time_ns) {
             run.cell.engine.set_now_ns(snapshot.time_ns);
             run.cell.engine.flush_memcg_stats(run.cell.group);
@@ -90,16 +97,59 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         run.cell.engine.set_now_ns(record.time_ns);
         run.cell.engine.flush_expired(&mut run.cell.machine);
         run.take(record);
+        run.note_oom();
     }
     // Programs also grow when they do not look at files any more.
     snapshots.try_for_each(|snapshot| run.charge(snapshot))?;
-    run.compared.is_out_of_memory |= run.cell.machine.oom.is_some();
+    run.note_oom();
     run.compared.ours = run.cell.engine.vmstat().iter().map(|(name, value)| (name.to_owned(), value)).collect();
     (run.compared.kernel_reads, run.compared.lab_reads) = (run.kernel_reads.total(), run.cell.machine.observer.total());
     Ok(run.compared)
 }
 
 impl Run<'_> {
+    /// What the group has besides files does not fit at some time: nothing need be replayed to know
+    /// that, since no page of a file that is dropped makes room for it.
+    fn check_room(&mut self) {
+        let besides = self.loaded.besides_files_pages();
+        let is_beyond = self.settings.memory_pages.is_some_and(|limit| besides > limit);
+        self.compared.is_out_of_memory = is_beyond && !self.settings.files_only;
+    }
+
+    fn note_oom(&mut self) {
+        if !self.compared.is_out_of_memory {
+            self.compared.is_out_of_memory = self.cell.machine.oom.is_some();
+            self.compared.replayed = self.compared.total.accesses;
+        }
+    }
+
+    /// Counts what the kernel did, once the lab is out of memory and does nothing any more.
+    fn count_kernel(&mut self, record: &Record) {
+        self.kernel_reads.take(record, self.lengths.of(record.object));
+        self.lengths.reached(record);
+        match record.act {
+            Act::Drop => {
+                let passed = self.cache.passed_dropping(record);
+                self.lengths.dropped(record, passed.start);
+            }
+            Act::Advise(advised) => {
+                self.cache.end_pass(record.task);
+                if advised == Advised::DontNeed {
+                    self.lengths.gives_up(record);
+                }
+            }
+            Act::Touch | Act::Hit | Act::Miss => {
+                self.cache.end_pass(record.task);
+                let (via, missed) = (record.op.via.unwrap_or(Via::Fd), record.act == Act::Miss);
+                for i in 0..record.pages {
+                    self.compared.access(record.time_ns, record.object, via, missed && i == 0, false);
+                }
+            }
+            _ => {}
+        }
+        self.compared.count(record);
+    }
+
     fn id(&self, object: u32, page: u64) -> Option<u32> {
         Some(self.first[object as usize] + self.loaded.files[object as usize].place(page)? as u32)
     }
@@ -115,13 +165,11 @@ impl Run<'_> {
         self.ids(record.object, record.page..record.page.saturating_add(u64::from(record.pages)))
     }
 
-    /// The group is charged for what it had besides files. Where that alone is more than the limit,
-    /// no page of a file that is dropped makes room for it.
+    /// The group is charged for what it had besides files.
     fn charge(&mut self, snapshot: &Snapshot) -> Result<(), String> {
         let Some(pages) = self.loaded.besides_files_at(snapshot).filter(|_| !self.settings.files_only) else {
             return Ok(());
         };
-        self.compared.is_out_of_memory |= self.settings.memory_pages.is_some_and(|limit| pages > limit);
         self.cell.engine.set_memcg_external_pages(self.cell.group, pages)
     }
 

@@ -25,11 +25,13 @@ Targets: METRIC<VALUE for what falls with memory, METRIC>VALUE for what grows (<
   refaults_per_s<100, swap_ins_per_s<10    of the whole run
   refaults_per_access<1%, swap_ins_per_access<0.1%
   hit_rate>99%                             of the measured accesses of the group's tasks
+  misses<10k                               the same, in number
+  read_bytes<1G, read_bytes_per_s<10M      read from disks, of a recording; reads_per_s<500 are requests
   ops_per_s>1.5k                           the sum over the group's tasks
   p99<5ms; p50, p90, p999, max_latency     of the group's operations
 
-A trace has no devices that take time, so of a trace only hit_rate, refaults_per_access, swap_ins_per_access and, \
-if it has times, refaults_per_s and swap_ins_per_s can be asked for.
+A trace has no devices that take time, so of a trace only hit_rate, misses, refaults_per_access, \
+swap_ins_per_access and, if it has times, refaults_per_s and swap_ins_per_s can be asked for.
 
 A size at which a task of the group is killed for lack of memory, or at which the machine gets stuck, does not meet \
 any target.

@@ -43,8 +43,9 @@ fn recorded(report: &Report, recorded: &Recorded) -> Value {
         json!({
             "pages": change.pages,
             "bytes": bytes(change.pages),
-            "misses": change.misses,
-            "more_misses": change.more(recorded),
+            "misses": if change.is_out_of_memory { Value::Null } else { change.misses.into() },
+            "read_bytes": if change.is_out_of_memory { Value::Null } else { change.read_bytes.into() },
+            "more_misses": change.more(recorded).filter(|_| !change.is_out_of_memory),
             "object": object,
             "out_of_memory": change.is_out_of_memory,
         })
@@ -53,6 +54,7 @@ fn recorded(report: &Report, recorded: &Recorded) -> Value {
         "pages": recorded.pages,
         "bytes": bytes(recorded.pages),
         "misses": recorded.misses,
+        "read_bytes": recorded.read_bytes,
         "changes": recorded.changes.iter().map(change).collect::<Vec<_>>(),
     })
 }
@@ -66,7 +68,7 @@ fn point(report: &Report, point: &Point) -> Value {
     all.insert("failed".into(), point.failed.into());
     for (name, beside) in &point.beside {
         let value = match *beside {
-            Figure::Count(n) | Figure::Nanoseconds(n) => n.into(),
+            Figure::Count(n) | Figure::Nanoseconds(n) | Figure::Bytes(n) => n.into(),
             Figure::Number(n) | Figure::Share(n) | Figure::Percent(n) => n.into(),
         };
         all.insert((*name).into(), value);

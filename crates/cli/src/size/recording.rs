@@ -132,7 +132,14 @@ impl<'a> Subject<'a> {
         let refaults = count("workingset_refault_file") + count("workingset_refault_anon");
         let swap_ins = count("pswpin");
         let an_access = |n: u64| n as f64 / total.accesses.max(1) as f64;
+        let reads = &compared.lab_reads;
         let value = match self.args.target.metric() {
+            // The lab stopped: what is counted is not whole.
+            _ if compared.is_out_of_memory => None,
+            Metric::Misses => Some(total.lab_misses as f64),
+            Metric::ReadBytes => Some(reads.bytes() as f64),
+            Metric::ReadBytesPerS => Some(reads.bytes() as f64 / self.span_s),
+            Metric::ReadsPerS => Some(reads.reads as f64 / self.span_s),
             Metric::HitRate => Some(an_access(total.accesses - total.lab_misses)),
             Metric::RefaultsPerAccess => Some(an_access(refaults)),
             Metric::SwapInsPerAccess => Some(an_access(swap_ins)),
@@ -145,9 +152,11 @@ impl<'a> Subject<'a> {
         let beside = vec![
             ("hit_rate", Figure::Share(an_access(total.accesses - total.lab_misses))),
             ("misses", Figure::Count(total.lab_misses)),
+            ("read_bytes", Figure::Bytes(reads.bytes())),
+            ("reads", Figure::Count(reads.reads)),
             ("refaults", Figure::Count(refaults)),
         ];
-        Point { pages, value, failed, met, beside }
+        Point { pages, value, failed, met, beside: if failed.is_some() { Vec::new() } else { beside } }
     }
 
     /// The recorded limit, and what other sizes would change; none: it had no limit.
@@ -156,7 +165,7 @@ impl<'a> Subject<'a> {
         let sizes = BESIDE.map(|(percent, words)| ((u128::from(pages) * u128::from(percent) / 100) as u64, words));
         self.replay(&sizes.iter().map(|size| size.0).chain([pages]).collect::<Vec<_>>())?;
         let tried = self.tried.lock().map_err(|e| e.to_string())?;
-        let Some(base) = tried.get(&pages) else { return Ok(None) };
+        let Some(base) = tried.get(&pages).filter(|base| !base.is_out_of_memory) else { return Ok(None) };
         let change = |(pages, words): (u64, &'static str)| {
             let other = tried.get(&pages)?;
             let is_out_of_memory = other.is_out_of_memory;
@@ -164,12 +173,13 @@ impl<'a> Subject<'a> {
                 pages,
                 words,
                 misses: other.total.lab_misses,
+                read_bytes: other.lab_reads.bytes(),
                 object: (!is_out_of_memory).then(|| self.object(base, other)).flatten(),
                 is_out_of_memory,
             })
         };
         let changes = sizes.into_iter().filter_map(change).collect();
-        Ok(Some(Recorded { pages, misses: base.total.lab_misses, changes }))
+        Ok(Some(Recorded { pages, misses: base.total.lab_misses, read_bytes: base.lab_reads.bytes(), changes }))
     }
 
     /// The object to which most of a difference in misses is due, with its share of it.

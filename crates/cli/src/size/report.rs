@@ -28,6 +28,7 @@ pub(super) enum Figure {
     /// In percent.
     Percent(f64),
     Nanoseconds(u64),
+    Bytes(u64),
 }
 
 impl Probe for Point {
@@ -72,6 +73,7 @@ pub(super) struct Sampled {
 pub(super) struct Recorded {
     pub(super) pages: u64,
     pub(super) misses: u64,
+    pub(super) read_bytes: u64,
     pub(super) changes: Vec<Change>,
 }
 
@@ -82,6 +84,7 @@ pub(super) struct Change {
     /// How much it is, for people.
     pub(super) words: &'static str,
     pub(super) misses: u64,
+    pub(super) read_bytes: u64,
     /// What most of the difference is due to.
     pub(super) object: Option<Object>,
     pub(super) is_out_of_memory: bool,

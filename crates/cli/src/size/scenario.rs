@@ -89,6 +89,10 @@ impl Subject<'_> {
             let what = format!("event[{n}] sets {limit} of {path}, which is what --group and --limit try sizes of");
             return Err(format!("{file}: {what}; leave the event out").into());
         }
+        if metric.is_of_disks() {
+            let what = format!("a scenario has no {}, which is of recordings", metric.name());
+            return Err(format!("--target {}: {what}; ask for refaults_per_s or hit_rate", args.target).into());
+        }
         if metric.needs_operations() && !has_tasks {
             let what = format!("no task runs in {path}, so that it has no {}", metric.name());
             return Err(format!("{file}: {what}; place one in it by memcg = \"...\"").into());
@@ -180,6 +184,9 @@ fn value(metric: Metric, group: &MemcgResult, seconds: f64) -> Option<f64> {
         Metric::SwapInsPerS => a_second(group.counter("pswpin")),
         Metric::SwapInsPerAccess => an_access(group.counter("pswpin")),
         Metric::HitRate => group.tasks.hit_rate(),
+        Metric::Misses => (group.tasks.accesses - group.tasks.hits) as f64,
+        // Refused before anything runs.
+        Metric::ReadBytes | Metric::ReadBytesPerS | Metric::ReadsPerS => return None,
         Metric::OpsPerS => group.tasks.ops_per_s,
         Metric::Latency(500) => latency.p50_ns as f64,
         Metric::Latency(900) => latency.p90_ns as f64,

@@ -81,6 +81,7 @@ fn shown(beside: Figure) -> String {
         Figure::Share(n) => format!("{:.2}%", 100.0 * n),
         Figure::Percent(n) => format!("{n:.2}%"),
         Figure::Nanoseconds(ns) => duration(ns),
+        Figure::Bytes(bytes) => human(bytes),
     }
 }
 
@@ -135,8 +136,12 @@ fn answer(report: &Report) -> String {
 /// The recorded limit beside others, a line each.
 fn recorded(report: &Report) -> String {
     let Some(recorded) = &report.recorded else { return String::new() };
-    let mut text =
-        format!("\nas recorded, with {}: {} misses\n", size(report, recorded.pages), grouped(recorded.misses));
+    let mut text = format!(
+        "\nas recorded, with {}: {} misses, {} read\n",
+        size(report, recorded.pages),
+        grouped(recorded.misses),
+        human(recorded.read_bytes)
+    );
     for change in &recorded.changes {
         let _ = writeln!(text, "with {} ({}) {}", change.words, size(report, change.pages), effect(recorded, change));
     }
@@ -150,16 +155,16 @@ fn effect(recorded: &Recorded, change: &Change) -> String {
     let difference = change.misses as i64 - recorded.misses as i64;
     let word = if difference < 0 { "fewer" } else { "more" };
     let much = match change.more(recorded) {
-        _ if difference == 0 => return "as many misses".to_owned(),
+        _ if difference == 0 => return format!("as many misses, {} read", human(change.read_bytes)),
         // As many digits as can be told apart.
         Some(more) if more.abs() < 0.1 => format!("{:.1} %", 100.0 * more.abs()),
         Some(more) => format!("{:.0} %", 100.0 * more.abs()),
         None => grouped(difference.unsigned_abs()),
     };
-    let of = change.object.as_ref().map_or(String::new(), |object| {
+    let of = change.object.as_ref().filter(|object| object.share >= 0.01).map_or(String::new(), |object| {
         format!(", of these {:.0} % of {}", 100.0 * object.share, printable(&object.name))
     });
-    format!("{much} {word} misses{of}")
+    format!("{much} {word} misses{of}; {} read", human(change.read_bytes))
 }
 
 /// What makes the answer less than certain.
