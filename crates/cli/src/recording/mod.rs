@@ -6,6 +6,9 @@
 //! | `start` | the state of memory when it began |
 //! | `settings` | limit, policy, kernel and readahead, as the recording says |
 //! | `run` | the engine, fed with the recording as the kernel was |
+//! | `warm` | memory as it was when the recording began |
+//! | `access` | accesses, as the engine sees them |
+//! | `advice` | advice of programs |
 //! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
 //! | `length` | how long files are as they grow: readahead stops there |
 //! | `reads` | what both read from disks: pages and requests |
@@ -14,6 +17,8 @@
 //!
 //! It replays with `replay`'s cell.
 
+mod access;
+mod advice;
 mod cache;
 mod count;
 mod estimate;
@@ -23,9 +28,12 @@ mod reads;
 mod run;
 mod settings;
 mod start;
+#[cfg(test)]
+mod tests;
+mod warm;
 
 pub(crate) use count::Compared;
-pub(crate) use estimate::Estimate;
+pub(crate) use estimate::{Estimate, Interval};
 pub(crate) use load::Loaded;
 pub(crate) use run::run;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{Settings, WarmUp};
