@@ -1,5 +1,6 @@
 //! A recording in memory: its records, its files, and which pages were in memory when it began.
 
+use super::by_address;
 use refault_trace::{
     Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot, TraceError, Via,
 };
@@ -129,6 +130,7 @@ impl Loaded {
             .collect();
         // Anonymous memory is there by its size, as the group was charged for it.
         records.retain(|record| objects[record.object as usize].kind == ObjectKind::File);
+        by_address::page_out(&mut records);
         let warm = warm(&records);
         Ok(Loaded { recording, name, objects, files, records, warm, accesses })
     }

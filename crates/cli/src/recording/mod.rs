@@ -3,6 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `load` | a recording in memory: its records, its files, what was in memory when it began |
+//! | `by_address` | pages that DAMON reclaimed, in recordings that hold them for dropped |
 //! | `settings` | limit, policy, kernel and readahead, as the recording says |
 //! | `run` | the engine, fed with the recording as the kernel was |
 //! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
@@ -11,6 +12,7 @@
 //!
 //! It replays with `replay`'s cell.
 
+mod by_address;
 mod cache;
 mod count;
 mod length;
