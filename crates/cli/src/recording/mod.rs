@@ -12,6 +12,7 @@
 //! | `reads` | what both read from disks: pages and requests |
 //! | `estimate` | the cost of a size, with what the recording leaves open |
 //! | `count` | hits and misses of both, by window and by object |
+//! | `trust` | which numbers of a replay are as the kernel had them |
 //!
 //! It replays with `replay`'s cell.
 
@@ -25,9 +26,11 @@ mod reads;
 mod run;
 mod settings;
 mod start;
+mod trust;
 
 pub(crate) use count::Compared;
 pub(crate) use estimate::Estimate;
 pub(crate) use load::Loaded;
 pub(crate) use run::run;
 pub(crate) use settings::Settings;
+pub(crate) use trust::{AGREEMENT, Metric, POINTS, Trust, apart, kernel_count};
