@@ -1,5 +1,6 @@
 //! A recording in memory: its records and its files.
 
+use super::by_address;
 use super::settings::WarmUp;
 use super::start::Start;
 use refault_trace::{
@@ -137,6 +138,7 @@ impl Loaded {
             .zip(&touched)
             .map(|((near, info), &touched)| File::new(near, info.pages, touched))
             .collect();
+        by_address::page_out(&mut records);
         let start = Start::of(&recording, &records);
         Ok(Loaded { recording, name, objects, files, records, start, shmem_touches })
     }

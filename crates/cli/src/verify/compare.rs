@@ -1,42 +1,39 @@
-//! What to say of hits and misses of the kernel and of the lab.
+//! What to say of the numbers of the kernel and of the lab.
 
 use crate::flags::size::human;
-use crate::recording::{Compared, Loaded, Settings};
+use crate::recording::{Compared, Loaded, Metric, Settings, Trust, kernel_count};
 use crate::terminal::grouped;
 use serde::Serialize;
-
-/// Differences in hit rate below this are agreement, in points.
-pub(super) const POINTS: f64 = 0.5;
-
-/// So many accesses must be the same.
-pub(super) const AGREEMENT: f64 = 0.99;
 
 /// What it means.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Verdict {
+    /// Whether it can be trusted for all that was compared, and the recording is exact.
     pub(super) is_within: bool,
     pub(super) text: String,
+    trust_for: Vec<Metric>,
+    not_for: Vec<NotFor>,
+}
+
+/// A number that the lab does not have as the kernel has it.
+#[derive(Clone, Debug, Serialize)]
+struct NotFor {
+    metric: Metric,
+    why: String,
 }
 
 impl Verdict {
     pub(super) fn new(compared: &Compared, loaded: &Loaded) -> Verdict {
         if compared.is_out_of_memory {
-            return Verdict { is_within: false, text: out_of_memory(compared, loaded) };
+            let text = out_of_memory(compared, loaded);
+            return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
         }
-        let (difference, agreement) = (compared.total.difference(), compared.total.agreement());
-        let is_near = difference.abs() <= POINTS;
-        let is_alike = agreement >= AGREEMENT;
-        let mut text = format!(
-            "the lab hits {} this kernel ({}: the bound is {POINTS}), and {:.2} % of the accesses are the same ({}: the \
-             bound is {} %)",
-            apart(difference),
-            side(is_near),
-            100.0 * agreement,
-            side(is_alike),
-            100.0 * AGREEMENT
-        );
+        let Trust { for_, not_for } = Trust::of(compared, loaded);
+        let is_trusted = not_for.is_empty();
+        let mut text = Trust { for_: for_.clone(), not_for: not_for.clone() }.text();
+        let of_accesses = |metric| matches!(metric, Metric::HitRate | Metric::Misses | Metric::SingleAccesses);
         let worst = compared.worst();
-        let worst = worst.first().filter(|_| !is_near || !is_alike);
+        let worst = worst.first().filter(|_| not_for.iter().any(|&(metric, _)| of_accesses(metric)));
         if let Some((object, both)) = worst {
             let name = &loaded.objects[*object].name;
             let (lab, kernel) = (grouped(both.lab_misses), grouped(both.kernel_misses));
@@ -49,7 +46,9 @@ impl Verdict {
         if loaded.recording.cut {
             text += "; the recording was cut";
         }
-        Verdict { is_within: is_near && is_alike && loaded.recording.lost == 0, text }
+        let is_whole = loaded.recording.lost == 0;
+        let not_for = not_for.into_iter().map(|(metric, why)| NotFor { metric, why }).collect();
+        Verdict { is_within: is_trusted && is_whole, text, trust_for: for_, not_for }
     }
 }
 
@@ -62,15 +61,6 @@ fn out_of_memory(compared: &Compared, loaded: &Loaded) -> String {
     format!(
         "the lab is out of memory{at}: this limit has no room for what the group had besides files, up to {besides}"
     )
-}
-
-/// By how many points one hits more than another, in words.
-pub(super) fn apart(points: f64) -> String {
-    match (points.abs(), points > 0.0) {
-        (points, _) if points < 0.005 => "as often as".to_owned(),
-        (points, true) => format!("{points:.2} points more than"),
-        (points, false) => format!("{points:.2} points less than"),
-    }
 }
 
 pub(super) fn side(is_inside: bool) -> &'static str {
@@ -118,7 +108,11 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
             "kernel": compared.kernel_reads,
             "lab": whole(serde_json::json!(compared.lab_reads)),
         },
-        "warm_pages": compared.warm,
+        "refaults": {
+            "kernel": kernel_count(loaded, "workingset_refault_file"),
+            "lab": whole(compared.ours.get("workingset_refault_file").copied().unwrap_or(0).into()),
+        },
+            "warm_pages": compared.warm,
         "kernel_pages": { "added": compared.added, "evicted": compared.evicted, "dropped": compared.dropped },
         "lab_counters": whole(serde_json::json!(compared.ours)),
         "windows": whole(serde_json::json!(compared.windows)),

@@ -3,7 +3,7 @@
 use super::beside::Beside;
 use super::compare::Verdict;
 use crate::flags::size::human;
-use crate::recording::{Compared, Loaded, Settings};
+use crate::recording::{Compared, Loaded, Settings, kernel_count};
 use crate::table::Table;
 use crate::terminal::{grouped, printable};
 use std::fmt::Write as _;
@@ -122,13 +122,10 @@ fn figures(loaded: &Loaded, compared: &Compared) -> String {
     }
     let ours = |name: &str| compared.ours.get(name).copied().unwrap_or(0);
     row("evicted pages", grouped(compared.evicted), grouped(ours("pgsteal_file")));
-    for (name, key) in [("refaults", "workingset_refault_file"), ("activations", "workingset_activate_file")] {
-        let series = &loaded.recording.series;
-        // The counters of a group; without one, those of the machine.
-        let of_group = loaded.recording.group.is_some().then(|| series.ends(key)).flatten();
-        let kernel = of_group.map_or("-".to_owned(), |(first, last)| grouped(last.saturating_sub(first)));
-        row(name, kernel, grouped(ours(key)));
-    }
+    let kernel = kernel_count(loaded, "workingset_refault_file").map_or("-".to_owned(), grouped);
+    row("refaults", kernel, grouped(ours("workingset_refault_file")));
+    let kernel = kernel_count(loaded, "workingset_activate_file").map_or("-".to_owned(), grouped);
+    row("activations", kernel, grouped(ours("workingset_activate_file")));
     table.render()
 }
 
