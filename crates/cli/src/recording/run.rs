@@ -27,6 +27,9 @@ struct Run<'a> {
     first: Vec<u32>,
     mappings: Vec<Option<MappingId>>,
     descriptors: HashMap<(u32, u32), Descriptor>,
+    /// The open files that are mapped, by object: threads share a mapping, and which of them are of
+    /// one process a recording does not say.
+    mapped: HashMap<u32, Readahead>,
     /// What programs said of how they will read a file, by object.
     advice: HashMap<u32, AccessAdvice>,
     /// The same of pages where they are mapped, by object; the last holds.
@@ -63,6 +66,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         first,
         mappings,
         descriptors: HashMap::new(),
+        mapped: HashMap::new(),
         advice: HashMap::new(),
         mapped_advice: HashMap::new(),
         cache: Cache::new(next as usize),
@@ -274,8 +278,10 @@ impl Run<'_> {
         let said = self.mapped_advice.get(&record.object).into_iter().flatten().rev();
         let said = said.filter(|(pages, _)| pages.contains(&record.page)).map(|(_, advice)| *advice).next();
         let advice = said.unwrap_or_default();
-        let (cell, Descriptor { readahead, .. }) = self.descriptor(record);
-        let outcome = cell.engine.fault_file(&mut cell.machine, PageId(id), touch, advice, readahead);
+        let opened = self.opened(record.object);
+        let readahead = self.mapped.entry(record.object).or_insert(opened);
+        let Cell { engine, machine, .. } = &mut self.cell;
+        let outcome = engine.fault_file(machine, PageId(id), touch, advice, readahead);
         !outcome.is_hit()
     }
 
@@ -333,6 +339,9 @@ impl Run<'_> {
         self.advice.insert(object, advice);
         let of_file = self.descriptors.iter_mut().filter(|((of, _), _)| *of == object);
         of_file.for_each(|(_, descriptor)| descriptor.readahead.advise(advice));
+        if let Some(readahead) = self.mapped.get_mut(&object) {
+            readahead.advise(advice);
+        }
     }
 
     fn advise_mapped(&mut self, record: &Record, advice: AccessAdvice) {
@@ -349,13 +358,15 @@ impl Run<'_> {
         all.push((pages, advice));
     }
 
+    /// A file that was just opened.
+    fn opened(&self, object: u32) -> Readahead {
+        let mut readahead = self.settings.readahead(&self.loaded.objects[object as usize]);
+        readahead.advise(self.advice.get(&object).copied().unwrap_or_default());
+        readahead
+    }
+
     fn descriptor(&mut self, record: &Record) -> (&mut Cell, &mut Descriptor) {
-        let file = &self.loaded.objects[record.object as usize];
-        let opened = || {
-            let mut readahead = self.settings.readahead(file);
-            readahead.advise(self.advice.get(&record.object).copied().unwrap_or_default());
-            Descriptor { readahead, last: None }
-        };
-        (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert_with(opened))
+        let opened = Descriptor { readahead: self.opened(record.object), last: None };
+        (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert(opened))
     }
 }
