@@ -152,8 +152,7 @@ impl Engine {
     ) -> Outcome {
         let max = ra.max_of_fault(advice, self.mem.cfg.readahead.file_pages);
         let missed = self.mem.pages.folios.slot(page).folio().is_none();
-        let begins_anew =
-            self.mem.cfg.readahead.history && self.fault(w).read_around(page, touch, advice, ra, max);
+        let begins_anew = self.mem.cfg.readahead.history && self.fault(w).read_around(page, touch, advice, ra, max);
         let outcome = self.access(w, page, touch);
         if begins_anew {
             self.fault(w).note_retried(page, touch, ra);
