@@ -11,12 +11,15 @@ use std::time::Duration;
 /// Time from one look at the rings to the next.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
 
-/// The threads of kswapd.
+/// Threads that only reclaim: those of kswapd, and of DAMON, which pages out what it finds cold.
 pub(crate) fn reclaimers() -> FxHashSet<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.starts_with("kswapd")))
-        .collect()
+    pids.filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| is_reclaimer(&comm))).collect()
+}
+
+fn is_reclaimer(comm: &str) -> bool {
+    ["kswapd", "kdamond."].iter().any(|name| comm.starts_with(name))
 }
 
 /// The swappiness of the machine.
@@ -68,4 +71,15 @@ pub(crate) fn calibrate(rings: &mut Rings) -> Result<Calibration, String> {
     }
     Err("the kernel sends no event for a read: mm_filemap_get_pages, or the probe in its place, does not fire here"
         .to_owned())
+}
+
+#[cfg(test)]
+mod reclaimer_tests {
+    /// Its evictions were recorded as truncations, in any order: the lab then dropped all between
+    /// two of them, and what was known of their use.
+    #[test]
+    fn regression_damon_reclaims() {
+        let names = ["kswapd0\n", "kdamond.0\n", "kworker/0:1\n", "sh\n"];
+        assert_eq!(names.map(super::is_reclaimer), [true, true, false, false]);
+    }
 }

@@ -153,7 +153,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// A machine that starts at this time; `reclaimers` are the threads of kswapd.
+    /// A machine that starts at this time; `reclaimers` are threads that only
+    /// reclaim.
     pub fn new(start_ns: u64, reclaimers: impl IntoIterator<Item = u32>) -> Assembler {
         Assembler { start_ns, reclaimers: reclaimers.into_iter().collect(), ..Assembler::default() }
     }
