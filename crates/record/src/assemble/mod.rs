@@ -14,6 +14,7 @@
 //! wait in a queue until those before them are known.
 
 mod advice;
+mod fault;
 mod length;
 mod removed;
 mod sampled;
@@ -28,9 +29,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 const PAGE_SHIFT: u32 = 12;
-
-/// Fault-around takes an aligned block of so many pages.
-const AROUND: u64 = 16;
 
 /// Folios that a thread added before it says what for; more is readahead of something else.
 const MOST_FRESH: usize = 1 << 14;
@@ -107,7 +105,7 @@ struct Thread {
     fresh: Vec<Added>,
     /// Depth of reclaim.
     reclaims: u32,
-    /// The address of the fault that began last.
+    /// The address of the fault that began last, until the kernel says what it does about it.
     address: Option<u64>,
     /// It said that pages shall be reclaimed, and does that itself.
     pages_out: bool,
@@ -134,6 +132,8 @@ pub struct Assembler {
     memory: FxHashMap<u32, (u32, Space)>,
     /// It is.
     with_memory: bool,
+    /// The kernel says where faults begin.
+    has_addresses: bool,
     /// The objects that are anonymous memory.
     of_memory: FxHashSet<u32>,
     /// Pages of files that are known to be mapped executable, by the first of each range.
@@ -157,7 +157,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// A machine that starts at this time; `reclaimers` are the threads of kswapd.
+    /// A machine that starts at this time; `reclaimers` are threads that only
+    /// reclaim.
     pub fn new(start_ns: u64, reclaimers: impl IntoIterator<Item = u32>) -> Assembler {
         Assembler { start_ns, reclaimers: reclaimers.into_iter().collect(), ..Assembler::default() }
     }
@@ -289,35 +290,6 @@ impl Assembler {
         let thread = self.thread(event.tid);
         thread.fresh.clear();
         thread.open = Some(Open { at, inode, kind: Kind::Write, end });
-    }
-
-    fn fault(&mut self, event: &Event, inode: Inode, page: u64, files: &mut impl Files) {
-        self.file(inode, event.pid, files);
-        let before = self.thread(event.tid).open;
-        if let Some(open) = before.filter(|o| o.kind == Kind::Around && o.inode == inode) {
-            // Fault-around did not settle it: this is the page.
-            if let Some(record) = self.queued(open.at) {
-                record.page = page;
-            }
-            self.thread(event.tid).open = Some(Open { kind: Kind::Fault, ..open });
-            return;
-        }
-        self.settle(event.tid);
-        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
-        let thread = self.thread(event.tid);
-        thread.fresh.clear();
-        thread.open = Some(Open { at, inode, kind: Kind::Fault, end: page });
-    }
-
-    fn around(&mut self, event: &Event, inode: Inode, first: u64, last: u64, files: &mut impl Files) {
-        self.file(inode, event.pid, files);
-        self.settle(event.tid);
-        let Some(address) = self.thread(event.tid).address.take() else { return };
-        // The block begins where the address is rounded down to, but for one that the start of the
-        // mapping cuts.
-        let page = first.saturating_add((address >> PAGE_SHIFT) % AROUND).min(last);
-        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
-        self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Around, end: last });
     }
 
     fn add(&mut self, event: &Event, inode: Inode, page: u64, order: u8, watched: bool, files: &mut impl Files) {

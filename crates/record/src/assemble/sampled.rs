@@ -41,7 +41,7 @@ impl Assembler {
 
     /// A fault at an address.
     pub(super) fn address(&mut self, event: &Event, address: u64, write: bool, files: &mut impl Files) {
-        self.thread(event.tid).address = Some(address);
+        self.begin_fault(event.tid, address);
         if let Some(range) = files.executable(event.pid, address)
             && self.executable.insert(range)
         {

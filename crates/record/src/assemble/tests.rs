@@ -236,6 +236,25 @@ fn fault_around_says_which_block_and_the_address_which_page() {
     assert_eq!(records(&events), [(Act::Miss, false, 7, 1), (Act::Add, false, 7, 1)]);
 }
 
+/// Each was recorded as a hit more, or took the place of the hit before.
+#[test]
+fn regression_a_fault_that_begins_anew_is_one_access() {
+    let address = |page: u64| What::Address { address: 0x7000_0000 + (page << 12), write: false };
+    let (around, fault) = (What::Around { inode: A, first: 0, last: 9 }, |page| What::Fault { inode: A, page });
+    let miss = |page| [(Act::Miss, false, page, 1), (Act::Add, false, page, 1)];
+    let hit = (Act::Hit, false, 3, 1);
+    // Nothing was in the block: fault-around tells of it when the page has been read.
+    let missed = [(1, address(7)), (1, fault(7)), (1, add(7)), (1, around)];
+    assert_eq!(records(&missed), miss(7));
+    // So does the fault, where the page is being read still.
+    assert_eq!(records(&[&missed[..], &[(1, fault(7))]].concat()), miss(7));
+    // The fault before was on a page that was there, or is on another one.
+    let hits = [(1, address(3)), (1, around)];
+    assert_eq!(records(&[&hits[..], &missed, &hits].concat()), [&[hit][..], &miss(7), &[hit]].concat());
+    let next = [(1, address(8)), (1, fault(8)), (1, add(8)), (1, around)];
+    assert_eq!(records(&[missed, next].concat()), [miss(7), miss(8)].concat());
+}
+
 #[test]
 fn removals_are_evictions_in_reclaim_and_drops_otherwise() {
     let delete = |page| What::Delete { inode: A, page, order: 0 };
