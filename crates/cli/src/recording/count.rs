@@ -1,12 +1,46 @@
 //! Hits and misses of the kernel and of the lab.
 
 use super::load::Loaded;
+use super::reads::DiskReads;
 use refault_trace::{Act, Record, Via};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Windows of equal numbers of accesses.
 const WINDOWS: u64 = 64;
+
+/// Spent on accesses: what a larger memory saves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Costs {
+    pub(crate) misses: u64,
+    /// Pages that came back with a shadow.
+    pub(crate) refaults: u64,
+    /// Pages that were read from disks, and the requests that they came in.
+    pub(crate) read_pages: u64,
+    pub(crate) reads: u64,
+}
+
+impl std::ops::Sub for Costs {
+    type Output = Costs;
+
+    fn sub(self, other: Costs) -> Costs {
+        Costs {
+            misses: self.misses.saturating_sub(other.misses),
+            refaults: self.refaults.saturating_sub(other.refaults),
+            read_pages: self.read_pages.saturating_sub(other.read_pages),
+            reads: self.reads.saturating_sub(other.reads),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Costs {
+    fn add_assign(&mut self, other: Costs) {
+        self.misses += other.misses;
+        self.refaults += other.refaults;
+        self.read_pages += other.read_pages;
+        self.reads += other.reads;
+    }
+}
 
 /// Accesses, and misses of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -63,25 +97,45 @@ pub(crate) struct Compared {
     pub(crate) dropped: u64,
     /// Counters of the engine.
     pub(crate) ours: BTreeMap<String, u64>,
+    /// What the kernel and the lab read from disks.
+    pub(crate) kernel_reads: DiskReads,
+    pub(crate) lab_reads: DiskReads,
     /// Pages that were in memory at the start.
     pub(crate) warm: u64,
-    /// What is not of files did not fit.
+    /// Accesses from which on this size was full, and misses of the lab among them; of a recording
+    /// that tells all, all of them.
+    pub(crate) settled: (u64, u64),
+    /// Spent by the lab on misses that may have been hits: see `Run::settle`.
+    pub(crate) open: Costs,
+    /// What is not of files does not fit, or nothing was left to reclaim: the lab stopped, so that
+    /// what is counted of it is not whole.
     pub(crate) is_out_of_memory: bool,
+    /// Accesses that the lab made.
+    pub(crate) replayed: u64,
+    /// Whether the warm-up is over: nothing before it counts.
+    pub(super) is_measured: bool,
     all: u64,
 }
 
 impl Compared {
-    pub(crate) fn new(loaded: &Loaded) -> Compared {
+    /// For the accesses from a time on.
+    pub(crate) fn new(loaded: &Loaded, from_ns: u64) -> Compared {
+        let compared = |r: &&Record| r.time_ns >= from_ns && matches!(r.act, Act::Touch | Act::Hit | Act::Miss);
+        let all = loaded.records.iter().filter(compared).map(|r| u64::from(r.pages)).sum();
         Compared {
             windows: vec![Both::default(); WINDOWS as usize],
             window_from_ns: vec![None; WINDOWS as usize],
             objects: vec![Both::default(); loaded.objects.len()],
-            all: loaded.accesses,
+            is_measured: from_ns == 0,
+            all,
             ..Compared::default()
         }
     }
 
     pub(crate) fn access(&mut self, now_ns: u64, object: u32, via: Via, kernel: bool, lab: bool) {
+        if !self.is_measured {
+            return;
+        }
         let window = u128::from(self.total.accesses) * u128::from(WINDOWS) / u128::from(self.all.max(1));
         self.total.add(kernel, lab);
         match via {
@@ -98,6 +152,9 @@ impl Compared {
     }
 
     pub(crate) fn count(&mut self, record: &Record) {
+        if !self.is_measured {
+            return;
+        }
         let pages = u64::from(record.pages);
         match record.act {
             Act::Add => self.added += pages,

@@ -34,14 +34,20 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
         line("touches", format!("{all} of files in place ({touches}), {missed} not in memory in the lab"));
         line("", "each is an accessed bit, seen at the end of its interval, and no access of those above".to_owned());
     }
+    if loaded.shmem_touches > 0 {
+        let all = grouped(loaded.shmem_touches);
+        line("shared memory", format!("{all} touches, not compared: it takes room as anonymous memory does"));
+    }
     if compared.warm > 0 {
-        let whose = if loaded.is_warm_own() { "" } else { ", of other groups" };
+        let whose = if loaded.start.is_own { "" } else { ", of other groups" };
         line("warm", format!("{} pages were in memory at the start{whose}", grouped(compared.warm)));
     }
     text += "\n";
     text += &figures(loaded, compared);
-    text += &windows(compared);
-    text += &objects(loaded, compared);
+    if !compared.is_out_of_memory {
+        text += &windows(compared);
+        text += &objects(loaded, compared);
+    }
     let _ = writeln!(text, "\n{}", printable(&verdict.text));
     text
 }
@@ -95,9 +101,19 @@ fn largest_order(loaded: &Loaded, settings: &Settings) -> Option<u8> {
 fn figures(loaded: &Loaded, compared: &Compared) -> String {
     let mut table = Table::new(["", "kernel", "lab"], 1);
     let (kernel, lab) = compared.total.rates();
-    let mut row = |name: &str, kernel: String, lab: String| table.row(vec![name.to_owned(), kernel, lab]);
+    // Of a lab that is out of memory what was counted is not whole.
+    let is_over = compared.is_out_of_memory;
+    let mut row = |name: &str, kernel: String, lab: String| {
+        table.row(vec![name.to_owned(), kernel, if is_over { "-".to_owned() } else { lab }]);
+    };
     row("hit rate", format!("{kernel:.2}%"), format!("{lab:.2}%"));
     row("misses", grouped(compared.total.kernel_misses), grouped(compared.total.lab_misses));
+    let (kernel, lab) = (&compared.kernel_reads, &compared.lab_reads);
+    row("disk reads", human(kernel.bytes()), human(lab.bytes()));
+    row("- requests", grouped(kernel.reads), grouped(lab.reads));
+    if kernel.metadata_pages + lab.metadata_pages > 0 {
+        row("- metadata", human(4096 * kernel.metadata_pages), human(4096 * lab.metadata_pages));
+    }
     row("same accesses", String::new(), format!("{:.2}%", 100.0 * compared.total.agreement()));
     if compared.by_descriptor.accesses > 0 && compared.by_mapping.accesses > 0 {
         for (name, both) in [("- by descriptor", &compared.by_descriptor), ("- by mapping", &compared.by_mapping)] {
