@@ -80,8 +80,13 @@ impl Assembler {
         }
     }
 
-    /// Files that were used.
+    /// What has a number.
     pub fn objects(&self) -> u32 {
+        self.objects
+    }
+
+    /// What has a number, and was used.
+    pub fn used(&self) -> u32 {
         self.objects - self.unused
     }
 

@@ -96,10 +96,11 @@ impl Residents {
 
     fn resolve(&mut self, inode: Inode) {
         let Some(Waiting { at, object, changes, seen: Some((seen, _)), .. }) = self.take(inode) else { return };
-        let pages = before(seen, &changes);
+        let end = changes.iter().map(|(pages, _)| pages.end).max().unwrap_or(0);
+        let pages = if end > MOST_PAGES { Vec::new() } else { before(seen, &changes) };
         let Some(place) = self.places.get_mut(&at) else { return };
         self.rows += pages.len();
-        if self.rows > MOST_ROWS {
+        if self.rows > MOST_ROWS || end > MOST_PAGES {
             self.places.remove(&at);
             self.failed += 1;
             return;
@@ -198,7 +199,7 @@ impl Assembler {
 /// The pages that were in memory before these changes, of which the first of each page decides.
 fn before(seen: Vec<Range<u64>>, changes: &[(Range<u64>, bool)]) -> Vec<Range<u64>> {
     let end = changes.iter().map(|(pages, _)| pages.end).chain(seen.last().map(|run| run.end)).max().unwrap_or(0);
-    if changes.is_empty() || end > MOST_PAGES {
+    if changes.is_empty() {
         return seen;
     }
     let mut bits = vec![0u64; end.div_ceil(64) as usize];

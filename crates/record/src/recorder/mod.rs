@@ -378,7 +378,7 @@ impl Recorder {
             accesses: self.assembler.accesses,
             misses: self.assembler.misses,
             touches: self.assembler.touches,
-            objects: self.assembler.objects(),
+            objects: self.assembler.used(),
             bytes: self.writer.bytes_written(),
         }
     }

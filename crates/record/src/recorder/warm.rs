@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// All looks at large files together take no longer.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// Larger files, of 4 TiB, are not looked at.
+const MOST_PAGES: u64 = 1 << 30;
+
 /// A large file, piece by piece.
 #[derive(Debug)]
 struct Look {
@@ -109,7 +112,7 @@ impl Recorder {
 
     fn begin_look(&mut self, inode: Inode) {
         let opened = self.names.open(inode).and_then(|file| Some((pages(&file.metadata().ok()?), file)));
-        match opened {
+        match opened.filter(|(length, _)| *length <= MOST_PAGES) {
             Some((length, file)) => self.warm.looks.push_back(Look { inode, file, left: 0..length, seen: Vec::new() }),
             None => self.assembler.looked(inode, None, 0),
         }

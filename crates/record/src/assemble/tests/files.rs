@@ -19,7 +19,7 @@ fn what_was_in_memory_comes_before_what_became_of_it() {
 fn rows_wait_for_the_look_at_their_file() {
     let (mut assembler, mut files, mut out) = (Assembler::new(100, []), Ten::default(), Vec::new());
     assert!(assembler.register(C, 1, &mut files) && !assembler.register(C, 1, &mut files));
-    assert_eq!((assembler.objects(), assembler.is_residency_known(0)), (0, false), "nobody has used it");
+    assert_eq!((assembler.used(), assembler.is_residency_known(0)), (0, false), "nobody has used it");
     let event = |time_ns, page| {
         let what = What::Read { inode: C, first: page, last: page };
         Event { time_ns: time_ns + 1_000_000_000, pid: 1, tid: 1, cgroup: 0, what }
@@ -27,7 +27,7 @@ fn rows_wait_for_the_look_at_their_file() {
     (0..4).for_each(|page| assembler.take(&event(page * 1_000_000_000, page), true, &mut files));
     assembler.passed(NOW_NS - 1);
     assembler.emit(&mut out, false);
-    assert_eq!((out.len(), assembler.objects()), (0, 1));
+    assert_eq!((out.len(), assembler.used()), (0, 1));
     assembler.passed(NOW_NS);
     assembler.emit(&mut out, false);
     assert_eq!(out.iter().map(|r| (r.act, r.page)).next(), Some((Act::Resident, 2)));
