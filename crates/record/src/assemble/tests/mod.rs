@@ -1,5 +1,7 @@
 //! The state machine, event by event, and with any events.
 
+mod files;
+
 use super::*;
 use crate::scan::{Memory, Scan};
 use refault_testing::Rng;
@@ -7,10 +9,16 @@ use refault_trace::Advised;
 
 /// Files of ten pages each.
 #[derive(Default)]
-struct Ten(u32);
+struct Ten(
+    /// Those that have a number.
+    u32,
+    /// How often a length was asked for.
+    u32,
+);
 
 impl Files for Ten {
     fn pages(&mut self, _: Inode, _: u32) -> Option<u64> {
+        self.1 += 1;
         Some(10)
     }
 
@@ -28,9 +36,15 @@ impl Files for Ten {
         if address < 0x20000 { vec![(A, first + 2, bytes >> 12)] } else { Vec::new() }
     }
 
-    fn numbered(&mut self, _: Inode, object: u32, _: u32) {
-        assert_eq!(object, self.0);
-        self.0 += 1;
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered {
+        self.memory_numbered(object, pid);
+        // Of one file page 2, and what comes later, is in memory.
+        let look = match inode {
+            C => Look::Seen(vec![2..3, 5..7], NOW_NS),
+            LARGE => Look::Later,
+            _ => Look::Never,
+        };
+        Numbered { pages: Some(10), look }
     }
 
     /// All from 4 GiB on.
@@ -43,8 +57,9 @@ impl Files for Ten {
         (address >> 12 == 16).then_some((B, 0, 4))
     }
 
-    fn memory_numbered(&mut self, object: u32, pid: u32) {
-        self.numbered(A, object, pid);
+    fn memory_numbered(&mut self, object: u32, _: u32) {
+        assert_eq!(object, self.0);
+        self.0 += 1;
     }
 
     fn memory_ended(&mut self, _: u32) {}
@@ -55,6 +70,8 @@ const NOW_NS: u64 = 105;
 
 const A: Inode = Inode { dev: 1, ino: 1 };
 const B: Inode = Inode { dev: 1, ino: 2 };
+const C: Inode = Inode { dev: 1, ino: 3 };
+const LARGE: Inode = Inode { dev: 1, ino: 4 };
 
 /// What comes out of these events, each by a thread, a nanosecond apart.
 fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
@@ -63,8 +80,10 @@ fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
     for (time_ns, &(tid, what)) in (100..).zip(events) {
         assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, what }, tid < 50, &mut files);
         assembler.validate().expect("consistent");
+        assembler.passed(time_ns);
         assembler.emit(&mut out, false);
     }
+    assembler.passed(u64::MAX);
     assembler.emit(&mut out, true);
     assert!(out.is_sorted_by_key(|r| r.time_ns));
     out.iter().map(|r| (r.act, r.op.write, r.page, r.pages)).collect()
