@@ -6,9 +6,10 @@ use super::length::Lengths;
 use super::load::Loaded;
 use super::reads::{OfKernel, OfLab};
 use super::settings::Settings;
+use crate::replay::EngineFigures;
 use crate::replay::cell::Cell;
 use crate::replay::machine::{EXECUTABLE, MAPPED};
-use refault_mm::{AccessAdvice, Advice, MappingId, PageId, Readahead, Touch};
+use refault_mm::{AccessAdvice, Advice, Engine, MappingId, MemcgId, PageId, Readahead, Touch};
 use refault_trace::{Act, Advised, PackedAccess, Record, Snapshot, Via};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -45,6 +46,15 @@ struct Run<'a> {
 
 /// Replays the recording, and compares every access.
 pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
+    run_with(loaded, settings, &|_, _| Ok(()))
+}
+
+/// The same, with something done to the engine and the group before it begins.
+pub(super) fn run_with(
+    loaded: &Loaded,
+    settings: &Settings,
+    attach: &dyn Fn(&mut Engine, MemcgId) -> Result<(), String>,
+) -> Result<Compared, String> {
     let mut cell =
         Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX, OfLab::new(loaded))?;
     let (mut first, mut mappings) = (Vec::new(), Vec::new());
@@ -59,7 +69,8 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         }
     }
     cell.end_of_objects();
-    let compared = Compared::new(loaded);
+    attach(&mut cell.engine, cell.group)?;
+    let compared = Compared::new(loaded, &settings.keep);
     let mut run = Run {
         loaded,
         settings,
@@ -103,6 +114,8 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     snapshots.try_for_each(|snapshot| run.charge(snapshot))?;
     run.note_oom();
     run.compared.ours = run.cell.engine.vmstat().iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let lru_gen = settings.keep.lru_gen;
+    run.compared.inside = Some(EngineFigures::of(&run.cell, &settings.config, settings.kernel, lru_gen));
     (run.compared.kernel_reads, run.compared.lab_reads) = (run.kernel_reads.total(), run.cell.machine.observer.total());
     Ok(run.compared)
 }

@@ -18,6 +18,24 @@ pub(crate) struct Settings {
     pub(crate) large_folios: Option<u8>,
     /// The largest window of any file; none: by its device.
     pub(crate) read_ahead: Option<u32>,
+    pub(crate) keep: Keep,
+}
+
+/// What is kept of a replay.
+#[derive(Clone, Debug)]
+pub(crate) struct Keep {
+    /// Windows of equal numbers of accesses.
+    pub(crate) windows: u64,
+    /// A bit an access.
+    pub(crate) bits: bool,
+    /// The generations at the end.
+    pub(crate) lru_gen: bool,
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { windows: 64, bits: false, lru_gen: false }
+    }
 }
 
 impl Settings {
@@ -45,7 +63,16 @@ impl Settings {
         // What the kernel takes for itself is in the usage of the group.
         config.memcg.charge_kernel &= files_only;
         let memory_pages = recording.memory_max.map(|bytes| bytes / 4096);
-        Settings { policy, kernel, config, memory_pages, files_only, large_folios: None, read_ahead: None }
+        Settings {
+            policy,
+            kernel,
+            config,
+            memory_pages,
+            files_only,
+            large_folios: None,
+            read_ahead: None,
+            keep: Keep::default(),
+        }
     }
 
     /// The largest order of a folio of a file.
