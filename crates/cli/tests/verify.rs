@@ -1,6 +1,7 @@
 //! `refault verify`, `size` and `replay` of recordings that are made up.
 
 use crate::common::command::{Sandbox, error, ok};
+use crate::report::root;
 use refault_trace::{
     Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordSource as _, Recording,
     Series, Snapshot, Via,
@@ -54,8 +55,9 @@ fn a_recording_without_a_group_says_that_its_sizes_are_of_files() {
     let said = |words: &[&str]| String::from_utf8(s.run(words).stderr).expect("text");
     let size = ["size", recording, "--target", "hit_rate>50%"];
     assert!(!said(&size).contains("without a memory cgroup"));
-    // More than is touched is cut down, and that is said.
-    let told = said(&["replay", recording]);
+    // More than is touched is cut down page by page, and that is said.
+    assert!(!said(&["replay", recording]).contains("the recorded limit"));
+    let told = said(&["replay", recording, "--page-by-page"]);
     assert!(told.contains("the recorded limit of 800.0K is more than all that the trace touches (400.0K)"), "{told}");
     let mut source = refault_trace::open(&path, &refault_trace::OpenOptions::default()).expect("ours");
     let (mut records, mut chunk) = (Vec::new(), Vec::new());
@@ -146,9 +148,11 @@ fn what_the_lab_does_otherwise_is_said() {
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("points less than this kernel") && text.contains("the largest difference is /f"), "{text}");
-    // Replay has the recorded limit among its sizes: here all of the footprint.
-    let rows = ok(&s.run(&["replay", path, "--policy", "lru", "--json"]));
-    assert!(rows.contains("\"memory_pages\":100,"), "{rows}");
+    // Replay has the recorded limit; page by page no more than the footprint.
+    for (flags, pages) in [(&[][..], 400), (&["--page-by-page"], 100)] {
+        let rows = ok(&s.run(&[&["replay", path, "--policy", "lru", "--json"], flags].concat()));
+        assert!(rows.contains(&format!("\"memory_pages\":{pages},")), "{rows}");
+    }
 }
 
 /// Lab misses of reads in order of a file of 100 pages, which a program may have announced.
@@ -394,4 +398,62 @@ fn two_recordings_of_one_program_are_compared() {
     }
     let said = error(&s.run(&[&words[..], &["-o", second]].concat()));
     assert!(said.contains("give --output another name"), "{said}");
+}
+
+/// One recording, one limit, one question: the same figures, whoever is asked.
+#[test]
+fn every_command_has_the_same_figures_of_a_recording() {
+    let s = Sandbox::new();
+    let made = s.path("r.parquet");
+    // More than fits, beside 20 pages that are not of files.
+    made_up_of(&made, 90, looks(&[(0, 30 * 4096, 10 * 4096)]), |i| i % 3 == 0);
+    let real = root().join("data/orders.parquet");
+    for path in [made, real] {
+        let path = path.to_str().expect("text");
+        let parsed = |words: &[&str]| -> Value {
+            serde_json::from_str(&ok(&s.run(&[words, &["--json"]].concat()))).expect("JSON")
+        };
+        let verified = parsed(&["verify", path]);
+        let rows = parsed(&["replay", path]);
+        let row = &rows["rows"][0];
+        let limit = verified["memory_pages"].clone();
+        assert_eq!(rows["rows"].as_array().map(Vec::len), Some(1));
+        assert_eq!((&row["memory_pages"], &row["accesses"]), (&limit, &verified["accesses"]), "{path}");
+        assert_eq!(row["hit_rate"], verified["lab_hit_rate"], "{path}");
+        let lab = &verified["disk_reads"]["lab"];
+        assert_eq!((&row["read_pages"], &row["reads"]), (&lab["read_pages"], &lab["reads"]), "{path}");
+        assert_eq!(row["counters"], verified["lab_counters"]);
+        // The recorded limit is among the sizes that are tried.
+        let sized = parsed(&["size", path, "--target", "hit_rate>1%"]);
+        let recorded = &sized["recorded"];
+        assert_eq!((&recorded["pages"], &recorded["misses"]), (&limit, &row["misses"]), "{path}");
+        assert_eq!(recorded["read_bytes"].as_u64(), row["read_pages"].as_u64().map(|pages| 4096 * pages));
+        // As text and as CSV.
+        let csv = ok(&s.run(&["replay", path, "--csv"]));
+        let field = |name: &str| {
+            let at = csv.lines().next().and_then(|head| head.split(',').position(|field| field == name));
+            csv.lines().nth(1).expect("a row").split(',').nth(at.expect("a column")).expect("a field").to_owned()
+        };
+        for name in ["accesses", "hits", "misses", "read_pages", "reads"] {
+            assert_eq!(field(name), row[name].to_string(), "{name} of {path}");
+        }
+        let percent = format!("{:.2}%", 100.0 * row["hit_rate"].as_f64().expect("a number"));
+        let misses = grouped(row["misses"].as_u64().expect("a number"));
+        for words in [&["replay", path][..], &["verify", path]] {
+            let text = ok(&s.run(words));
+            assert!(text.contains(&percent) && text.contains(&misses), "{percent}, {misses}: {text}");
+        }
+        assert!(ok(&s.run(&["replay", path])).contains("as recorded, with readahead: a miss is a wait for a page"));
+        // Page by page it is another question, and says so.
+        let pages = ok(&s.run(&["replay", path, "--page-by-page"]));
+        assert!(pages.contains("page by page, without readahead: a miss is a page that was not in memory"), "{pages}");
+        let refused = error(&s.run(&["replay", path, "--sample", "10%"]));
+        assert!(refused.contains("--sample: ") && refused.contains("add --page-by-page"), "{refused}");
+    }
+}
+
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|part| String::from_utf8_lossy(part)).collect();
+    groups.join(",")
 }

@@ -1,8 +1,8 @@
 //! Accesses of a recording, as the engine sees them.
 
 use super::count::Costs;
-use super::reads::DiskReads;
 use super::run::Run;
+use crate::replay::DiskReads;
 use crate::replay::cell::Cell;
 use crate::replay::machine::MAPPED;
 use refault_mm::{Counter, PageId, Touch};
