@@ -1,5 +1,6 @@
 //! What to say of the numbers of the kernel and of the lab.
 
+use crate::flags::size::human;
 use crate::recording::{Compared, Loaded, Metric, Settings, Trust, kernel_count};
 use crate::terminal::grouped;
 use serde::Serialize;
@@ -23,6 +24,10 @@ struct NotFor {
 
 impl Verdict {
     pub(super) fn new(compared: &Compared, loaded: &Loaded) -> Verdict {
+        if compared.is_out_of_memory {
+            let text = out_of_memory(compared, loaded);
+            return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
+        }
         let Trust { for_, not_for } = Trust::of(compared, loaded);
         let is_trusted = not_for.is_empty();
         let mut text = Trust { for_: for_.clone(), not_for: not_for.clone() }.text();
@@ -34,9 +39,6 @@ impl Verdict {
             let (lab, kernel) = (grouped(both.lab_misses), grouped(both.kernel_misses));
             text += &format!("; the largest difference is {name}: {lab} misses in the lab, {kernel} in the kernel");
         }
-        if compared.is_out_of_memory {
-            text += "; but this limit has no room for what the group had besides files: out of memory";
-        }
         if loaded.recording.lost > 0 {
             let lost = grouped(loaded.recording.lost);
             text += &format!("; {lost} events were lost, so that the recording is not exact");
@@ -44,10 +46,21 @@ impl Verdict {
         if loaded.recording.cut {
             text += "; the recording was cut";
         }
-        let is_whole = loaded.recording.lost == 0 && !compared.is_out_of_memory;
+        let is_whole = loaded.recording.lost == 0;
         let not_for = not_for.into_iter().map(|(metric, why)| NotFor { metric, why }).collect();
         Verdict { is_within: is_trusted && is_whole, text, trust_for: for_, not_for }
     }
+}
+
+fn out_of_memory(compared: &Compared, loaded: &Loaded) -> String {
+    let besides = human(4096 * loaded.besides_files_pages());
+    let at = match compared.replayed {
+        0 => String::new(),
+        n => format!(", at access {}", grouped(n)),
+    };
+    format!(
+        "the lab is out of memory{at}: this limit has no room for what the group had besides files, up to {besides}"
+    )
 }
 
 pub(super) fn side(is_inside: bool) -> &'static str {
@@ -57,6 +70,8 @@ pub(super) fn side(is_inside: bool) -> &'static str {
 /// What `--json` prints.
 pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, verdict: &Verdict) -> serde_json::Value {
     let (kernel, lab) = compared.total.rates();
+    // Of a lab that is out of memory what was counted is not whole.
+    let whole = |value: serde_json::Value| if compared.is_out_of_memory { serde_json::Value::Null } else { value };
     let objects: Vec<_> = compared
         .worst()
         .into_iter()
@@ -78,27 +93,31 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
         "lost": loaded.recording.lost,
         "accesses": compared.total.accesses,
         "kernel_hit_rate": kernel / 100.0,
-        "lab_hit_rate": lab / 100.0,
-        "agreement": compared.total.agreement(),
-        "by_descriptor": compared.by_descriptor,
-        "by_mapping": compared.by_mapping,
+        "lab_hit_rate": whole((lab / 100.0).into()),
+        "agreement": whole(compared.total.agreement().into()),
+        "out_of_memory": compared.is_out_of_memory,
+        "by_descriptor": whole(serde_json::json!(compared.by_descriptor)),
+        "by_mapping": whole(serde_json::json!(compared.by_mapping)),
         "sampled": loaded.recording.touches.map(|touches| serde_json::json!({
             "by": touches.by,
             "interval_ns": touches.interval_ns,
             "touches": compared.sampled.accesses,
             "lab_misses": compared.sampled.lab_misses,
         })),
+        "disk_reads": {
+            "kernel": compared.kernel_reads,
+            "lab": whole(serde_json::json!(compared.lab_reads)),
+        },
         "refaults": {
             "kernel": kernel_count(loaded, "workingset_refault_file"),
-            "lab": compared.ours.get("workingset_refault_file").copied().unwrap_or(0),
+            "lab": whole(compared.ours.get("workingset_refault_file").copied().unwrap_or(0).into()),
         },
-        "disk_reads": { "kernel": compared.kernel_reads, "lab": compared.lab_reads },
-        "warm_pages": compared.warm,
+            "warm_pages": compared.warm,
         "kernel_pages": { "added": compared.added, "evicted": compared.evicted, "dropped": compared.dropped },
-        "lab_counters": compared.ours,
-        "windows": compared.windows,
+        "lab_counters": whole(serde_json::json!(compared.ours)),
+        "windows": whole(serde_json::json!(compared.windows)),
         "window_from_s": compared.window_from_s(),
-        "objects": objects,
+        "objects": whole(objects.into()),
         "verdict": verdict,
     })
 }

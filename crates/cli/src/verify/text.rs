@@ -44,8 +44,10 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     }
     text += "\n";
     text += &figures(loaded, compared);
-    text += &windows(compared);
-    text += &objects(loaded, compared);
+    if !compared.is_out_of_memory {
+        text += &windows(compared);
+        text += &objects(loaded, compared);
+    }
     let _ = writeln!(text, "\n{}", printable(&verdict.text));
     text
 }
@@ -99,7 +101,11 @@ fn largest_order(loaded: &Loaded, settings: &Settings) -> Option<u8> {
 fn figures(loaded: &Loaded, compared: &Compared) -> String {
     let mut table = Table::new(["", "kernel", "lab"], 1);
     let (kernel, lab) = compared.total.rates();
-    let mut row = |name: &str, kernel: String, lab: String| table.row(vec![name.to_owned(), kernel, lab]);
+    // Of a lab that is out of memory what was counted is not whole.
+    let is_over = compared.is_out_of_memory;
+    let mut row = |name: &str, kernel: String, lab: String| {
+        table.row(vec![name.to_owned(), kernel, if is_over { "-".to_owned() } else { lab }]);
+    };
     row("hit rate", format!("{kernel:.2}%"), format!("{lab:.2}%"));
     row("misses", grouped(compared.total.kernel_misses), grouped(compared.total.lab_misses));
     let (kernel, lab) = (&compared.kernel_reads, &compared.lab_reads);
