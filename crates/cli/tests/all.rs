@@ -15,6 +15,7 @@ mod oracle;
 mod record;
 mod record_failures;
 mod record_warm;
+mod recordings;
 mod report;
 mod report_words;
 mod rules;

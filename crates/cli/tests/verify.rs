@@ -23,6 +23,11 @@ fn looks(at: &[(u64, u64, u64)]) -> Series {
 
 /// The same, with looks at the group.
 fn made_up_of(path: &Path, memory_pages: u64, series: Series, misses: impl Fn(u64) -> bool) {
+    made_up_of_accesses(path, memory_pages, 1000, series, misses);
+}
+
+/// The same, of so many accesses.
+fn made_up_of_accesses(path: &Path, memory_pages: u64, accesses: u64, series: Series, misses: impl Fn(u64) -> bool) {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
     header.recording = Some(Recording {
@@ -34,7 +39,7 @@ fn made_up_of(path: &Path, memory_pages: u64, series: Series, misses: impl Fn(u6
     });
     let op = Op { write: false, via: Some(Via::Fd) };
     let mut writer = NativeWriter::create(path).expect("writable");
-    for i in 0..1000 {
+    for i in 0..accesses {
         // Strides, so that no read goes on from the last.
         let record = Record { time_ns: i * 1000, ..Record::touch(i * 37 % 100, op) };
         if misses(i) {
@@ -92,6 +97,22 @@ fn a_verdict_goes_whole_into_a_file() {
         let said = error(&s.run(&["verify", recording, "--output", output]));
         assert!(said.contains(words), "{said}");
     }
+}
+
+#[test]
+fn regression_a_hit_rate_near_100_percent_hides_no_misses() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // The lab misses each page once; the kernel missed 400 of 100,000 times and more.
+    made_up_of_accesses(&path, 200, 100_000, looks(&[(0, 4096, 0)]), |i| i < 100 || i % 333 == 0);
+    let path = path.to_str().expect("text");
+    let json: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json"]))).expect("JSON");
+    let verdict = &json["verdict"];
+    assert_eq!((&verdict["is_within"], &verdict["not_for"][0]["metric"]), (&false.into(), &"misses".into()));
+    assert_eq!(verdict["not_for"][0]["why"], "the lab has 100, the kernel 400");
+    assert_eq!(verdict["trust_for"], serde_json::json!(["hit_rate", "single_accesses"]));
+    assert_eq!(s.run(&["verify", path, "--strict"]).status.code(), Some(1));
+    assert_eq!(json["refaults"]["kernel"], Value::Null, "no counter");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod promotion;
 mod readahead;
 mod reparent;
 mod reserve;
+mod small_files;
 mod state_machine;
 mod swap;
 mod tiers;
