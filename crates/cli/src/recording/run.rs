@@ -8,7 +8,7 @@ use super::settings::Settings;
 use crate::replay::cell::Cell;
 use crate::replay::machine::{EXECUTABLE, MAPPED};
 use refault_mm::{AccessAdvice, Advice, MappingId, PageId, Readahead, Touch};
-use refault_trace::{Act, Advised, PackedAccess, Record, Snapshot, Via};
+use refault_trace::{Act, Advised, ObjectInfo, PackedAccess, Record, Snapshot, Via};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -247,8 +247,13 @@ impl Run<'_> {
     /// page mapped it is a fault.
     fn sampled(&mut self, record: &Record) {
         for id in self.ids_of(record) {
-            let is_hit =
-                self.elsewhere.contains(&id) || self.cell.step(PackedAccess::new(id, record.op.write, Via::Map, false));
+            let is_mapped = self.cell.machine.pte[id as usize] & MAPPED != 0;
+            let is_hit = self.elsewhere.contains(&id)
+                || if is_mapped {
+                    self.cell.step(PackedAccess::new(id, record.op.write, Via::Map, false))
+                } else {
+                    !self.fault(record, id)
+                };
             self.compared.sampled.add(false, !is_hit);
         }
     }
@@ -278,8 +283,9 @@ impl Run<'_> {
         let said = self.mapped_advice.get(&record.object).into_iter().flatten().rev();
         let said = said.filter(|(pages, _)| pages.contains(&record.page)).map(|(_, advice)| *advice).next();
         let advice = said.unwrap_or_default();
-        let opened = self.opened(record.object);
-        let readahead = self.mapped.entry(record.object).or_insert(opened);
+        let (settings, said, object) = (self.settings, &self.advice, record.object);
+        let file = &self.loaded.objects[object as usize];
+        let readahead = self.mapped.entry(object).or_insert_with(|| opened(settings, said, object, file));
         let Cell { engine, machine, .. } = &mut self.cell;
         let outcome = engine.fault_file(machine, PageId(id), touch, advice, readahead);
         !outcome.is_hit()
@@ -358,15 +364,17 @@ impl Run<'_> {
         all.push((pages, advice));
     }
 
-    /// A file that was just opened.
-    fn opened(&self, object: u32) -> Readahead {
-        let mut readahead = self.settings.readahead(&self.loaded.objects[object as usize]);
-        readahead.advise(self.advice.get(&object).copied().unwrap_or_default());
-        readahead
-    }
-
     fn descriptor(&mut self, record: &Record) -> (&mut Cell, &mut Descriptor) {
-        let opened = Descriptor { readahead: self.opened(record.object), last: None };
-        (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert(opened))
+        let (settings, advice, object) = (self.settings, &self.advice, record.object);
+        let file = &self.loaded.objects[object as usize];
+        let opened = || Descriptor { readahead: opened(settings, advice, object, file), last: None };
+        (&mut self.cell, self.descriptors.entry((object, record.task)).or_insert_with(opened))
     }
+}
+
+/// What is remembered of a file that was just opened.
+fn opened(settings: &Settings, advice: &HashMap<u32, AccessAdvice>, object: u32, file: &ObjectInfo) -> Readahead {
+    let mut readahead = settings.readahead(file);
+    readahead.advise(advice.get(&object).copied().unwrap_or_default());
+    readahead
 }
