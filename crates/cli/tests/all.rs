@@ -8,6 +8,7 @@ mod common;
 mod doctor;
 mod golden;
 mod groups;
+mod mapped_files;
 mod memcg_column;
 mod older_rules;
 mod opt_bound;

@@ -13,6 +13,7 @@ mod memcgs;
 mod model;
 mod pool_balance;
 mod promotion;
+mod read_around;
 mod readahead;
 mod reparent;
 mod reserve;
