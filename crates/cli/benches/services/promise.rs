@@ -1,0 +1,133 @@
+//! What the command promises of a limit, from a recording at another one. Fields of the JSON are
+//! looked up as they may be there: older versions have fewer of them.
+
+use crate::machine;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+/// A figure that is promised.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Figure {
+    pub value: Option<f64>,
+    /// From and to, where the command gives such.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// All of one limit.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Promise {
+    pub limit_bytes: u64,
+    /// Of 1.
+    pub hit_rate: Figure,
+    pub misses: Figure,
+    pub disk_pages: Figure,
+    pub refaults: Figure,
+    /// Why there is none.
+    pub refused: Option<String>,
+}
+
+/// An answer of `size`: the limit, or why there is none.
+pub struct Answer {
+    pub promise: Result<Promise, String>,
+    pub target: String,
+}
+
+/// The limit that `size` recommends.
+pub fn sized(file: &Path, target: String, range: (u64, u64)) -> Answer {
+    let promise = points(file, &target, range).and_then(|json| {
+        let bytes = json["answer_bytes"].as_u64();
+        let at = bytes.ok_or_else(|| format!("{}: {}", json["verdict"].as_str().unwrap_or("?"), warnings(&json)))?;
+        if json["verdict"] == "met-at-smallest" {
+            return Err("met at the smallest size".to_owned());
+        }
+        point(&json, at)
+    });
+    Answer { promise, target }
+}
+
+/// A limit that is given.
+pub fn at(file: &Path, limit_bytes: u64) -> Promise {
+    let promised = points(file, "hit_rate>0.01%", (limit_bytes, limit_bytes + (1 << 20)));
+    let mut promise =
+        promised.and_then(|json| point(&json, limit_bytes)).unwrap_or_else(|why| refused(why, limit_bytes));
+    let limit = limit_bytes.to_string();
+    let verified = machine::refault(&["verify", "--json", "--memory", &limit, &file.to_string_lossy()]);
+    match verified.and_then(|said| serde_json::from_str::<Value>(&said).map_err(|e| e.to_string())) {
+        Ok(json) => beside(&mut promise, &json),
+        Err(why) => promise.refused = promise.refused.or(Some(why)),
+    }
+    promise
+}
+
+fn refused(why: String, limit_bytes: u64) -> Promise {
+    Promise { limit_bytes, refused: Some(why), ..Promise::default() }
+}
+
+/// Takes over what `verify` alone has.
+fn beside(promise: &mut Promise, json: &Value) {
+    let refaults = json["lab_counters"]["workingset_refault_file"].as_f64();
+    promise.refaults.value = promise.refaults.value.or(refaults);
+    promise.hit_rate.value = promise.hit_rate.value.or(json["lab_hit_rate"].as_f64());
+    if promise.disk_pages.value.is_none() {
+        promise.disk_pages = disk(json);
+    }
+    let said = json["verdict"]["text"].as_str().unwrap_or_default();
+    if said.contains("out of memory") {
+        promise.refused = promise.refused.take().or(Some("out of memory".to_owned()));
+    }
+}
+
+fn points(file: &Path, target: &str, range: (u64, u64)) -> Result<Value, String> {
+    let range = format!("{}..{}", range.0, range.1);
+    let said = machine::refault(&["size", &file.to_string_lossy(), "--target", target, "--range", &range, "--json"])?;
+    serde_json::from_str(&said).map_err(|e| format!("size: {e}"))
+}
+
+fn warnings(json: &Value) -> String {
+    let all = json["warnings"].as_array().map_or(&[][..], Vec::as_slice);
+    all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
+}
+
+/// A size that was tried.
+fn point(json: &Value, bytes: u64) -> Result<Promise, String> {
+    let all = json["points"].as_array().map_or(&[][..], Vec::as_slice);
+    let Some(point) = all.iter().find(|point| point["bytes"] == bytes) else {
+        return Err(format!("size has not tried {bytes} bytes"));
+    };
+    let why = ["refused", "failed"].iter().find_map(|key| point[*key].as_str()).map(str::to_owned);
+    Ok(Promise {
+        limit_bytes: bytes,
+        hit_rate: figure(point, "hit_rate"),
+        misses: figure(point, "misses"),
+        disk_pages: disk(point),
+        refaults: figure(point, "refaults"),
+        refused: why,
+    })
+}
+
+/// Pages that are read from disk, under one of the names that they may have.
+fn disk(json: &Value) -> Figure {
+    let names = ["disk_read_pages", "pages_read", "read_pages", "disk_pages", "disk_reads"];
+    let pages = names.iter().map(|name| figure(json, name)).find(|figure| figure.value.is_some());
+    let bytes = ["disk_read_bytes", "read_bytes"].iter().map(|name| figure(json, name));
+    let bytes = bytes.map(|figure| Figure {
+        value: figure.value.map(|bytes| bytes / 4096.0),
+        interval: figure.interval.map(|(low, high)| (low / 4096.0, high / 4096.0)),
+    });
+    pages.or_else(|| bytes.into_iter().find(|figure| figure.value.is_some())).unwrap_or_default()
+}
+
+/// A figure with its interval: `NAME`, and `NAME_low` with `NAME_high`, or `NAME_interval` or
+/// `interval.NAME` of two.
+fn figure(json: &Value, name: &str) -> Figure {
+    let ends = (json[format!("{name}_low")].as_f64(), json[format!("{name}_high")].as_f64());
+    let pair = |value: &Value| {
+        let low = value.get(0).or_else(|| value.get("low"))?.as_f64()?;
+        Some((low, value.get(1).or_else(|| value.get("high"))?.as_f64()?))
+    };
+    let interval = ends.0.zip(ends.1);
+    let interval =
+        interval.or_else(|| pair(&json[format!("{name}_interval")])).or_else(|| pair(&json["interval"][name]));
+    Figure { value: json[name].as_f64(), interval }
+}
