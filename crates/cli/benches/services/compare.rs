@@ -63,7 +63,7 @@ impl Subject<'_> {
         Ok(lines)
     }
 
-    /// What was promised, beside what a run says.
+    /// A promise beside the truth of a run.
     fn line(&self, recorded_bytes: u64, why: String, promise: Promise) -> Line {
         let limit_bytes = promise.limit_bytes;
         let mut line = self.none(recorded_bytes, why, String::new());

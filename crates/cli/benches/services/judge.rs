@@ -19,7 +19,7 @@ pub enum Verdict {
     /// Outside of both.
     Off,
     /// No such figure is given.
-    None,
+    NotPromised,
     /// The command says that it cannot know.
     Refused,
 }
@@ -37,7 +37,7 @@ impl Cell {
     fn new(name: &'static str, promised: &Figure, truth: f64, near: f64, refused: bool) -> Cell {
         let verdict = match (refused, promised.value, promised.interval) {
             (true, ..) => Verdict::Refused,
-            (_, None, None) => Verdict::None,
+            (_, None, None) => Verdict::NotPromised,
             (_, Some(value), _) if (value - truth).abs() <= near => Verdict::Within,
             (_, _, Some((low, high))) if (low..=high).contains(&truth) => Verdict::Inside,
             _ => Verdict::Off,

@@ -27,9 +27,14 @@ pub fn run(program: &str, words: &[&str]) -> Result<String, String> {
     Err(format!("{program} {}: {}: {}", words.join(" "), output.status, said.trim()))
 }
 
+/// The command that is measured: the one that was built with this, or `$REFAULT`.
+pub fn command() -> Command {
+    Command::new(std::env::var_os("REFAULT").unwrap_or(env!("CARGO_BIN_EXE_refault").into()))
+}
+
 /// The command: what it printed, whatever its exit status, or its error.
 pub fn refault(words: &[&str]) -> Result<String, String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_refault")).args(words).stdin(Stdio::null()).output();
+    let output = command().args(words).stdin(Stdio::null()).output();
     let output = output.map_err(at("refault"))?;
     if output.status.code() != Some(2) && !output.stdout.is_empty() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -10,11 +10,12 @@
 //! recording is sized for two targets, a fifth fewer and a fifth more misses, and replayed at
 //! further limits. Then the program runs at all these limits and is recorded there: these are the
 //! kernel's own figures. Loads are bound by counts. With `--keep` recordings that are in the folder
-//! are taken as they are, so that one set of them can be asked of several versions; `--scale N`
+//! are taken as they are, so that one set of them can be asked of several versions (`REFAULT` in the
+//! environment is the path of another); `--scale N`
 //! divides limits, data and counts; `--from` takes recordings that were made elsewhere, such as in
 //! `crates/record/guest`: `NAME-LIMIT.parquet`, with the limit in MiB. It takes root, and a folder
-//! with 8 GiB on a file system that can do direct I/O. What is not installed is said, or installed
-//! with `--install` (apt-get).
+//! with 8 GiB on a file system that can do direct I/O. Programs that are not installed are
+//! named, or installed with `--install` (apt-get).
 
 mod compare;
 mod disk;
@@ -36,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use table::Line;
 
-/// What the command line asks for.
+/// The wishes of the command line.
 struct Chosen {
     folder: PathBuf,
     keep: bool,
@@ -78,15 +79,11 @@ fn arguments() -> Result<Chosen, String> {
 fn missing(row: &Row, install: bool) -> Result<Vec<&'static str>, String> {
     let is_missing = |need: &&(&str, &str)| !machine::has(need.0);
     let missing: Vec<_> = row.needs.iter().filter(is_missing).map(|need| need.1).collect();
-    if install && !missing.is_empty() {
-        machine::run("apt-get", &[&["install", "-y", "--no-install-recommends"], &missing[..]].concat())?;
-        return missing_still(row);
+    if !install || missing.is_empty() {
+        return Ok(missing);
     }
-    Ok(missing)
-}
-
-fn missing_still(row: &Row) -> Result<Vec<&'static str>, String> {
-    missing(row, false)
+    machine::run("apt-get", &[&["install", "-y", "--no-install-recommends"], &missing[..]].concat())?;
+    self::missing(row, false)
 }
 
 /// Runs what is chosen; prints its lines as they come.

@@ -1,5 +1,5 @@
-//! What the command promises of a limit, from a recording at another one. Fields of the JSON are
-//! looked up as they may be there: older versions have fewer of them.
+//! Promises of the command: figures of a limit, from a recording at another one. Fields of the JSON
+//! are looked up as they may be there: older versions have fewer of them.
 
 use crate::machine;
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub struct Figure {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Promise {
     pub limit_bytes: u64,
-    /// Of 1.
+    /// A part of 1.
     pub hit_rate: Figure,
     pub misses: Figure,
     pub disk_pages: Figure,
@@ -106,16 +106,21 @@ fn point(json: &Value, bytes: u64) -> Result<Promise, String> {
     })
 }
 
-/// Pages that are read from disk, under one of the names that they may have.
+/// Pages that are read from disk: of `verify` those of the lab, of a size under one of the names
+/// that they may have.
 fn disk(json: &Value) -> Figure {
-    let names = ["disk_read_pages", "pages_read", "read_pages", "disk_pages", "disk_reads"];
-    let pages = names.iter().map(|name| figure(json, name)).find(|figure| figure.value.is_some());
+    let places = [&json["disk_reads"]["lab"], &json["disk_reads"], json];
+    let names = ["read_pages", "disk_read_pages", "pages_read", "disk_reads"];
+    let pages = places.iter().flat_map(|place| names.iter().map(|name| figure(place, name)));
+    if let Some(pages) = pages.into_iter().find(|figure| figure.value.is_some()) {
+        return pages;
+    }
     let bytes = ["disk_read_bytes", "read_bytes"].iter().map(|name| figure(json, name));
-    let bytes = bytes.map(|figure| Figure {
-        value: figure.value.map(|bytes| bytes / 4096.0),
-        interval: figure.interval.map(|(low, high)| (low / 4096.0, high / 4096.0)),
-    });
-    pages.or_else(|| bytes.into_iter().find(|figure| figure.value.is_some())).unwrap_or_default()
+    let bytes = bytes.into_iter().find(|figure| figure.value.is_some()).unwrap_or_default();
+    Figure {
+        value: bytes.value.map(|bytes| bytes / 4096.0),
+        interval: bytes.interval.map(|(low, high)| (low / 4096.0, high / 4096.0)),
+    }
 }
 
 /// A figure with its interval: `NAME`, and `NAME_low` with `NAME_high`, or `NAME_interval` or

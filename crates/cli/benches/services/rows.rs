@@ -32,7 +32,7 @@ pub struct Row {
     pub how: How,
     /// Programs that must be there, with their packages.
     pub needs: &'static [(&'static str, &'static str)],
-    /// Of the file system with its data.
+    /// The size of the file system with its data.
     pub disk_mib: u64,
     /// The data are other ones afterwards.
     pub changes: bool,

@@ -127,7 +127,7 @@ impl Place {
 fn recorder(group: &Group, file: &Path) -> Step {
     let _ = fs::remove_file(file);
     let _ = fs::remove_file(format!("{}.part", file.display()));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));
+    let mut command = machine::command();
     command.arg("record").arg("--cgroup").arg(&group.path).arg("-o").arg(file);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     Step { command, name: "refault record".to_owned() }

@@ -67,7 +67,7 @@ fn promised(cell: &Cell, promise: Option<&Promise>) -> String {
         let _ = write!(text, " ({} to {})", figure(cell, low), figure(cell, high));
     }
     match cell.verdict {
-        Verdict::Within | Verdict::None => text,
+        Verdict::Within | Verdict::NotPromised => text,
         Verdict::Inside => format!("{text} inside"),
         Verdict::Off => format!("**{text}**"),
         Verdict::Refused => {

@@ -15,7 +15,7 @@ pub struct Truth {
     pub misses: u64,
     /// Pages that came into the page cache and were not written there: what was read from disk.
     pub disk_pages: u64,
-    /// Of the group, by its `memory.stat`.
+    /// By the `memory.stat` of the group.
     pub refaults: u64,
     /// As the device counts, which has file system blocks, too, and other groups.
     pub device_bytes: Option<u64>,
@@ -25,7 +25,7 @@ pub struct Truth {
     pub own: Option<Own>,
 }
 
-/// What `verify` says of the recording itself.
+/// Figures of `verify` without another limit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Own {
     pub lab_hit_rate: f64,
