@@ -15,12 +15,7 @@ fuzz_target!(|text: &str| {
     if pages > 1 << 20 || workload.accesses() > 1 << 16 {
         return;
     }
-    let opts = LoadOptions {
-        keep_time: true,
-        keep_task: true,
-        keep_memcg: true,
-        ..LoadOptions::default()
-    };
+    let opts = LoadOptions { keep_time: true, keep_task: true, keep_memcg: true, ..LoadOptions::default() };
     let Ok(mut generator) = workload.generator("t") else {
         return;
     };

@@ -12,7 +12,8 @@ fuzz_target!(|bytes: &[u8]| {
     // Regions that begin and end where the mappings do, or beside it.
     let mut regions: Vec<Region> = Vec::new();
     for (mapping, byte) in mappings.iter().zip(bytes) {
-        let start = mapping.pages.start.saturating_sub(u64::from(byte % 3)).max(regions.last().map_or(0, |r| r.pages.end));
+        let start =
+            mapping.pages.start.saturating_sub(u64::from(byte % 3)).max(regions.last().map_or(0, |r| r.pages.end));
         let end = mapping.pages.end.saturating_sub(u64::from(byte % 5));
         if start < end {
             let (is_there, is_file, touched) = (byte & 8 == 0, byte & 16 == 0, byte & 32 == 0);
@@ -23,5 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     let has = |page: u64| mappings.iter().any(|m| m.pages.contains(&page));
     assert!(scan.memory.iter().all(|m| m.pages > 0 && has(m.first) && has(m.first + m.pages - 1)));
     assert!(scan.memory.windows(2).all(|two| two[0].first + two[0].pages <= two[1].first));
-    assert!(scan.files.iter().all(|&(inode, _, pages)| pages > 0 && scan.in_view.len() <= mappings.len() && inode.ino > 0));
+    assert!(
+        scan.files.iter().all(|&(inode, _, pages)| pages > 0 && scan.in_view.len() <= mappings.len() && inode.ino > 0)
+    );
 });

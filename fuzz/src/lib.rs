@@ -1,5 +1,7 @@
 //! What every fuzz target does with its bytes.
 
+pub mod assembled;
+
 use refault_trace::{Format, Input, LoadOptions, OpenOptions, Trace, TraceError, open_input};
 use std::io::Cursor;
 

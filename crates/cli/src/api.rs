@@ -7,7 +7,7 @@ use crate::replay::cell::MissBits;
 use crate::replay::policy::RowPolicy;
 use crate::replay::{Loaded, PlugIn, ReplayArgs, Row, load, replay_loaded, scenario_results, scenario_results_of};
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Stop, bench, complaint, flags, report, size};
+use crate::{Failure, Given, Stop, bench, complaint, flags, recording, report, size};
 use clap::{Args, Command, FromArgMatches};
 use refault_lab::scenario::Scenario;
 use refault_trace::{OpenOptions, RecordSource};
@@ -53,6 +53,19 @@ pub fn replay(
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
     let (args, given) = replay_args(words, stop)?;
     replay_loaded(&args, &given, plug_ins, loaded, bits, file)
+}
+
+/// A recording of a kernel on the engine, as `refault verify` replays it: its accesses, and the
+/// misses of the lab. `memory_pages` is the limit; none: that of the recording.
+///
+/// # Errors
+/// The source is no recording, or holds no access.
+pub fn replay_recording(source: &mut dyn RecordSource, memory_pages: Option<u64>) -> Result<(u64, u64), Failure> {
+    let loaded = recording::Loaded::read(source)?;
+    let mut settings = recording::Settings::of(&loaded.recording, None, None, false);
+    settings.memory_pages = memory_pages.or(settings.memory_pages);
+    let compared = recording::run(&loaded, &settings)?;
+    Ok((compared.total.accesses, compared.total.lab_misses))
 }
 
 /// Where a scenario is.

@@ -112,16 +112,46 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 
 /// Bytes as people read them: `730.0M`.
 pub fn human(bytes: u64) -> String {
+    with_digits(bytes, 1)
+}
+
+fn with_digits(bytes: u64, digits: usize) -> String {
     let mut value = bytes as f64;
     let mut unit = "";
     for next in ["K", "M", "G", "T"] {
-        // What rounds to 1024 is 1 of the next unit.
-        if value < 1023.95 {
+        // A value that rounds to 1024 is 1 of the next unit.
+        if value < 1024.0 - 0.5 / 10f64.powi(digits as i32) {
             break;
         }
         (value, unit) = (value / 1024.0, next);
     }
-    if unit.is_empty() { format!("{bytes}") } else { format!("{value:.1}{unit}") }
+    if unit.is_empty() { format!("{bytes}") } else { format!("{value:.digits$}{unit}") }
+}
+
+/// Sizes that stand beside one another, with as many digits as tell them apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Apart {
+    digits: usize,
+}
+
+impl Apart {
+    /// For these sizes, in bytes.
+    pub fn of(bytes: &[u64]) -> Apart {
+        let mut bytes = bytes.to_vec();
+        bytes.sort_unstable();
+        bytes.dedup();
+        let tells = |digits: &usize| {
+            let shown: Vec<_> = bytes.iter().map(|&size| with_digits(size, *digits)).collect();
+            shown.windows(2).all(|pair| pair[0] != pair[1])
+        };
+        // Six digits of a T are a M: beyond that it is bytes that differ.
+        Apart { digits: (1..=6).find(tells).unwrap_or(6) }
+    }
+
+    /// A size as people read it.
+    pub fn human(self, bytes: u64) -> String {
+        with_digits(bytes, self.digits)
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +160,15 @@ mod tests {
 
     fn pages(text: &str) -> u64 {
         text.parse::<Size>().expect(text).pages(4096, 1011)
+    }
+
+    #[test]
+    fn regression_sizes_that_differ_are_shown_apart() {
+        let mib = [1100u64, 1124, 1148].map(|m| m << 20);
+        let apart = Apart::of(&mib);
+        assert_eq!(mib.map(|size| apart.human(size)), ["1.07G", "1.10G", "1.12G"]);
+        assert_eq!(Apart::of(&[8 << 20, 9 << 20, 8 << 20]).human(8 << 20), "8.0M");
+        assert_eq!(Apart::of(&[]).human(5), "5");
     }
 
     #[test]

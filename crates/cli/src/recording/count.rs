@@ -1,12 +1,43 @@
 //! Hits and misses of the kernel and of the lab.
 
 use super::load::Loaded;
+use super::reads::DiskReads;
 use refault_trace::{Act, Record, Via};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Windows of equal numbers of accesses.
 const WINDOWS: u64 = 64;
+
+/// Spent on accesses: what a larger memory saves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Costs {
+    pub(crate) misses: u64,
+    /// Pages that came back with a shadow.
+    pub(crate) refaults: u64,
+    /// Pages that were read from disks.
+    pub(crate) read_pages: u64,
+}
+
+impl std::ops::Sub for Costs {
+    type Output = Costs;
+
+    fn sub(self, other: Costs) -> Costs {
+        Costs {
+            misses: self.misses.saturating_sub(other.misses),
+            refaults: self.refaults.saturating_sub(other.refaults),
+            read_pages: self.read_pages.saturating_sub(other.read_pages),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Costs {
+    fn add_assign(&mut self, other: Costs) {
+        self.misses += other.misses;
+        self.refaults += other.refaults;
+        self.read_pages += other.read_pages;
+    }
+}
 
 /// Accesses, and misses of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -63,8 +94,16 @@ pub(crate) struct Compared {
     pub(crate) dropped: u64,
     /// Counters of the engine.
     pub(crate) ours: BTreeMap<String, u64>,
+    /// What the kernel and the lab read from disks.
+    pub(crate) kernel_reads: DiskReads,
+    pub(crate) lab_reads: DiskReads,
     /// Pages that were in memory at the start.
     pub(crate) warm: u64,
+    /// Accesses from which on this size was full, and misses of the lab among them; of a recording
+    /// that tells all, all of them.
+    pub(crate) settled: (u64, u64),
+    /// Spent by the lab on misses that may have been hits: see `Run::settle`.
+    pub(crate) open: Costs,
     /// What is not of files did not fit.
     pub(crate) is_out_of_memory: bool,
     all: u64,

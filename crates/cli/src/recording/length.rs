@@ -17,6 +17,11 @@ impl Lengths {
         Lengths { pages: objects.iter().map(|object| object.first_pages).collect(), gives_up: None }
     }
 
+    /// The length of a file at this time, where it is known.
+    pub(super) fn of(&self, object: u32) -> Option<u64> {
+        self.pages[object as usize]
+    }
+
     /// The new length of a file of which pages are touched or added, where that shows that it has
     /// grown.
     pub(super) fn reached(&mut self, record: &Record) -> Option<u64> {

@@ -1,9 +1,9 @@
-//! A recording in memory: its records, its files, and which pages were in memory when it began.
+//! A recording in memory: its records and its files.
 
+use super::start::Start;
 use refault_trace::{
     Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot, TraceError, Via,
 };
-use std::collections::HashSet;
 
 /// Files of no more pages than this are there as a whole; of larger ones what is near to what was
 /// touched.
@@ -30,10 +30,13 @@ pub(crate) struct Loaded {
     pub(crate) objects: Vec<ObjectInfo>,
     pub(crate) files: Vec<File>,
     pub(crate) records: Vec<Record>,
-    /// Pages that were in memory before the recording, in the order of their first touch.
-    pub(crate) warm: Vec<(u32, u64)>,
+    /// The state of memory before the recording.
+    pub(crate) start: Start,
     /// Touches of one page.
     pub(crate) accesses: u64,
+    /// Touches of shared memory: the group is charged for it as for anonymous memory, and they are
+    /// none of the accesses.
+    pub(crate) shmem_touches: u64,
 }
 
 impl File {
@@ -100,13 +103,18 @@ impl Loaded {
         while source.next_chunk(&mut chunk).map_err(fail)? {
             records.extend_from_slice(&chunk);
         }
+        let is_shmem = shmem_objects(&objects, &records);
+        let shmem_touches = records.iter().filter(|r| r.act.is_touch() && is_shmem[r.object as usize]);
+        let shmem_touches = shmem_touches.map(|r| u64::from(r.pages)).sum();
+        // Memory is there by its size, as the group was charged for it: anonymous, and shared.
+        records.retain(|r| objects[r.object as usize].kind == ObjectKind::File && !is_shmem[r.object as usize]);
         let mut near: Vec<Vec<(u64, u64)>> = vec![Vec::new(); objects.len()];
         let mut touched = vec![false; objects.len()];
         let mut accesses = 0;
         for record in &records {
             let at = record.object as usize;
             let (start, end) = (record.page, record.page + u64::from(record.pages));
-            if matches!(record.act, Act::Advise(_)) || objects[at].kind == ObjectKind::Anon {
+            if matches!(record.act, Act::Advise(_)) {
                 continue;
             }
             match near[at].last_mut() {
@@ -127,10 +135,8 @@ impl Loaded {
             .zip(&touched)
             .map(|((near, info), &touched)| File::new(near, info.pages, touched))
             .collect();
-        // Anonymous memory is there by its size, as the group was charged for it.
-        records.retain(|record| objects[record.object as usize].kind == ObjectKind::File);
-        let warm = warm(&records);
-        Ok(Loaded { recording, name, objects, files, records, warm, accesses })
+        let start = Start::of(&recording, &records);
+        Ok(Loaded { recording, name, objects, files, records, start, accesses, shmem_touches })
     }
 }
 
@@ -166,50 +172,40 @@ impl Loaded {
         let files = values[file].saturating_sub(shmem(series, values).unwrap_or(0));
         is_there.then(|| values[usage].saturating_sub(files) / 4096)
     }
-
-    /// Whether the group is charged for the pages that were in memory at the start: what it had in
-    /// files then says so. A page belongs to the group that brought it in.
-    pub(crate) fn is_warm_own(&self) -> bool {
-        let series = &self.recording.series;
-        let files = series.ends("file").filter(|_| self.recording.group.is_some());
-        files.is_none_or(|(first, _)| first / 4096 >= self.warm.len() as u64 / 2)
-    }
 }
 
 /// Bytes of shared memory and tmpfs in a snapshot. Recordings that do not have the counter have the
 /// lists of anonymous memory, which hold it, too.
-fn shmem(series: &Series, values: &[u64]) -> Option<u64> {
+pub(super) fn shmem(series: &Series, values: &[u64]) -> Option<u64> {
     let value = |name| series.column(name).map(|column| values[column]);
     value("shmem").or_else(|| Some((value("inactive_anon")? + value("active_anon")?).saturating_sub(value("anon")?)))
 }
 
-/// Pages whose first touch was a hit of the kernel, though it had not added them since the
-/// recording began: they were in memory before.
-fn warm(records: &[Record]) -> Vec<(u32, u64)> {
-    let (mut seen, mut warm) = (HashSet::new(), Vec::new());
-    // What programs say of pages says nothing of where these are.
+/// How the kernel names shared memory in a list of mappings: anonymous, of System V, of `memfd`, and
+/// files of `/dev/shm`.
+const SHMEM_NAMES: [&str; 4] = ["/dev/zero (deleted)", "/SYSV", "/memfd:", "/dev/shm/"];
+
+/// Which objects are shared memory, by number. Older recordings do not say: there its name tells, or
+/// it is what the kernel keeps in an internal file that is only ever mapped (block devices, the other
+/// internal files, are read).
+fn shmem_objects(objects: &[ObjectInfo], records: &[Record]) -> Vec<bool> {
+    let mut mapped_only: Vec<_> = objects.iter().map(|o| o.name.starts_with("internal file ")).collect();
+    let mut touched = vec![false; objects.len()];
     for record in records.iter().filter(|record| !matches!(record.act, Act::Advise(_))) {
-        let pages = record.page..record.page + u64::from(record.pages);
-        for (i, page) in pages.enumerate() {
-            let is_new = seen.insert((record.object, page));
-            // What a write adds, it adds after it began; of reads the pages come before.
-            let in_place = match record.act {
-                Act::Hit | Act::Sampled => true,
-                Act::Miss => i > 0 && record.op.via == Some(Via::Fd) && !record.op.write,
-                _ => false,
-            };
-            if is_new && in_place {
-                warm.push((record.object, page));
-            }
-        }
+        let at = record.object as usize;
+        touched[at] |= record.act.is_touch();
+        mapped_only[at] &= record.act.is_touch() && record.op.via == Some(Via::Map);
     }
-    warm
+    let by_name = |object: &ObjectInfo| SHMEM_NAMES.iter().any(|name| object.name.starts_with(name));
+    let is_shmem =
+        |(at, object): (usize, &ObjectInfo)| object.shmem || by_name(object) || mapped_only[at] && touched[at];
+    objects.iter().enumerate().map(is_shmem).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refault_trace::{Advised, Op};
+    use refault_trace::Op;
 
     #[test]
     fn pages_of_a_file_are_numbered() {
@@ -228,23 +224,22 @@ mod tests {
     }
 
     #[test]
-    fn regression_advice_on_pages_in_place_does_not_hide_them() {
-        let record = |act, page, pages| Record { act, pages, ..Record::touch(page, Op::READ) };
-        let records = [record(Act::Advise(Advised::MapExecutable), 0, 10), record(Act::Hit, 3, 1)];
-        assert_eq!(warm(&records), [(0, 3)]);
-    }
-
-    #[test]
-    fn what_was_in_place_is_warm() {
-        let op = Op { write: false, via: Some(Via::Fd) };
-        let record = |act, page, pages| Record { act, pages, ..Record::touch(page, op) };
-        let records = [
-            record(Act::Hit, 1, 2),
-            record(Act::Add, 5, 2),
-            record(Act::Miss, 5, 2),
-            record(Act::Hit, 1, 1),
-            record(Act::Hit, 6, 2),
+    fn regression_shared_memory_is_no_file() {
+        let object = |name: &str| ObjectInfo::new(name, ObjectKind::File);
+        let marked = ObjectInfo { shmem: true, ..object("/dev/shm/x") };
+        let objects = [
+            object("/f"),
+            object("internal file 7 of 0:1"),
+            object("internal file 9 of 7:0"),
+            marked,
+            object("/dev/zero (deleted)"),
         ];
-        assert_eq!(warm(&records), [(0, 1), (0, 2), (0, 7)]);
+        let touch =
+            |object, via| Record { object, act: Act::Hit, ..Record::touch(0, Op { write: true, via: Some(via) }) };
+        let records =
+            [touch(0, Via::Map), touch(1, Via::Map), touch(2, Via::Map), touch(2, Via::Fd), touch(3, Via::Map)];
+        assert_eq!(shmem_objects(&objects, &records), [false, true, false, true, true]);
+        let read_in = Record { object: 1, act: Act::Add, ..Record::touch(0, Op::READ) };
+        assert_eq!(shmem_objects(&objects, &[touch(1, Via::Map), read_in]), [false, false, false, true, true]);
     }
 }

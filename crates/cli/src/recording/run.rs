@@ -1,13 +1,15 @@
 //! The engine, fed with a recording as the kernel was.
 
 use super::cache::Cache;
-use super::count::Compared;
+use super::count::{Compared, Costs};
 use super::length::Lengths;
 use super::load::Loaded;
+use super::reads::{OfKernel, OfLab};
 use super::settings::Settings;
+use super::start::Start;
 use crate::replay::cell::Cell;
 use crate::replay::machine::{EXECUTABLE, MAPPED};
-use refault_mm::{AccessAdvice, Advice, MappingId, PageId, Readahead, Touch};
+use refault_mm::{AccessAdvice, Advice, Counter, MappingId, MemcgLimits, PageId, Readahead, Touch};
 use refault_trace::{Act, Advised, PackedAccess, Record, Snapshot, Via};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -22,7 +24,7 @@ struct Descriptor {
 struct Run<'a> {
     loaded: &'a Loaded,
     settings: &'a Settings,
-    cell: Cell,
+    cell: Cell<OfLab>,
     /// By object: the id of its first page, and what the engine knows it by.
     first: Vec<u32>,
     mappings: Vec<Option<MappingId>>,
@@ -37,12 +39,27 @@ struct Run<'a> {
     lengths: Lengths,
     /// Pages in memory that another group is charged for: there until the kernel removes them.
     elsewhere: HashSet<u32>,
+    /// Ids of pages that stand for what was in memory at the start and is not known.
+    stand_ins: Range<u32>,
+    /// Pages that were accessed.
+    touched: Vec<bool>,
+    /// Whether the recording says of each page that is not in memory that it would not be there in
+    /// this size, either.
+    is_settled: bool,
+    /// Pages that were reclaimed on the way to the state at the start.
+    stolen_before: u64,
+    /// What the kernel reads from disks.
+    kernel_reads: OfKernel,
     compared: Compared,
 }
 
 /// Replays the recording, and compares every access.
 pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
-    let mut cell = Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX, ())?;
+    let limit = settings.memory_pages.unwrap_or(u64::MAX);
+    // A warm service has come to where it is in the limit that it had then.
+    let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096);
+    let first_limit = recorded.filter(|_| loaded.start.is_warm).unwrap_or(limit);
+    let mut cell = Cell::empty(settings.config.clone(), first_limit, u64::MAX, OfLab::new(loaded))?;
     let (mut first, mut mappings) = (Vec::new(), Vec::new());
     let mut next = 0;
     for (file, info) in loaded.files.iter().zip(&loaded.objects) {
@@ -53,6 +70,10 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
             mappings.pop();
             mappings.push(cell.last_mapping());
         }
+    }
+    let stand_ins = next..next.saturating_add(u32::try_from(loaded.start.stand_ins).unwrap_or(u32::MAX >> 1));
+    if !stand_ins.is_empty() {
+        cell.add_file(0..loaded.start.stand_ins, 0)?;
     }
     cell.end_of_objects();
     let compared = Compared::new(loaded);
@@ -68,6 +89,11 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         cache: Cache::new(next as usize),
         lengths: Lengths::new(&loaded.objects),
         elsewhere: HashSet::new(),
+        stand_ins,
+        touched: vec![false; next as usize],
+        stolen_before: 0,
+        is_settled: !settings.is_larger_than_recorded(loaded),
+        kernel_reads: OfKernel::new(loaded),
         compared,
     };
     for (object, info) in (0..).zip(&loaded.objects) {
@@ -75,7 +101,15 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     }
     let mut snapshots = loaded.recording.series.snapshots.iter().peekable();
     // The first look at the group came before the program ran.
+    if let Some(snapshot) = snapshots.peek().filter(|_| loaded.start.is_warm) {
+        run.charge(snapshot)?;
+    }
     run.warm();
+    if first_limit != limit {
+        run.set_limit(limit)?;
+    }
+    let before = run.cell.engine.vmstat();
+    run.stolen_before = before.get(Counter::PgstealFile);
     for record in &loaded.records {
         while let Some(snapshot) = snapshots.next_if(|s| s.time_ns <= record.time_ns) {
             run.cell.engine.set_now_ns(snapshot.time_ns);
@@ -89,7 +123,10 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     // Programs also grow when they do not look at files any more.
     snapshots.try_for_each(|snapshot| run.charge(snapshot))?;
     run.compared.is_out_of_memory |= run.cell.machine.oom.is_some();
-    run.compared.ours = run.cell.engine.vmstat().iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let after = run.cell.engine.vmstat();
+    let since = after.iter().zip(before.iter()).map(|((name, after), (_, before))| (name.to_owned(), after - before));
+    run.compared.ours = since.collect();
+    (run.compared.kernel_reads, run.compared.lab_reads) = (run.kernel_reads.total(), run.cell.machine.observer.total());
     Ok(run.compared)
 }
 
@@ -119,19 +156,64 @@ impl Run<'_> {
         self.cell.engine.set_memcg_external_pages(self.cell.group, pages)
     }
 
+    /// Brings in pages that the group had had before the recording and had lost by then: what follows
+    /// drives them out, and leaves their shadows.
+    fn bring_in_the_evicted(&mut self) {
+        for &(object, page) in &self.loaded.start.evicted {
+            if let Some(id) = self.id(object, page) {
+                self.bring_in(id, false);
+            }
+        }
+    }
+
     /// Brings in what was in memory before the recording, if the group is charged for it.
     fn warm(&mut self) {
-        let is_own = self.loaded.is_warm_own();
-        for &(object, page) in &self.loaded.warm {
-            let Some(id) = self.id(object, page) else { continue };
+        self.bring_in_the_evicted();
+        let Start { pages, is_own, active, stand_ins, .. } = &self.loaded.start;
+        let mut by_touches: Vec<_> = pages.iter().map(|page| page.touches).collect();
+        by_touches.sort_unstable_by_key(|&touches| std::cmp::Reverse(touches));
+        // The pages that are used most are the active ones; pages that nobody used come after them.
+        let active = active.unwrap_or(0);
+        let least = by_touches.get(active.saturating_sub(1) as usize).copied().unwrap_or(0).max(2);
+        let known_active = pages.iter().filter(|page| active > 0 && page.touches >= least).count() as u64;
+        let mut idle_active = active.saturating_sub(known_active).min(*stand_ins);
+        let first_touched = pages.partition_point(|page| page.touches == 0);
+        for (at, resident) in pages.iter().enumerate() {
+            if at == first_touched {
+                self.bring_in_stand_ins(&mut idle_active);
+            }
+            let Some(id) = self.id(resident.object, resident.page) else { continue };
             self.cache.set(id..id + 1, true);
-            if is_own {
-                self.cell.step(PackedAccess::new(id, false, Via::Fd, false));
+            if *is_own {
+                self.bring_in(id, active > 0 && resident.touches >= least);
             } else {
                 self.elsewhere.insert(id);
             }
         }
-        self.compared.warm = self.loaded.warm.len() as u64;
+        if first_touched == pages.len() {
+            self.bring_in_stand_ins(&mut idle_active);
+        }
+        self.compared.warm = pages.len() as u64;
+    }
+
+    fn set_limit(&mut self, pages: u64) -> Result<(), String> {
+        let Cell { engine, machine, group, .. } = &mut self.cell;
+        let limits = MemcgLimits { max: pages, ..engine.memcg_limits(*group) };
+        engine.set_memcg_limits(machine, *group, &limits)?;
+        Ok(())
+    }
+
+    fn bring_in_stand_ins(&mut self, active: &mut u64) {
+        for id in self.stand_ins.clone() {
+            self.bring_in(id, *active > 0);
+            *active = active.saturating_sub(1);
+        }
+    }
+
+    fn bring_in(&mut self, id: u32, is_active: bool) {
+        for _ in 0..1 + u32::from(is_active) * 2 {
+            self.cell.step(PackedAccess::new(id, false, Via::Fd, false));
+        }
     }
 
     /// Readahead stops where a file ends at this time; none: as before.
@@ -143,6 +225,8 @@ impl Run<'_> {
     }
 
     fn take(&mut self, record: &Record) {
+        self.kernel_reads.take(record, self.lengths.of(record.object));
+        self.cell.machine.observer.take(record);
         let length = self.lengths.reached(record);
         self.set_length(record.object, length);
         match record.act {
@@ -219,23 +303,55 @@ impl Run<'_> {
 
     fn touch(&mut self, record: &Record) {
         let via = record.op.via.unwrap_or(Via::Fd);
-        let reads = via == Via::Fd && !record.op.write;
         let mut missed_before = false;
         for i in 0..record.pages {
             let page = record.page + u64::from(i);
             let Some(id) = self.id(record.object, page) else { continue };
-            let missed = match reads {
-                _ if self.elsewhere.contains(&id) => false,
-                false if via == Via::Map && self.faults(id, record.op.write) => self.fault(record, id),
-                true => self.read(record, page, id, record.pages - i),
-                false if via == Via::Fd => self.write(id, record.pages - i),
-                false => !self.cell.step(PackedAccess::new(id, record.op.write, via, false)),
-            };
+            let is_first = !std::mem::replace(&mut self.touched[id as usize], true);
+            let before = (is_first && !self.is_settled).then(|| self.costs());
+            let missed = self.access(record, page, id, record.pages - i);
             // Pages that are missing one after the other are read together: one wait, as the kernel
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
             self.compared.access(record.time_ns, record.object, via, record.act == Act::Miss && i == 0, ours);
+            self.settle(before, missed, ours);
+        }
+    }
+
+    /// One access to a page; true: the lab did not have it.
+    fn access(&mut self, record: &Record, page: u64, id: u32, asked: u32) -> bool {
+        match (record.op.via.unwrap_or(Via::Fd), record.op.write) {
+            _ if self.elsewhere.contains(&id) => false,
+            (Via::Map, write) if self.faults(id, write) => self.fault(record, id),
+            (Via::Map, write) => !self.cell.step(PackedAccess::new(id, write, Via::Map, false)),
+            (Via::Fd, false) => self.read(record, page, id, asked),
+            (Via::Fd, true) => self.write(id, asked),
+        }
+    }
+
+    /// Refaults and pages read so far: an access may cost some of both.
+    fn costs(&self) -> Costs {
+        let refaults = self.cell.engine.vmstat().get(Counter::WorkingsetRefaultFile);
+        Costs { refaults, read_pages: self.cell.machine.observer.total().read_pages, misses: 0 }
+    }
+
+    /// Notes whether the recording leaves open that an access that missed would have hit in this
+    /// size: the first one (`before` says what was spent by then) to a page that was not in memory
+    /// when the recording of a warm service began, in a size that would have held more. From the
+    /// moment at which the engine has filled that size it does not: the page was out of use for
+    /// longer than anything that is in memory then.
+    fn settle(&mut self, before: Option<Costs>, missed: bool, ours: bool) {
+        if !self.is_settled && missed {
+            self.is_settled = self.cell.engine.vmstat().get(Counter::PgstealFile) > self.stolen_before;
+        }
+        if let Some(before) = before.filter(|_| missed && !self.is_settled) {
+            let spent = self.costs() - before;
+            self.compared.open += Costs { misses: u64::from(ours), ..spent };
+        }
+        if self.is_settled {
+            self.compared.settled.0 += 1;
+            self.compared.settled.1 += u64::from(ours);
         }
     }
 
@@ -349,7 +465,7 @@ impl Run<'_> {
         all.push((pages, advice));
     }
 
-    fn descriptor(&mut self, record: &Record) -> (&mut Cell, &mut Descriptor) {
+    fn descriptor(&mut self, record: &Record) -> (&mut Cell<OfLab>, &mut Descriptor) {
         let file = &self.loaded.objects[record.object as usize];
         let opened = || {
             let mut readahead = self.settings.readahead(file);

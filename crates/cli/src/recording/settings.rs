@@ -1,5 +1,6 @@
 //! Limit, policy, kernel and readahead of a replay, as the recording says.
 
+use super::load::Loaded;
 use crate::flags::{kernel, recorded};
 use refault_mm::{Config, Kernel, MAX_ORDER, Policy, Readahead};
 use refault_trace::{ObjectInfo, Recording};
@@ -46,6 +47,14 @@ impl Settings {
         config.memcg.charge_kernel &= files_only;
         let memory_pages = recording.memory_max.map(|bytes| bytes / 4096);
         Settings { policy, kernel, config, memory_pages, files_only, large_folios: None, read_ahead: None }
+    }
+
+    /// Whether it is a size in which the pages of a warm service may have been in memory that were
+    /// not there when it was recorded.
+    pub(super) fn is_larger_than_recorded(&self, loaded: &Loaded) -> bool {
+        let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096);
+        let is_larger = recorded.is_some_and(|recorded| self.memory_pages.is_none_or(|pages| pages > recorded));
+        loaded.start.is_warm && is_larger
     }
 
     /// The largest order of a folio of a file.

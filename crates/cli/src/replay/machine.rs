@@ -19,6 +19,9 @@ pub(crate) trait Observer {
     fn freed(&mut self, page: PageId, order: u8);
     /// An access missed: the page is in memory from now on, unless memory ran out.
     fn missed(&mut self, page: PageId);
+    /// A folio of a file is read from its device.
+    #[inline(always)]
+    fn read(&mut self, _page: PageId, _order: u8) {}
 }
 
 impl Observer for () {
@@ -66,6 +69,7 @@ impl<O: Observer> World for Machine<O> {
             }
             Effect::Unmap { page } => self.pte[page.index()] &= DIRTY | EXECUTABLE,
             Effect::WriteProtect { page } => self.pte[page.index()] &= !(WRITABLE | DIRTY),
+            Effect::Read { page, order } => self.observer.read(page, order),
             Effect::Free { page, order } => self.observer.freed(page, order),
             Effect::Oom { memcg } => self.oom = Some(memcg),
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,

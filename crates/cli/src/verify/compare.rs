@@ -100,6 +100,7 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
             "touches": compared.sampled.accesses,
             "lab_misses": compared.sampled.lab_misses,
         })),
+        "disk_reads": { "kernel": compared.kernel_reads, "lab": compared.lab_reads },
         "warm_pages": compared.warm,
         "kernel_pages": { "added": compared.added, "evicted": compared.evicted, "dropped": compared.dropped },
         "lab_counters": compared.ours,

@@ -34,8 +34,12 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
         line("touches", format!("{all} of files in place ({touches}), {missed} not in memory in the lab"));
         line("", "each is an accessed bit, seen at the end of its interval, and no access of those above".to_owned());
     }
+    if loaded.shmem_touches > 0 {
+        let all = grouped(loaded.shmem_touches);
+        line("shared memory", format!("{all} touches, not compared: it takes room as anonymous memory does"));
+    }
     if compared.warm > 0 {
-        let whose = if loaded.is_warm_own() { "" } else { ", of other groups" };
+        let whose = if loaded.start.is_own { "" } else { ", of other groups" };
         line("warm", format!("{} pages were in memory at the start{whose}", grouped(compared.warm)));
     }
     text += "\n";
@@ -98,6 +102,12 @@ fn figures(loaded: &Loaded, compared: &Compared) -> String {
     let mut row = |name: &str, kernel: String, lab: String| table.row(vec![name.to_owned(), kernel, lab]);
     row("hit rate", format!("{kernel:.2}%"), format!("{lab:.2}%"));
     row("misses", grouped(compared.total.kernel_misses), grouped(compared.total.lab_misses));
+    let (kernel, lab) = (&compared.kernel_reads, &compared.lab_reads);
+    row("disk reads", human(kernel.bytes()), human(lab.bytes()));
+    row("- requests", grouped(kernel.reads), grouped(lab.reads));
+    if kernel.metadata_pages + lab.metadata_pages > 0 {
+        row("- metadata", human(4096 * kernel.metadata_pages), human(4096 * lab.metadata_pages));
+    }
     row("same accesses", String::new(), format!("{:.2}%", 100.0 * compared.total.agreement()));
     if compared.by_descriptor.accesses > 0 && compared.by_mapping.accesses > 0 {
         for (name, both) in [("- by descriptor", &compared.by_descriptor), ("- by mapping", &compared.by_mapping)] {

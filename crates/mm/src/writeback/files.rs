@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::ids::{MappingId, PageId};
 
 /// A file, as the flusher knows it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct DirtyFile {
     /// Its dirty folios.
     dirty: u64,
@@ -24,6 +24,8 @@ struct DirtyFile {
 pub(crate) struct DirtyFiles {
     /// A bit a page: the first of a dirty folio.
     bits: Vec<u64>,
+    /// By mapping, up to the last one that was ever dirty: read by `file`, so that a file beyond it
+    /// is a clean one, as `fsync` of a file that nobody wrote meets it.
     files: Vec<DirtyFile>,
     /// Whose turn it is comes first. One that was cleaned otherwise stays until it is met.
     queue: VecDeque<MappingId>,
@@ -50,10 +52,7 @@ impl DirtyFiles {
         }
         self.bits[word] |= 1 << (page.0 % 64);
         self.total += 1;
-        if self.files.len() <= file.index() {
-            self.files.resize(file.index() + 1, DirtyFile::default());
-        }
-        let entry = &mut self.files[file.index()];
+        let entry = self.file_mut(file);
         if entry.dirty == 0 {
             entry.since_ns = now_ns;
         }
@@ -63,21 +62,32 @@ impl DirtyFiles {
         }
     }
 
+    fn file(&self, file: MappingId) -> DirtyFile {
+        self.files.get(file.index()).copied().unwrap_or_default()
+    }
+
+    fn file_mut(&mut self, file: MappingId) -> &mut DirtyFile {
+        if self.files.len() <= file.index() {
+            self.files.resize(file.index() + 1, DirtyFile::default());
+        }
+        &mut self.files[file.index()]
+    }
+
     /// A folio of a file is clean again.
     pub(crate) fn remove(&mut self, file: MappingId, page: PageId) {
         debug_assert!(self.is_dirty(page), "{page:?} becomes clean twice");
         self.bits[page.index() / 64] &= !(1 << (page.0 % 64));
-        self.files[file.index()].dirty -= 1;
+        self.file_mut(file).dirty -= 1;
         self.total -= 1;
     }
 
     /// The file whose turn it is; files without dirty pages leave.
     pub(crate) fn first(&mut self) -> Option<MappingId> {
         while let Some(&file) = self.queue.front() {
-            if self.files[file.index()].dirty > 0 {
+            if self.file(file).dirty > 0 {
                 return Some(file);
             }
-            self.files[file.index()].queued = false;
+            self.file_mut(file).queued = false;
             self.queue.pop_front();
         }
         None
@@ -95,13 +105,13 @@ impl DirtyFiles {
     }
 
     pub(crate) fn dirty_of(&self, file: MappingId) -> u64 {
-        self.files[file.index()].dirty
+        self.file(file).dirty
     }
 
     /// Files that have had dirty pages since that time or longer.
     pub(crate) fn older_than(&self, then_ns: u64) -> Vec<MappingId> {
         let is_old = |f: &&MappingId| {
-            let file = &self.files[f.index()];
+            let file = self.file(**f);
             file.dirty > 0 && file.since_ns <= then_ns
         };
         self.queue.iter().filter(is_old).copied().collect()
@@ -109,15 +119,15 @@ impl DirtyFiles {
 
     /// It was written for its age: what is still dirty, or is again, is so from now on.
     pub(crate) fn set_since(&mut self, file: MappingId, now_ns: u64) {
-        self.files[file.index()].since_ns = now_ns;
+        self.file_mut(file).since_ns = now_ns;
     }
 
     /// The next dirty page of a file with these pages, from where the flusher left it, round the
     /// file.
     pub(crate) fn next_of(&mut self, file: MappingId, pages: Range<u32>) -> Option<PageId> {
-        let next = self.files[file.index()].next.clamp(pages.start, pages.end);
+        let next = self.file(file).next.clamp(pages.start, pages.end);
         let found = self.find(next..pages.end).or_else(|| self.find(pages.start..next))?;
-        self.files[file.index()].next = found + 1;
+        self.file_mut(file).next = found + 1;
         Some(PageId(found))
     }
 
@@ -151,5 +161,20 @@ impl DirtyFiles {
             true => Ok(()),
             false => Err(format!("{total} dirty pages, {} are known", self.total)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regression_a_file_that_was_never_dirty_is_clean_whatever_its_number() {
+        let mut files = DirtyFiles::default();
+        let never = MappingId(u32::MAX - 1);
+        assert_eq!((files.dirty_of(never), files.next_of(never, 0..64)), (0, None));
+        files.add(MappingId(0), PageId(3), 5);
+        assert_eq!((files.dirty_of(never), files.next_of(never, 64..70)), (0, None));
+        assert_eq!(files.next_of(MappingId(0), 0..64), Some(PageId(3)));
     }
 }

@@ -1,0 +1,103 @@
+//! Events of a kernel, in any order and with any numbers, to records.
+
+use refault_record::{Assembler, Event, Files, Inode, Memory, Scan, What};
+use refault_trace::{MAX_PAGES_PER_RECORD, Record};
+
+/// Files whose lengths are what the fuzzer wants.
+struct Lengths(u8);
+
+impl Files for Lengths {
+    fn pages(&mut self, inode: Inode, _: u32) -> Option<u64> {
+        (self.0 & 1 == 0).then_some(inode.ino ^ u64::from(self.0))
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        u64::from(self.0) << 20
+    }
+
+    fn of_descriptor(&mut self, _: u32, fd: u64) -> Option<Inode> {
+        (fd % 2 == 0).then_some(Inode { dev: 1, ino: fd })
+    }
+
+    fn of_memory(&mut self, _: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)> {
+        vec![(Inode { dev: 1, ino: address % 4 }, address >> 12, bytes >> 12)]
+    }
+
+    fn numbered(&mut self, _: Inode, _: u32, _: u32) {}
+
+    fn is_anonymous(&mut self, pid: u32, address: u64) -> bool {
+        (address ^ u64::from(pid)) % 2 == 0
+    }
+
+    fn executable(&mut self, _: u32, address: u64) -> Option<(Inode, u64, u64)> {
+        (address % 3 == 0).then_some((Inode { dev: 0, ino: address % 4 }, address >> 12, address % 64 + 1))
+    }
+
+    fn memory_numbered(&mut self, _: u32, _: u32) {}
+
+    fn memory_ended(&mut self, _: u32) {}
+}
+
+/// What happened, of a kind and two numbers.
+fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
+    match kind % 16 {
+        0 => What::Read { inode, first: a, last: b },
+        1 => What::Write { inode, pos: a, bytes: b },
+        2 => What::Fault { inode, page: a },
+        3 => What::Around { inode, first: a, last: b },
+        4 => What::Address { address: a, write: b & 1 == 1 },
+        5 => What::Add { inode, page: a, order: (b % 21) as u8 },
+        6 => What::Delete { inode, page: a, order: (b % 21) as u8 },
+        7 => What::ReclaimBegin,
+        8 => What::ReclaimEnd,
+        9 => What::Freed { inode },
+        10 => What::Advise { fd: a, advice: b % 8, offset: a, bytes: b },
+        12 => What::AdviseMemory { address: a, bytes: b, advice: b % 22 },
+        11 => What::Fork { parent: a as u32 },
+        13 => What::Exit,
+        14 => What::Sync { inode },
+        _ => What::Comm { name: [b as u8; 16], exec: b & 1 == 1 },
+    }
+}
+
+/// Records of the events that bytes stand for, and the number of their objects.
+pub fn records(bytes: &[u8]) -> (Vec<Record>, u32) {
+    let mut assembler = Assembler::new(5, [1]);
+    if bytes.len() % 2 == 0 {
+        assembler.record_memory();
+    }
+    let (mut time_ns, mut out) = (0u64, Vec::new());
+    for event in bytes.chunks_exact(8) {
+        let [kind, tid, ino, shift, a, b, step, flags] = *event else { continue };
+        time_ns = time_ns.saturating_add(u64::from(step) << (flags & 31));
+        let inode = Inode { dev: u32::from(flags >> 7), ino: u64::from(ino % 4) };
+        // Small numbers meet each other, large ones the bounds.
+        let scaled = |n: u8| u64::from(n).rotate_left(u32::from(shift % 64));
+        if kind >= 128 {
+            // A look at the memory of a process: few pages, wherever they are.
+            let (first, pages) = (scaled(a), u64::from(b % 64) + 1);
+            let memory = Memory { first, pages, is_there: kind & 1 == 0, touched: kind & 2 == 0 };
+            let scan = Scan {
+                files: vec![(inode, first, pages)],
+                in_view: vec![inode],
+                memory: vec![memory],
+                writes: kind & 4 == 0,
+            };
+            let pid = u32::from(tid % 4);
+            assembler.look(&Event { time_ns, pid, tid: pid, cgroup: 0, what: What::Look }, &scan, &mut Lengths(flags));
+            assert_eq!(assembler.validate(), Ok(()));
+            continue;
+        }
+        let what = what(kind, inode, scaled(a), scaled(a).wrapping_add(u64::from(b)));
+        let event = Event { time_ns, pid: u32::from(tid % 4), tid: u32::from(tid % 4), cgroup: 0, what };
+        assembler.take(&event, flags & 64 == 0, &mut Lengths(flags));
+        assert_eq!(assembler.validate(), Ok(()));
+        assembler.emit(&mut out, false);
+    }
+    assembler.emit(&mut out, true);
+    assert_eq!(assembler.validate(), Ok(()));
+    assert!(out.iter().all(|r| (1..=MAX_PAGES_PER_RECORD).contains(&r.pages) && r.object < assembler.objects()));
+    let pages: u64 = out.iter().filter(|r| r.act.is_touch()).map(|r| u64::from(r.pages)).sum();
+    assert_eq!(pages, assembler.accesses + assembler.touches);
+    (out, assembler.objects())
+}
