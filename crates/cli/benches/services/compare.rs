@@ -17,6 +17,8 @@ const TARGETS: [u64; 2] = [80, 120];
 pub struct Subject<'a> {
     pub row: &'a Row,
     pub place: &'a Place,
+    /// Runs in each limit.
+    pub repeats: usize,
     /// Recordings that are there are taken.
     pub keep: bool,
 }
@@ -45,8 +47,8 @@ impl Subject<'_> {
 
     /// From one recording.
     fn from(&self, recorded_bytes: u64) -> Result<Vec<Line>, String> {
-        let base = self.truth(recorded_bytes)?;
-        let file = self.file(recorded_bytes);
+        let base = self.truth(recorded_bytes, 0)?;
+        let file = self.file(recorded_bytes, 0);
         let mut lines = vec![self.line(recorded_bytes, "recorded".to_owned(), promise::at(&file, recorded_bytes))];
         for percent in TARGETS {
             let misses = (1.0 - base.hit_rate()) * percent as f64 / 100.0;
@@ -68,10 +70,10 @@ impl Subject<'_> {
         let limit_bytes = promise.limit_bytes;
         let mut line = self.none(recorded_bytes, why, String::new());
         line.limit_bytes = Some(limit_bytes);
-        match self.truth(limit_bytes) {
+        match (0..self.repeats).map(|repeat| self.truth(limit_bytes, repeat)).collect::<Result<Vec<_>, _>>() {
             Ok(truth) => {
                 line.cells = judge::cells(&promise, &truth);
-                (line.truth, line.failed) = (Some(truth), None);
+                (line.truth, line.failed) = (truth, None);
             }
             Err(e) => line.failed = Some(e),
         }
@@ -88,19 +90,20 @@ impl Subject<'_> {
             limit_bytes: None,
             why,
             promise: None,
-            truth: None,
+            truth: Vec::new(),
             cells: Vec::new(),
             failed: Some(failed),
         }
     }
 
-    fn file(&self, limit_bytes: u64) -> PathBuf {
-        self.place.folder.join(self.row.name).join(format!("{}K.parquet", limit_bytes >> 10))
+    fn file(&self, limit_bytes: u64, repeat: usize) -> PathBuf {
+        let repeat = if repeat == 0 { String::new() } else { format!(".{repeat}") };
+        self.place.folder.join(self.row.name).join(format!("{}K{repeat}.parquet", limit_bytes >> 10))
     }
 
     /// The figures of a run in this limit, which is made if there is none yet.
-    fn truth(&self, limit_bytes: u64) -> Result<Truth, String> {
-        let file = self.file(limit_bytes);
+    fn truth(&self, limit_bytes: u64, repeat: usize) -> Result<Truth, String> {
+        let file = self.file(limit_bytes, repeat);
         let device = file.with_extension("device");
         if !file.exists() {
             let read = self.place.record(self.row, limit_bytes, &file)?;

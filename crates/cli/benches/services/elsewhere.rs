@@ -10,16 +10,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `NAME-LIMIT.parquet` of a folder, by name and limit in MiB.
-fn found(folder: &Path) -> Result<BTreeMap<String, BTreeMap<u64, PathBuf>>, String> {
-    let mut all = BTreeMap::<String, BTreeMap<u64, PathBuf>>::new();
+/// Files of one program, by limit in MiB and repeat.
+type Files = BTreeMap<u64, BTreeMap<u64, PathBuf>>;
+
+/// `NAME-LIMIT.parquet` and `NAME-LIMIT.REPEAT.parquet` of a folder, by name.
+fn found(folder: &Path) -> Result<BTreeMap<String, Files>, String> {
+    let mut all = BTreeMap::<String, Files>::new();
     for entry in fs::read_dir(folder).map_err(at(folder.display()))?.flatten() {
         let path = entry.path();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let Some((name, limit)) = stem.rsplit_once('-') else { continue };
-        let is_one = path.extension().is_some_and(|extension| extension == "parquet");
-        if let (true, Ok(mib)) = (is_one, limit.parse()) {
-            all.entry(name.to_owned()).or_default().insert(mib, path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some((name, of)) = name.strip_suffix(".parquet").and_then(|stem| stem.rsplit_once('-')) else { continue };
+        let (limit, repeat) = of.split_once('.').unwrap_or((of, "0"));
+        if let (Ok(mib), Ok(repeat)) = (limit.parse(), repeat.parse()) {
+            all.entry(name.to_owned()).or_default().entry(mib).or_default().insert(repeat, path);
         }
     }
     Ok(all)
@@ -29,21 +32,21 @@ fn found(folder: &Path) -> Result<BTreeMap<String, BTreeMap<u64, PathBuf>>, Stri
 pub fn lines(folder: &Path) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for (name, files) in found(folder)? {
-        let truths: Vec<_> = files.values().map(|file| Truth::of(file, None)).collect::<Result<_, _>>()?;
-        for (file, base) in files.values().zip(&truths) {
-            for truth in &truths {
-                let promise = promise::at(file, truth.limit_bytes);
-                let is_base = truth.limit_bytes == base.limit_bytes;
+        let run = |files: &BTreeMap<u64, PathBuf>| files.values().map(|file| Truth::of(file, None)).collect();
+        let truths: Vec<Vec<Truth>> = files.values().map(run).collect::<Result<_, _>>()?;
+        for (base, file) in files.values().filter_map(|runs| runs.values().next()).enumerate() {
+            for (at, truth) in truths.iter().enumerate() {
+                let (promise, limit) = (promise::at(file, truth[0].limit_bytes), truth[0].limit_bytes);
                 lines.push(Line {
                     row: name.clone(),
                     program: name.clone(),
                     how: "elsewhere",
-                    recorded_bytes: base.limit_bytes,
-                    limit_bytes: Some(truth.limit_bytes),
-                    why: if is_base { "recorded" } else { "further" }.to_owned(),
+                    recorded_bytes: truths[base][0].limit_bytes,
+                    limit_bytes: Some(limit),
+                    why: if at == base { "recorded" } else { "further" }.to_owned(),
                     cells: judge::cells(&promise, truth),
                     promise: Some(promise),
-                    truth: Some(truth.clone()),
+                    truth: truth.clone(),
                     failed: None,
                 });
             }

@@ -29,17 +29,19 @@ pub enum Verdict {
 pub struct Cell {
     pub name: &'static str,
     pub promised: Figure,
-    pub truth: f64,
+    /// The lowest and the highest of the runs.
+    pub truth: (f64, f64),
     pub verdict: Verdict,
 }
 
 impl Cell {
-    fn new(name: &'static str, promised: &Figure, truth: f64, near: f64, refused: bool) -> Cell {
+    fn new(name: &'static str, promised: &Figure, truth: (f64, f64), near: f64, refused: bool) -> Cell {
+        let is_near = |value: f64| (truth.0 - near..=truth.1 + near).contains(&value);
         let verdict = match (refused, promised.value, promised.interval) {
             (true, ..) => Verdict::Refused,
             (_, None, None) => Verdict::NotPromised,
-            (_, Some(value), _) if (value - truth).abs() <= near => Verdict::Within,
-            (_, _, Some((low, high))) if (low..=high).contains(&truth) => Verdict::Inside,
+            (_, Some(value), _) if is_near(value) => Verdict::Within,
+            (_, _, Some((low, high))) if low <= truth.0 && truth.1 <= high => Verdict::Inside,
             _ => Verdict::Off,
         };
         Cell { name, promised: promised.clone(), truth, verdict }
@@ -50,17 +52,23 @@ impl Cell {
     }
 }
 
-/// All figures of a limit. A count may also be off by a thousandth of the accesses.
-pub fn cells(promise: &Promise, truth: &Truth) -> Vec<Cell> {
-    let few = truth.accesses as f64 / 1000.0;
-    let count = |name, promised: &Figure, truth: u64| {
-        let truth = truth as f64;
-        Cell::new(name, promised, truth, (truth * PART).max(few), promise.refused.is_some())
+/// All figures of a limit, beside those of one run or several. A count may also be off by a
+/// thousandth of the accesses.
+pub fn cells(promise: &Promise, runs: &[Truth]) -> Vec<Cell> {
+    let few = runs.iter().map(|run| run.accesses).max().unwrap_or(0) as f64 / 1000.0;
+    let ends = |of: fn(&Truth) -> f64| {
+        let values = runs.iter().map(of);
+        (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max))
+    };
+    let refused = promise.refused.is_some();
+    let count = |name, promised: &Figure, of: fn(&Truth) -> f64| {
+        let truth = ends(of);
+        Cell::new(name, promised, truth, (truth.1 * PART).max(few), refused)
     };
     vec![
-        Cell::new("hit_rate", &promise.hit_rate, truth.hit_rate(), POINTS / 100.0, promise.refused.is_some()),
-        count("misses", &promise.misses, truth.misses),
-        count("disk_pages", &promise.disk_pages, truth.disk_pages),
-        count("refaults", &promise.refaults, truth.refaults),
+        Cell::new("hit_rate", &promise.hit_rate, ends(Truth::hit_rate), POINTS / 100.0, refused),
+        count("misses", &promise.misses, |run| run.misses as f64),
+        count("disk_pages", &promise.disk_pages, |run| run.disk_pages as f64),
+        count("refaults", &promise.refaults, |run| run.refaults as f64),
     ]
 }

@@ -2,7 +2,7 @@
 //! what is true.
 //!
 //! ```text
-//! cargo bench -p refault-cli --bench services -- [--folder DIR] [--keep] [--scale N] [--install] [ROW...]
+//! cargo bench -p refault-cli --bench services -- [--folder DIR] [--keep] [--repeats N] [--scale N] [--install] [ROW...]
 //! cargo bench -p refault-cli --bench services -- --from DIR
 //! ```
 //!
@@ -11,9 +11,11 @@
 //! further limits. Then the program runs at all these limits and is recorded there: these are the
 //! kernel's own figures. Loads are bound by counts. With `--keep` recordings that are in the folder
 //! are taken as they are, so that one set of them can be asked of several versions (`REFAULT` in the
-//! environment is the path of another); `--scale N`
-//! divides limits, data and counts; `--from` takes recordings that were made elsewhere, such as in
-//! `crates/record/guest`: `NAME-LIMIT.parquet`, with the limit in MiB. It takes root, and a folder
+//! environment is the path of another); `--repeats N`
+//! has N runs in each limit, as the kernel is not the same each time; `--scale N` divides limits,
+//! data and counts; `--from` takes recordings that were made elsewhere, such as in
+//! `crates/record/guest`: `NAME-LIMIT.parquet`, with the limit in MiB, and `NAME-LIMIT.1.parquet`
+//! and so on of further runs. It takes root, and a folder
 //! with 8 GiB on a file system that can do direct I/O. Programs that are not installed are
 //! named, or installed with `--install` (apt-get).
 
@@ -43,6 +45,7 @@ struct Chosen {
     keep: bool,
     install: bool,
     scale: u64,
+    repeats: usize,
     from: Option<PathBuf>,
     /// None: all.
     names: Vec<String>,
@@ -50,7 +53,8 @@ struct Chosen {
 
 fn arguments() -> Result<Chosen, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("services");
-    let mut chosen = Chosen { folder, keep: false, install: false, scale: 1, from: None, names: Vec::new() };
+    let mut chosen =
+        Chosen { folder, keep: false, install: false, scale: 1, repeats: 1, from: None, names: Vec::new() };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg}: which?"));
@@ -60,6 +64,7 @@ fn arguments() -> Result<Chosen, String> {
             "--keep" => chosen.keep = true,
             "--install" => chosen.install = true,
             "--scale" => chosen.scale = value()?.parse().map_err(at("--scale"))?,
+            "--repeats" => chosen.repeats = value()?.parse().map_err(at("--repeats"))?,
             "--from" => chosen.from = Some(value()?.into()),
             flag if flag.starts_with('-') => return Err(format!("{flag}: unknown option")),
             name if ALL.iter().any(|row| row.name == name) => chosen.names.push(arg),
@@ -69,8 +74,8 @@ fn arguments() -> Result<Chosen, String> {
             }
         }
     }
-    if chosen.scale == 0 {
-        return Err("--scale 0: is not a divisor; write 1 or more".to_owned());
+    if chosen.scale == 0 || chosen.repeats == 0 {
+        return Err("--scale and --repeats: 0 is none; write 1 or more".to_owned());
     }
     Ok(chosen)
 }
@@ -102,7 +107,7 @@ fn all(chosen: &Chosen) -> Result<(), String> {
             println!("{}: skipped: install {}, or give --install", row.name, missing.join(", "));
             continue;
         }
-        match (Subject { row, place: &place, keep: chosen.keep }).lines() {
+        match (Subject { row, place: &place, repeats: chosen.repeats, keep: chosen.keep }).lines() {
             Ok(row) => lines.extend(row),
             Err(e) => println!("{}: {e}", row.name),
         }

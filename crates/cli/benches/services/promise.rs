@@ -41,7 +41,7 @@ pub fn sized(file: &Path, target: String, range: (u64, u64)) -> Answer {
         if json["verdict"] == "met-at-smallest" {
             return Err("met at the smallest size".to_owned());
         }
-        point(&json, at)
+        Ok(verified(file, point(&json, at)?))
     });
     Answer { promise, target }
 }
@@ -49,9 +49,13 @@ pub fn sized(file: &Path, target: String, range: (u64, u64)) -> Answer {
 /// A limit that is given.
 pub fn at(file: &Path, limit_bytes: u64) -> Promise {
     let promised = points(file, "hit_rate>0.01%", (limit_bytes, limit_bytes + (1 << 20)));
-    let mut promise =
-        promised.and_then(|json| point(&json, limit_bytes)).unwrap_or_else(|why| refused(why, limit_bytes));
-    let limit = limit_bytes.to_string();
+    let promise = promised.and_then(|json| point(&json, limit_bytes));
+    verified(file, promise.unwrap_or_else(|why| refused(why, limit_bytes)))
+}
+
+/// A promise with what `verify` alone has.
+fn verified(file: &Path, mut promise: Promise) -> Promise {
+    let limit = promise.limit_bytes.to_string();
     let verified = machine::refault(&["verify", "--json", "--memory", &limit, &file.to_string_lossy()]);
     match verified.and_then(|said| serde_json::from_str::<Value>(&said).map_err(|e| e.to_string())) {
         Ok(json) => beside(&mut promise, &json),
@@ -124,15 +128,14 @@ fn disk(json: &Value) -> Figure {
 }
 
 /// A figure with its interval: `NAME`, and `NAME_low` with `NAME_high`, or `NAME_interval` or
-/// `interval.NAME` of two.
+/// `interval.NAME` of two; or `NAME` of `low`, `best` and `high`.
 fn figure(json: &Value, name: &str) -> Figure {
-    let ends = (json[format!("{name}_low")].as_f64(), json[format!("{name}_high")].as_f64());
     let pair = |value: &Value| {
         let low = value.get(0).or_else(|| value.get("low"))?.as_f64()?;
         Some((low, value.get(1).or_else(|| value.get("high"))?.as_f64()?))
     };
-    let interval = ends.0.zip(ends.1);
-    let interval =
-        interval.or_else(|| pair(&json[format!("{name}_interval")])).or_else(|| pair(&json["interval"][name]));
-    Figure { value: json[name].as_f64(), interval }
+    let (low, high) = (&json[format!("{name}_low")], &json[format!("{name}_high")]);
+    let places = [&json[format!("{name}_interval")], &json["interval"][name], &json[name]];
+    let interval = low.as_f64().zip(high.as_f64()).or_else(|| places.into_iter().find_map(pair));
+    Figure { value: json[name].as_f64().or(json[name]["best"].as_f64()), interval }
 }

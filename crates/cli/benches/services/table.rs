@@ -19,7 +19,8 @@ pub struct Line {
     pub limit_bytes: Option<u64>,
     pub why: String,
     pub promise: Option<Promise>,
-    pub truth: Option<Truth>,
+    /// Runs in this limit.
+    pub truth: Vec<Truth>,
     pub cells: Vec<Cell>,
     /// Why there is nothing else.
     pub failed: Option<String>,
@@ -41,12 +42,12 @@ pub fn row(line: &Line) -> String {
     let mut text = format!("| {} ({}) | {} | ", line.program, line.how, mib(line.recorded_bytes));
     let limit = line.limit_bytes.map_or("-".to_owned(), mib);
     let _ = write!(text, "{limit} | {} |", line.why);
-    let (Some(truth), false) = (&line.truth, line.cells.is_empty()) else {
+    let (Some(truth), false) = (line.truth.first(), line.cells.is_empty()) else {
         let _ = write!(text, " {} ||||||||||", line.failed.as_deref().unwrap_or("-"));
         return text;
     };
     for cell in &line.cells {
-        let _ = write!(text, " {} | {} |", promised(cell, line.promise.as_ref()), figure(cell, cell.truth));
+        let _ = write!(text, " {} | {} |", promised(cell, line.promise.as_ref()), truth_of(cell));
         if cell.name == "disk_pages" {
             let _ = write!(text, " {} |", truth.device_bytes.map_or("-".to_owned(), mib));
         }
@@ -59,6 +60,12 @@ pub fn row(line: &Line) -> String {
     let killed = if truth.oom_kills > 0 { ", killed" } else { "" };
     let _ = write!(text, " {own}{lost}{killed} |");
     text
+}
+
+/// A figure of one run, or the ends of several.
+fn truth_of(cell: &Cell) -> String {
+    let (low, high) = (figure(cell, cell.truth.0), figure(cell, cell.truth.1));
+    if low == high { low } else { format!("{low} to {high}") }
 }
 
 fn promised(cell: &Cell, promise: Option<&Promise>) -> String {
