@@ -105,7 +105,7 @@ pub const ALL: &[Row] = &[
         has_load: true,
         recorded_mib: &[160],
         further_mib: &[96, 256],
-        variables: &[("LOAD", "writes"), ("WARM", "40000"), ("COUNT", "20000")],
+        variables: &[("LOAD", "writes"), ("WARM", "20000"), ("COUNT", "10000")],
         ..BATCH
     },
     Row {
@@ -124,7 +124,7 @@ pub const ALL: &[Row] = &[
         how: How::Shared,
         needs: ROCKSDB,
         disk_mib: 2048,
-        variables: &[("COUNT", "300000")],
+        variables: &[("COUNT", "100000")],
         ..BATCH
     },
     Row {
