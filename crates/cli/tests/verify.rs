@@ -334,7 +334,7 @@ fn sizes_of_a_recording_stand_beside_the_recorded_one() {
     let text = ok(&s.run(&flags));
     assert!(text.contains("\nas recorded, with 480.0K: "), "{text}");
     assert!(
-        text.contains("\nwith half of it (240.0K) ") && text.contains(" more misses, of these 100 % of /f\n"),
+        text.contains("\nwith half of it (240.0K) ") && text.contains(" more misses, of these 100 % of /f; "),
         "{text}"
     );
     // What the recording says itself.

@@ -13,9 +13,19 @@ pub(crate) const STEP: Duration = Duration::from_millis(20);
 
 /// The threads of kswapd.
 pub(crate) fn reclaimers() -> FxHashSet<u32> {
+    kernel_threads("kswapd")
+}
+
+/// The threads of DAMON, which may be told to reclaim what was not accessed for a while.
+pub(crate) fn pagers_out() -> FxHashSet<u32> {
+    kernel_threads("kdamond")
+}
+
+/// Those whose name begins like this.
+fn kernel_threads(name: &str) -> FxHashSet<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.starts_with("kswapd")))
+    pids.filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.starts_with(name)))
         .collect()
 }
 

@@ -181,7 +181,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     let mut recorder = Recorder {
         rings,
         writer,
-        assembler: Assembler::new(start_ns, machine::reclaimers()),
+        assembler: Assembler::new(start_ns, machine::reclaimers()).with_pagers_out(machine::pagers_out()),
         names,
         members,
         tasks: Tasks::default(),

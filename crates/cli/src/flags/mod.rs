@@ -11,5 +11,6 @@ pub(crate) mod recorded;
 pub(crate) mod settings;
 pub(crate) mod size;
 mod threads;
+pub(crate) mod time;
 
 pub(crate) use threads::threads;

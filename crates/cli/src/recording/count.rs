@@ -15,8 +15,9 @@ pub(crate) struct Costs {
     pub(crate) misses: u64,
     /// Pages that came back with a shadow.
     pub(crate) refaults: u64,
-    /// Pages that were read from disks.
+    /// Pages that were read from disks, and the requests that they came in.
     pub(crate) read_pages: u64,
+    pub(crate) reads: u64,
 }
 
 impl std::ops::Sub for Costs {
@@ -27,6 +28,7 @@ impl std::ops::Sub for Costs {
             misses: self.misses.saturating_sub(other.misses),
             refaults: self.refaults.saturating_sub(other.refaults),
             read_pages: self.read_pages.saturating_sub(other.read_pages),
+            reads: self.reads.saturating_sub(other.reads),
         }
     }
 }
@@ -36,6 +38,7 @@ impl std::ops::AddAssign for Costs {
         self.misses += other.misses;
         self.refaults += other.refaults;
         self.read_pages += other.read_pages;
+        self.reads += other.reads;
     }
 }
 
@@ -104,23 +107,35 @@ pub(crate) struct Compared {
     pub(crate) settled: (u64, u64),
     /// Spent by the lab on misses that may have been hits: see `Run::settle`.
     pub(crate) open: Costs,
-    /// What is not of files did not fit.
+    /// What is not of files does not fit, or nothing was left to reclaim: the lab stopped, so that
+    /// what is counted of it is not whole.
     pub(crate) is_out_of_memory: bool,
+    /// Accesses that the lab made.
+    pub(crate) replayed: u64,
+    /// Whether the warm-up is over: nothing before it counts.
+    pub(super) is_measured: bool,
     all: u64,
 }
 
 impl Compared {
-    pub(crate) fn new(loaded: &Loaded) -> Compared {
+    /// For the accesses from a time on.
+    pub(crate) fn new(loaded: &Loaded, from_ns: u64) -> Compared {
+        let compared = |r: &&Record| r.time_ns >= from_ns && matches!(r.act, Act::Touch | Act::Hit | Act::Miss);
+        let all = loaded.records.iter().filter(compared).map(|r| u64::from(r.pages)).sum();
         Compared {
             windows: vec![Both::default(); WINDOWS as usize],
             window_from_ns: vec![None; WINDOWS as usize],
             objects: vec![Both::default(); loaded.objects.len()],
-            all: loaded.accesses,
+            is_measured: from_ns == 0,
+            all,
             ..Compared::default()
         }
     }
 
     pub(crate) fn access(&mut self, now_ns: u64, object: u32, via: Via, kernel: bool, lab: bool) {
+        if !self.is_measured {
+            return;
+        }
         let window = u128::from(self.total.accesses) * u128::from(WINDOWS) / u128::from(self.all.max(1));
         self.total.add(kernel, lab);
         match via {
@@ -137,6 +152,9 @@ impl Compared {
     }
 
     pub(crate) fn count(&mut self, record: &Record) {
+        if !self.is_measured {
+            return;
+        }
         let pages = u64::from(record.pages);
         match record.act {
             Act::Add => self.added += pages,

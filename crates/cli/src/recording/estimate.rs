@@ -28,6 +28,7 @@ pub(crate) struct Estimate {
     pub(crate) misses: Interval,
     pub(crate) refaults: Interval,
     pub(crate) read_pages: Interval,
+    pub(crate) reads: Interval,
     /// Accesses to pages of which the recording does not say whether they would have been in memory.
     pub(crate) first_touches: u64,
     /// The part of all accesses, 0 to 1, after this size was filled; 1: nothing is open.
@@ -41,11 +42,6 @@ impl Interval {
     fn new(all: u64, open: u64, real: f64) -> Interval {
         let low = all.saturating_sub(open);
         Interval { low, best: low + ((all - low) as f64 * real).round() as u64, high: all }
-    }
-
-    /// Whether it is one number.
-    pub(crate) fn is_exact(&self) -> bool {
-        self.low == self.high
     }
 }
 
@@ -63,6 +59,7 @@ impl Estimate {
             misses: Interval::new(total.lab_misses, misses, real),
             refaults: Interval::new(refaults, compared.open.refaults, real),
             read_pages: Interval::new(compared.lab_reads.read_pages, compared.open.read_pages, real),
+            reads: Interval::new(compared.lab_reads.reads, compared.open.reads, real),
             first_touches: misses,
             settled: if misses == 0 { 1.0 } else { settled as f64 / total.accesses.max(1) as f64 },
             is_bounds_only,
@@ -104,7 +101,7 @@ mod tests {
     #[test]
     fn nothing_open_is_exact() {
         let estimate = Estimate::of(&compared((1000, 300), 300, 0));
-        assert!(estimate.misses.is_exact() && !estimate.is_bounds_only);
+        assert!(estimate.misses.low == estimate.misses.high && !estimate.is_bounds_only);
         assert_eq!((estimate.hit_rate(), estimate.settled), ((0.7, 0.7, 0.7), 1.0));
     }
 

@@ -1,5 +1,7 @@
 //! A recording in memory: its records and its files.
 
+use super::by_address;
+use super::settings::WarmUp;
 use super::start::Start;
 use refault_trace::{
     Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot, TraceError, Via,
@@ -11,6 +13,9 @@ const WHOLE: u64 = 1 << 16;
 
 /// Pages around a touch that readahead may bring in.
 const NEAR: u64 = 2048;
+
+/// The part of the bytes that are read of a file from which on direct reads are worth a word.
+const CONSIDERABLE: f64 = 0.1;
 
 /// One file.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +37,6 @@ pub(crate) struct Loaded {
     pub(crate) records: Vec<Record>,
     /// The state of memory before the recording.
     pub(crate) start: Start,
-    /// Touches of one page.
-    pub(crate) accesses: u64,
     /// Touches of shared memory: the group is charged for it as for anonymous memory, and they are
     /// none of the accesses.
     pub(crate) shmem_touches: u64,
@@ -135,12 +138,40 @@ impl Loaded {
             .zip(&touched)
             .map(|((near, info), &touched)| File::new(near, info.pages, touched))
             .collect();
+        by_address::page_out(&mut records);
         let start = Start::of(&recording, &records);
-        Ok(Loaded { recording, name, objects, files, records, start, accesses, shmem_touches })
+        Ok(Loaded { recording, name, objects, files, records, start, shmem_touches })
     }
 }
 
 impl Loaded {
+    /// Nanoseconds that are compared.
+    pub(crate) fn measured_ns(&self, warm_up: WarmUp) -> u64 {
+        self.recording.duration_ns.saturating_sub(warm_up.end_ns(self))
+    }
+
+    /// Remark on reads that bypass the page cache, where they are a considerable part of all reads of
+    /// a file.
+    pub(crate) fn direct_io_in_words(&self) -> Option<String> {
+        let mut cached = vec![0u64; self.objects.len()];
+        for record in self.records.iter().filter(|r| r.act.is_touch() && !r.op.write) {
+            cached[record.object as usize] += u64::from(record.pages) * 4096;
+        }
+        let direct = |(object, cached): (&ObjectInfo, u64)| {
+            let direct = object.direct?;
+            let share = direct.read_bytes as f64 / (direct.read_bytes + cached).max(1) as f64;
+            (share >= CONSIDERABLE).then(|| (direct, share, object.name.clone()))
+        };
+        let all = self.objects.iter().zip(cached).filter_map(direct);
+        let (direct, share, name) = all.max_by_key(|(direct, ..)| direct.read_bytes)?;
+        Some(format!(
+            "{} reads ({:.0} % of what is read of {name}) bypass the page cache: the limit does not matter for them; \
+             the buffers of the program do",
+            crate::terminal::grouped(direct.reads),
+            100.0 * share,
+        ))
+    }
+
     /// Pages that programs touched, each once.
     pub(crate) fn footprint_pages(&self) -> u64 {
         let mut touched: Vec<Vec<bool>> = self.files.iter().map(|file| vec![false; file.indices().count()]).collect();

@@ -4,16 +4,24 @@
 //! |---|---|
 //! | `load` | a recording in memory: its records, its files |
 //! | `start` | the state of memory when it began |
+//! | `by_address` | pages that DAMON reclaimed, in recordings that hold them for dropped |
 //! | `settings` | limit, policy, kernel and readahead, as the recording says |
 //! | `run` | the engine, fed with the recording as the kernel was |
+//! | `warm` | memory as it was when the recording began |
+//! | `access` | accesses, as the engine sees them |
+//! | `advice` | advice of programs |
 //! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
 //! | `length` | how long files are as they grow: readahead stops there |
 //! | `reads` | what both read from disks: pages and requests |
 //! | `estimate` | the cost of a size, with what the recording leaves open |
 //! | `count` | hits and misses of both, by window and by object |
+//! | `trust` | which numbers of a replay are as the kernel had them |
 //!
 //! It replays with `replay`'s cell.
 
+mod access;
+mod advice;
+mod by_address;
 mod cache;
 mod count;
 mod estimate;
@@ -23,9 +31,14 @@ mod reads;
 mod run;
 mod settings;
 mod start;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod warm;
 
 pub(crate) use count::Compared;
-pub(crate) use estimate::Estimate;
+pub(crate) use estimate::{Estimate, Interval};
 pub(crate) use load::Loaded;
 pub(crate) use run::run;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{Settings, WarmUp};
+pub(crate) use trust::{AGREEMENT, Metric, POINTS, Trust, apart, kernel_count};

@@ -26,6 +26,18 @@ pub(crate) struct DiskReads {
     pub(crate) metadata_pages: u64,
 }
 
+impl std::ops::Sub for DiskReads {
+    type Output = DiskReads;
+
+    fn sub(self, other: DiskReads) -> DiskReads {
+        DiskReads {
+            read_pages: self.read_pages.saturating_sub(other.read_pages),
+            reads: self.reads.saturating_sub(other.reads),
+            metadata_pages: self.metadata_pages.saturating_sub(other.metadata_pages),
+        }
+    }
+}
+
 impl DiskReads {
     pub(crate) fn bytes(&self) -> u64 {
         4096 * self.read_pages

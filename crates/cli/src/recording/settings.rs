@@ -1,9 +1,10 @@
 //! Limit, policy, kernel and readahead of a replay, as the recording says.
 
 use super::load::Loaded;
-use crate::flags::{kernel, recorded};
+use crate::flags::{kernel, recorded, time::time};
 use refault_mm::{Config, Kernel, MAX_ORDER, Policy, Readahead};
 use refault_trace::{ObjectInfo, Recording};
+use std::str::FromStr;
 
 /// What a recording is replayed with.
 #[derive(Clone, Debug)]
@@ -19,6 +20,47 @@ pub(crate) struct Settings {
     pub(crate) large_folios: Option<u8>,
     /// The largest window of any file; none: by its device.
     pub(crate) read_ahead: Option<u32>,
+    /// Accesses at the start that are not compared.
+    pub(crate) warm_up: WarmUp,
+}
+
+/// How much at the start of a recording is not compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum WarmUp {
+    /// Nothing: a warm service begins with what it had in memory, and what is open then is said.
+    #[default]
+    Auto,
+    /// Nanoseconds.
+    Time(u64),
+    /// A part of its time, 0 to 1.
+    Part(f64),
+}
+
+impl WarmUp {
+    /// When it ends.
+    pub(super) fn end_ns(self, loaded: &Loaded) -> u64 {
+        match self {
+            WarmUp::Auto => 0,
+            WarmUp::Time(ns) => ns,
+            WarmUp::Part(part) => (loaded.recording.duration_ns as f64 * part) as u64,
+        }
+    }
+}
+
+impl FromStr for WarmUp {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WarmUp, String> {
+        if text == "auto" {
+            return Ok(WarmUp::Auto);
+        }
+        let wrong = |_| format!("{text:?} is not auto, a time (30s, 2m) or a part of the recording (25%)");
+        match text.strip_suffix('%').map(str::parse::<f64>) {
+            Some(Ok(percent)) if (0.0..100.0).contains(&percent) => Ok(WarmUp::Part(percent / 100.0)),
+            Some(_) => Err(wrong(String::new())),
+            None => time(text).map(|time| WarmUp::Time(time.as_nanos() as u64)).map_err(wrong),
+        }
+    }
 }
 
 impl Settings {
@@ -46,7 +88,28 @@ impl Settings {
         // What the kernel takes for itself is in the usage of the group.
         config.memcg.charge_kernel &= files_only;
         let memory_pages = recording.memory_max.map(|bytes| bytes / 4096);
-        Settings { policy, kernel, config, memory_pages, files_only, large_folios: None, read_ahead: None }
+        Settings {
+            policy,
+            kernel,
+            config,
+            memory_pages,
+            files_only,
+            large_folios: None,
+            read_ahead: None,
+            warm_up: WarmUp::Auto,
+        }
+    }
+
+    /// The limit under which memory comes into the state at the start: a warm service has come there
+    /// in the limit that it had then.
+    pub(super) fn first_limit(&self, loaded: &Loaded) -> u64 {
+        let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096).filter(|_| loaded.start.is_warm);
+        recorded.or(self.memory_pages).unwrap_or(u64::MAX)
+    }
+
+    /// The limit from then on, if it is another.
+    pub(super) fn limit_after_start(&self, loaded: &Loaded) -> Option<u64> {
+        Some(self.memory_pages.unwrap_or(u64::MAX)).filter(|&limit| limit != self.first_limit(loaded))
     }
 
     /// Whether it is a size in which the pages of a warm service may have been in memory that were

@@ -5,6 +5,7 @@ use super::target::Target;
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set};
 use crate::flags::size::Size;
+use crate::recording::WarmUp;
 use crate::replay::policy::RowPolicy;
 use crate::replay::sample::SampleArgs;
 use crate::replay::{SwapMax, ViaArg, rules_in_words};
@@ -25,11 +26,13 @@ Targets: METRIC<VALUE for what falls with memory, METRIC>VALUE for what grows (<
   refaults_per_s<100, swap_ins_per_s<10    of the whole run
   refaults_per_access<1%, swap_ins_per_access<0.1%
   hit_rate>99%                             of the measured accesses of the group's tasks
+  misses<10k                               the same, in number
+  read_bytes<1G, read_bytes_per_s<10M      read from disks, of a recording; reads_per_s<500 are requests
   ops_per_s>1.5k                           the sum over the group's tasks
   p99<5ms; p50, p90, p999, max_latency     of the group's operations
 
-A trace has no devices that take time, so of a trace only hit_rate, refaults_per_access, swap_ins_per_access and, \
-if it has times, refaults_per_s and swap_ins_per_s can be asked for.
+A trace has no devices that take time, so of a trace only hit_rate, misses, refaults_per_access, \
+swap_ins_per_access and, if it has times, refaults_per_s and swap_ins_per_s can be asked for.
 
 A size at which a task of the group is killed for lack of memory, or at which the machine gets stuck, does not meet \
 any target.
@@ -149,6 +152,12 @@ pub struct TraceArgs {
     /// How file pages are touched where the trace does not say: by mapping or by descriptor
     #[arg(long, value_name = "HOW", default_value = "fd")]
     pub(super) via: ViaArg,
+
+    /// What of the start of a recording is left out of account: a time (30s, 2m), a part of it (25%),
+    /// or auto: nothing, for a warm service begins with what it had in memory, and what that leaves
+    /// open is said
+    #[arg(long, value_name = "TIME|PERCENT|auto", default_value = "auto")]
+    pub(super) warm_up: WarmUp,
 
     /// Set a variant of the engine; `--set help` lists keys and defaults
     #[arg(long, value_name = "KEY=VALUE", value_parser = settings::parser())]

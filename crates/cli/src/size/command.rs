@@ -8,7 +8,8 @@ use crate::{Failure, Given, print};
 use std::iter;
 
 /// Flags that only traces have.
-const OF_TRACES: [&str; 13] = [
+const OF_TRACES: [&str; 14] = [
+    "warm-up",
     "memory",
     "swap-max",
     "swappiness",
@@ -57,6 +58,9 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
     }
     if args.trace.sample.is_asked_for() {
         return sample::run(args, source);
+    }
+    if given.has("warm-up") {
+        return Err(format!("--warm-up: is for a recording, and {} is a trace", args.subject.display()).into());
     }
     drop(source);
     trace::run(args)

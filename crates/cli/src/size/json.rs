@@ -29,6 +29,15 @@ pub(super) fn json(report: &Report) -> Result<String, Failure> {
         "answer_bytes": answer.map(bytes),
         "monotone": report.is_monotone(),
         "warnings": warnings(report),
+        "baseline": report.baseline.map(|of| json!({
+            "pages": (of.pages != u64::MAX).then_some(of.pages),
+            "kernel": of.kernel,
+            "lab": of.lab,
+            "trust": of.trust.name(),
+        })),
+        "certain_bytes": report.certain().map(bytes),
+        "possible_bytes": report.hopeful().map(bytes),
+        "notes": report.notes,
         "recorded": report.recorded.as_ref().map(|of| recorded(report, of)),
         "sample": report.sampled.map(|of| json!({ "one_in": of.one_in.0, "samples": of.samples })),
         "points": report.points.iter().map(|p| point(report, p)).collect::<Vec<_>>(),
@@ -43,8 +52,9 @@ fn recorded(report: &Report, recorded: &Recorded) -> Value {
         json!({
             "pages": change.pages,
             "bytes": bytes(change.pages),
-            "misses": change.misses,
-            "more_misses": change.more(recorded),
+            "misses": if change.is_out_of_memory { Value::Null } else { change.misses.into() },
+            "read_bytes": if change.is_out_of_memory { Value::Null } else { change.read_bytes.into() },
+            "more_misses": change.more(recorded).filter(|_| !change.is_out_of_memory),
             "object": object,
             "out_of_memory": change.is_out_of_memory,
         })
@@ -53,6 +63,7 @@ fn recorded(report: &Report, recorded: &Recorded) -> Value {
         "pages": recorded.pages,
         "bytes": bytes(recorded.pages),
         "misses": recorded.misses,
+        "read_bytes": recorded.read_bytes,
         "changes": recorded.changes.iter().map(change).collect::<Vec<_>>(),
     })
 }
@@ -62,11 +73,13 @@ fn point(report: &Report, point: &Point) -> Value {
     all.insert("pages".into(), point.pages.into());
     all.insert("bytes".into(), (point.pages * report.page_size).into());
     all.insert("value".into(), point.value.into());
+    all.insert("low".into(), point.bounds.map_or(point.value, |of| Some(of.0)).into());
+    all.insert("high".into(), point.bounds.map_or(point.value, |of| Some(of.1)).into());
     all.insert("met".into(), point.met.into());
     all.insert("failed".into(), point.failed.into());
     for (name, beside) in &point.beside {
         let value = match *beside {
-            Figure::Count(n) | Figure::Nanoseconds(n) => n.into(),
+            Figure::Count(n) | Figure::Nanoseconds(n) | Figure::Bytes(n) => n.into(),
             Figure::Number(n) | Figure::Share(n) | Figure::Percent(n) => n.into(),
         };
         all.insert((*name).into(), value);

@@ -29,10 +29,12 @@ pub(super) fn draw(report: &Report) -> String {
         let share = (pages - first) as f64 / (last - first).max(1) as f64;
         (share * (WIDTH - 1) as f64).round() as usize
     };
+    // Nothing was measured: as bad as can be.
+    let worst = if metric.grows() { bottom } else { top };
     let mut grid = vec![vec![' '; WIDTH]; HEIGHT];
     grid[line(bound)].iter_mut().step_by(2).for_each(|cell| *cell = '-');
     for point in &report.points {
-        let at = line(point.value.unwrap_or(bottom)).min(HEIGHT - 1);
+        let at = line(point.value.unwrap_or(worst)).min(HEIGHT - 1);
         grid[at][column(point.pages)] = if point.met { 'o' } else { 'x' };
     }
     let mut text = format!("\n{} against {}: o meets {}, x does not\n", metric.name(), report.limit, report.target);

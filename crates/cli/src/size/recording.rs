@@ -2,13 +2,13 @@
 //! its drops, and what the group had besides files.
 
 use super::args::SizeArgs;
-use super::report::{Change, Figure, Object, Point, Recorded, Report};
+use super::report::{Baseline, Change, Figure, Object, Point, Recorded, Report, Trust};
 use super::search::{Verdict, search};
 use super::target::Metric;
 use crate::flags;
 use crate::flags::recorded;
 use crate::flags::size::{Size, human};
-use crate::recording::{self, Compared, Loaded, Settings};
+use crate::recording::{self, Compared, Estimate, Interval, Loaded, Settings, WarmUp};
 use crate::replay::groups::on_threads;
 use crate::{Failure, Given};
 use refault_trace::RecordSource;
@@ -23,22 +23,36 @@ const ANSWERED: [&str; 3] = ["via", "memory", "swap-max"];
 /// Sizes beside the recorded one, of which people ask: percent of it, and words for them.
 const BESIDE: [(u64, &str); 3] = [(75, "25 % less memory"), (50, "half of it"), (200, "twice as much")];
 
+/// The name of the column of accesses that a recording leaves open.
+const FIRST_TOUCHES: &str = "first_touches";
+
+/// Differences up to which the lab is as good as the kernel, and up to which its bounds are widened:
+/// of a hit rate in points (0 to 1), of counts as a ratio.
+const NEAR_POINTS: (f64, f64) = (0.005, 0.05);
+const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
+
+/// Counts that differ by no more than this part of the accesses are alike, whatever their ratio.
+const FEW: f64 = 0.001;
+
 /// A recording, and what it is looked at with.
 struct Subject<'a> {
     args: &'a SizeArgs,
     loaded: Loaded,
     settings: Settings,
     span_s: f64,
+    /// How near the lab is to the kernel.
+    baseline: Option<Baseline>,
     /// What came of the sizes that were tried.
     tried: Mutex<BTreeMap<u64, Compared>>,
 }
 
 pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource) -> Result<Report, Failure> {
     args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
-    let subject = Subject::new(args, given, Loaded::read(source)?)?;
+    let mut subject = Subject::new(args, given, Loaded::read(source)?)?;
     recorded::note_cut(Some(&subject.loaded.recording), subject.loaded.name.as_ref());
     recorded::note_touches(Some(&subject.loaded.recording), subject.loaded.name.as_ref());
     recorded::note_files_only(&subject.loaded.recording, subject.loaded.name.as_ref());
+    subject.compare_with_kernel()?;
     let footprint = subject.loaded.footprint_pages();
     let whole = footprint + footprint / 32 + 64 + subject.loaded.besides_files_pages();
     let pages = |size: &Size| size.pages(PAGE_SIZE as u32, footprint);
@@ -61,9 +75,14 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
         scale: 1.0,
         page_size: PAGE_SIZE,
         grid,
-        verdict: verdict_of(&points, verdict),
+        verdict: match subject.baseline {
+            Some(Baseline { trust: Trust::Refused, .. }) => Verdict::NotTrusted,
+            _ => verdict_of(&points, verdict),
+        },
+        notes: subject.notes(&points),
         points,
         recorded,
+        baseline: subject.baseline,
         sampled: None,
     })
 }
@@ -75,6 +94,50 @@ fn verdict_of(points: &[Point], searched: Verdict) -> Verdict {
         Some(failed) => points.get(failed + 1).map_or(Verdict::NotMet, |point| Verdict::Found(point.pages)),
         None => searched,
     }
+}
+
+/// How far a metric is to be trusted that the kernel and the lab have had in these amounts.
+fn trust(metric: Metric, kernel: f64, lab: f64, accesses: f64, span_s: f64) -> Trust {
+    if metric == Metric::HitRate {
+        let off = (kernel - lab).abs();
+        return match off {
+            off if off <= NEAR_POINTS.0 => Trust::Whole,
+            off if off <= NEAR_POINTS.1 => Trust::Widened,
+            _ => Trust::Refused,
+        };
+    }
+    let unit = match metric {
+        Metric::RefaultsPerAccess => 1.0 / accesses,
+        Metric::RefaultsPerS | Metric::ReadsPerS => 1.0 / span_s,
+        Metric::ReadBytes => PAGE_SIZE as f64,
+        Metric::ReadBytesPerS => PAGE_SIZE as f64 / span_s,
+        _ => 1.0,
+    };
+    if (kernel - lab).abs() <= FEW * accesses * unit {
+        return Trust::Whole;
+    }
+    let (less, more) = (kernel.min(lab), kernel.max(lab));
+    match more / less.max(f64::MIN_POSITIVE) {
+        ratio if ratio <= NEAR_RATIO.0 => Trust::Whole,
+        ratio if ratio <= NEAR_RATIO.1 => Trust::Widened,
+        _ => Trust::Refused,
+    }
+}
+
+/// Why swap-ins of a recording are not known, and what would tell.
+fn swap_ins_unknown(loaded: &Loaded) -> String {
+    let seen = match loaded.recording.touches {
+        Some(touches) if touches.by.writes_only() => {
+            "it has seen writes to memory alone, and a page that is only read \
+             looks idle, so that swap-ins would come out many times too few"
+        }
+        Some(_) => "its touches of memory are samples, of which several in one interval are one",
+        None => "it has not seen which memory was touched",
+    };
+    format!(
+        "is not known of this recording: {seen}; read `pswpin` of the group in the size in question, or ask for the \
+         hit rate, misses or disk reads of its files"
+    )
 }
 
 impl<'a> Subject<'a> {
@@ -89,6 +152,9 @@ impl<'a> Subject<'a> {
             )
             .into());
         }
+        if matches!(metric, Metric::SwapInsPerAccess | Metric::SwapInsPerS) {
+            return Err(format!("--target {}: {}", args.target, swap_ins_unknown(&loaded)).into());
+        }
         let mut settings = Settings::of(&loaded.recording, args.policy.map(|policy| policy.0), args.kernel, false);
         let config = &mut settings.config;
         config.seed = args.seed.unwrap_or(0);
@@ -97,8 +163,9 @@ impl<'a> Subject<'a> {
         }
         args.trace.set.iter().for_each(|set| set.apply(config));
         config.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
-        let span_s = (loaded.recording.duration_ns as f64 / 1e9).max(1e-9);
-        Ok(Subject { args, loaded, settings, span_s, tried: Mutex::default() })
+        settings.warm_up = args.trace.warm_up;
+        let span_s = (loaded.measured_ns(args.trace.warm_up) as f64 / 1e9).max(1e-9);
+        Ok(Subject { args, loaded, settings, span_s, baseline: None, tried: Mutex::default() })
     }
 
     fn policy_text(&self) -> String {
@@ -127,27 +194,111 @@ impl<'a> Subject<'a> {
     }
 
     fn point(&self, pages: u64, compared: &Compared) -> Point {
-        let total = &compared.total;
-        let count = |name: &str| compared.ours.get(name).copied().unwrap_or(0);
-        let refaults = count("workingset_refault_file") + count("workingset_refault_anon");
-        let swap_ins = count("pswpin");
-        let an_access = |n: u64| n as f64 / total.accesses.max(1) as f64;
-        let value = match self.args.target.metric() {
-            Metric::HitRate => Some(an_access(total.accesses - total.lab_misses)),
-            Metric::RefaultsPerAccess => Some(an_access(refaults)),
-            Metric::SwapInsPerAccess => Some(an_access(swap_ins)),
-            Metric::RefaultsPerS => Some(refaults as f64 / self.span_s),
-            Metric::SwapInsPerS => Some(swap_ins as f64 / self.span_s),
-            Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_) => None,
+        if compared.is_out_of_memory {
+            // The lab stopped: what is counted is not whole.
+            let failed = Some("out of memory");
+            return Point { pages, value: None, failed, met: false, bounds: None, beside: Vec::new() };
+        }
+        let estimate = Estimate::of(compared);
+        let measured = self.measured(&estimate);
+        let bounds = self.widened(measured);
+        // Where there is no likely value the worse bound must do.
+        let value = match (estimate.is_bounds_only, self.args.target.metric().grows()) {
+            (false, _) => measured.1,
+            (true, true) => measured.0,
+            (true, false) => measured.2,
         };
-        let failed = compared.is_out_of_memory.then_some("out of memory");
-        let met = failed.is_none() && value.is_some_and(|value| self.args.target.is_met(value));
-        let beside = vec![
-            ("hit_rate", Figure::Share(an_access(total.accesses - total.lab_misses))),
-            ("misses", Figure::Count(total.lab_misses)),
-            ("refaults", Figure::Count(refaults)),
+        let mut beside = vec![
+            ("hit_rate", Figure::Share(estimate.hit_rate().1)),
+            ("misses", Figure::Count(estimate.misses.best)),
+            ("read_bytes", Figure::Bytes(estimate.read_pages.best * PAGE_SIZE)),
+            ("reads", Figure::Count(estimate.reads.best)),
+            ("refaults", Figure::Count(estimate.refaults.best)),
         ];
-        Point { pages, value, failed, met, beside }
+        if estimate.first_touches > 0 {
+            beside.push((FIRST_TOUCHES, Figure::Count(estimate.first_touches)));
+        }
+        Point {
+            pages,
+            value: Some(value),
+            failed: None,
+            met: self.args.target.is_met(value),
+            bounds: (bounds.0 != bounds.1).then_some(bounds),
+            beside,
+        }
+    }
+
+    /// The metric at the least, most likely and at the most.
+    fn measured(&self, estimate: &Estimate) -> (f64, f64, f64) {
+        let count = |of: Interval, factor: f64| {
+            let scaled = |n: u64| n as f64 * factor;
+            (scaled(of.low), scaled(of.best), scaled(of.high))
+        };
+        let (an_access, a_second) = (1.0 / estimate.accesses.max(1) as f64, 1.0 / self.span_s);
+        match self.args.target.metric() {
+            Metric::HitRate => estimate.hit_rate(),
+            Metric::Misses => count(estimate.misses, 1.0),
+            Metric::ReadBytes => count(estimate.read_pages, PAGE_SIZE as f64),
+            Metric::ReadBytesPerS => count(estimate.read_pages, PAGE_SIZE as f64 * a_second),
+            Metric::ReadsPerS => count(estimate.reads, a_second),
+            Metric::RefaultsPerAccess => count(estimate.refaults, an_access),
+            Metric::RefaultsPerS => count(estimate.refaults, a_second),
+            // Refused before anything is tried.
+            Metric::SwapInsPerAccess | Metric::SwapInsPerS => (0.0, 0.0, 0.0),
+            Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_) => (0.0, 0.0, 0.0),
+        }
+    }
+
+    /// Bounds that hold also where the lab is as far off as it is under the recorded limit.
+    fn widened(&self, (least, _, most): (f64, f64, f64)) -> (f64, f64) {
+        let Some(Baseline { kernel, lab, trust: Trust::Widened, .. }) = self.baseline else { return (least, most) };
+        if self.args.target.metric() == Metric::HitRate {
+            let off = kernel - lab;
+            return ((least + off.min(0.0)).max(0.0), (most + off.max(0.0)).min(1.0));
+        }
+        let ratio = kernel / lab.max(f64::MIN_POSITIVE);
+        (least * ratio.min(1.0), most * ratio.max(1.0))
+    }
+
+    /// How near the lab is to the kernel under the recorded limit.
+    fn compare_with_kernel(&mut self) -> Result<(), String> {
+        let pages = self.settings.memory_pages.unwrap_or(u64::MAX);
+        self.replay(&[pages])?;
+        let tried = self.tried.lock().map_err(|e| e.to_string())?;
+        let Some(compared) = tried.get(&pages) else { return Ok(()) };
+        let Some(kernel) = self.kernel_value(compared) else { return Ok(()) };
+        let lab = self.measured(&Estimate::of(compared)).1;
+        let accesses = compared.total.accesses.max(1) as f64;
+        let trust = match compared.is_out_of_memory {
+            true => Trust::Refused,
+            false => trust(self.args.target.metric(), kernel, lab, accesses, self.span_s),
+        };
+        drop(tried);
+        self.baseline = Some(Baseline { pages, kernel, lab, trust });
+        Ok(())
+    }
+
+    /// The metric, as the recorded kernel had it.
+    fn kernel_value(&self, compared: &Compared) -> Option<f64> {
+        let total = &compared.total;
+        let series = &self.loaded.recording.series;
+        let is_whole = self.settings.warm_up == WarmUp::Auto;
+        let refaults = || {
+            self.loaded.recording.group.as_ref()?;
+            let (first, last) = series.ends("workingset_refault_file").filter(|_| is_whole)?;
+            Some(last.saturating_sub(first) as f64)
+        };
+        let reads = &compared.kernel_reads;
+        Some(match self.args.target.metric() {
+            Metric::HitRate => 1.0 - total.kernel_misses as f64 / total.accesses.max(1) as f64,
+            Metric::Misses => total.kernel_misses as f64,
+            Metric::ReadBytes => reads.bytes() as f64,
+            Metric::ReadBytesPerS => reads.bytes() as f64 / self.span_s,
+            Metric::ReadsPerS => reads.reads as f64 / self.span_s,
+            Metric::RefaultsPerAccess => refaults()? / total.accesses.max(1) as f64,
+            Metric::RefaultsPerS => refaults()? / self.span_s,
+            _ => return None,
+        })
     }
 
     /// The recorded limit, and what other sizes would change; none: it had no limit.
@@ -156,7 +307,7 @@ impl<'a> Subject<'a> {
         let sizes = BESIDE.map(|(percent, words)| ((u128::from(pages) * u128::from(percent) / 100) as u64, words));
         self.replay(&sizes.iter().map(|size| size.0).chain([pages]).collect::<Vec<_>>())?;
         let tried = self.tried.lock().map_err(|e| e.to_string())?;
-        let Some(base) = tried.get(&pages) else { return Ok(None) };
+        let Some(base) = tried.get(&pages).filter(|base| !base.is_out_of_memory) else { return Ok(None) };
         let change = |(pages, words): (u64, &'static str)| {
             let other = tried.get(&pages)?;
             let is_out_of_memory = other.is_out_of_memory;
@@ -164,12 +315,13 @@ impl<'a> Subject<'a> {
                 pages,
                 words,
                 misses: other.total.lab_misses,
+                read_bytes: other.lab_reads.bytes(),
                 object: (!is_out_of_memory).then(|| self.object(base, other)).flatten(),
                 is_out_of_memory,
             })
         };
         let changes = sizes.into_iter().filter_map(change).collect();
-        Ok(Some(Recorded { pages, misses: base.total.lab_misses, changes }))
+        Ok(Some(Recorded { pages, misses: base.total.lab_misses, read_bytes: base.lab_reads.bytes(), changes }))
     }
 
     /// The object to which most of a difference in misses is due, with its share of it.
@@ -181,5 +333,33 @@ impl<'a> Subject<'a> {
             name: self.loaded.objects[at].name.clone(),
             share: (largest as f64 / more.unsigned_abs() as f64).min(1.0),
         })
+    }
+
+    /// Remarks on what the recording leaves open, and what would settle it.
+    fn notes(&self, points: &[Point]) -> Vec<String> {
+        let mut notes = Vec::new();
+        let tried = self.tried.lock().map(|tried| tried.clone()).unwrap_or_default();
+        let open = points.iter().filter(|point| point.failed.is_none()).filter_map(|point| {
+            let estimate = Estimate::of(tried.get(&point.pages)?);
+            (estimate.first_touches > 0).then_some((point.pages, estimate))
+        });
+        let of = |pages: u64| human(pages * PAGE_SIZE);
+        if let Some((pages, estimate)) = open.last() {
+            let first = 100.0 * estimate.first_touches as f64 / estimate.accesses.max(1) as f64;
+            let settled = match estimate.settled {
+                0.0 => "it was never full".to_owned(),
+                settled => format!("it was full after {:.0} % of the accesses", 100.0 * (1.0 - settled)),
+            };
+            notes.push(format!(
+                "the service was attached to in {}: with {} {first:.1} % of the accesses are first touches of pages that \
+                 may have been in memory, and {settled}; record longer, or with a limit of {} meanwhile, for nearer \
+                 bounds",
+                self.settings.memory_pages.map_or_else(|| "no limit".to_owned(), of),
+                of(pages),
+                of(pages),
+            ));
+        }
+        notes.extend(self.loaded.direct_io_in_words());
+        notes
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Point {
     /// Why no target is met, whatever the value is.
     pub(super) failed: Option<&'static str>,
     pub(super) met: bool,
+    /// The value at the least and at the most, where it is known no better.
+    pub(super) bounds: Option<(f64, f64)>,
     /// What else there is to know, by the names in JSON.
     pub(super) beside: Vec<(&'static str, Figure)>,
 }
@@ -28,6 +30,7 @@ pub(super) enum Figure {
     /// In percent.
     Percent(f64),
     Nanoseconds(u64),
+    Bytes(u64),
 }
 
 impl Probe for Point {
@@ -56,6 +59,10 @@ pub(super) struct Report {
     pub(super) verdict: Verdict,
     /// Of a recording with a limit.
     pub(super) recorded: Option<Recorded>,
+    /// How near the lab is to the recorded kernel; none: there is no limit, or no kernel.
+    pub(super) baseline: Option<Baseline>,
+    /// Remarks on what a recording leaves open.
+    pub(super) notes: Vec<String>,
     /// Of estimates by samples.
     pub(super) sampled: Option<Sampled>,
 }
@@ -67,11 +74,43 @@ pub(super) struct Sampled {
     pub(super) samples: u32,
 }
 
+/// The metric of a target under the recorded limit, beside the recorded kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Baseline {
+    pub(super) pages: u64,
+    pub(super) kernel: f64,
+    pub(super) lab: f64,
+    pub(super) trust: Trust,
+}
+
+/// How far an answer is to be trusted that comes from the lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// As it is.
+    Whole,
+    /// With bounds that are as far apart as lab and kernel.
+    Widened,
+    /// Not at all.
+    Refused,
+}
+
+impl Trust {
+    /// Its name in JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Trust::Whole => "whole",
+            Trust::Widened => "widened",
+            Trust::Refused => "refused",
+        }
+    }
+}
+
 /// What a recorded limit means, beside others.
 #[derive(Clone, Debug)]
 pub(super) struct Recorded {
     pub(super) pages: u64,
     pub(super) misses: u64,
+    pub(super) read_bytes: u64,
     pub(super) changes: Vec<Change>,
 }
 
@@ -82,6 +121,7 @@ pub(super) struct Change {
     /// How much it is, for people.
     pub(super) words: &'static str,
     pub(super) misses: u64,
+    pub(super) read_bytes: u64,
     /// What most of the difference is due to.
     pub(super) object: Option<Object>,
     pub(super) is_out_of_memory: bool,
@@ -117,8 +157,36 @@ impl Report {
     pub(super) fn answer(&self) -> Option<u64> {
         match self.verdict {
             Verdict::Found(pages) | Verdict::MetAtSmallest(pages) => Some(pages),
-            Verdict::NotMet => None,
+            Verdict::NotMet | Verdict::NotTrusted => None,
         }
+    }
+
+    /// The smallest size from which on every one that was tried meets the target also at its worse
+    /// bound.
+    pub(super) fn certain(&self) -> Option<u64> {
+        let meets = |point: &Point| point.failed.is_none() && self.worst(point).is_some_and(|v| self.target.is_met(v));
+        self.smallest(meets)
+    }
+
+    /// The same at its better bound.
+    pub(super) fn hopeful(&self) -> Option<u64> {
+        let meets = |point: &Point| point.failed.is_none() && self.best(point).is_some_and(|v| self.target.is_met(v));
+        self.smallest(meets)
+    }
+
+    fn smallest(&self, meets: impl Fn(&Point) -> bool) -> Option<u64> {
+        let first = self.points.iter().rposition(|point| !meets(point)).map_or(0, |failed| failed + 1);
+        self.points.get(first).map(|point| point.pages)
+    }
+
+    fn worst(&self, point: &Point) -> Option<f64> {
+        let (least, most) = point.bounds.or(point.value.map(|value| (value, value)))?;
+        Some(if self.target.metric().grows() { least } else { most })
+    }
+
+    fn best(&self, point: &Point) -> Option<f64> {
+        let (least, most) = point.bounds.or(point.value.map(|value| (value, value)))?;
+        Some(if self.target.metric().grows() { most } else { least })
     }
 
     /// The verdict as a word.
@@ -127,6 +195,7 @@ impl Report {
             Verdict::Found(_) => "found",
             Verdict::MetAtSmallest(_) => "met-at-smallest",
             Verdict::NotMet => "not-met",
+            Verdict::NotTrusted => "not-trusted",
         }
     }
 

@@ -54,6 +54,8 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
         points: points.into_values().collect(),
         verdict,
         recorded: None,
+        baseline: None,
+        notes: Vec::new(),
         sampled: Some(Sampled { one_in: args.trace.sample.one_in(), samples: args.trace.sample.salts() }),
     })
 }
@@ -86,6 +88,7 @@ fn point(args: &SizeArgs, estimate: &Estimate) -> Point {
         value: Some(value),
         failed,
         met: failed.is_none() && args.target.is_met(value),
+        bounds: None,
         beside,
     }
 }

@@ -43,6 +43,8 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
         points: points.into_values().collect(),
         verdict,
         recorded: None,
+        baseline: None,
+        notes: Vec::new(),
         sampled: None,
     })
 }
@@ -88,6 +90,10 @@ impl Subject<'_> {
             let (limit, n) = (args.limit.file(), n + 1);
             let what = format!("event[{n}] sets {limit} of {path}, which is what --group and --limit try sizes of");
             return Err(format!("{file}: {what}; leave the event out").into());
+        }
+        if metric.is_of_disks() {
+            let what = format!("a scenario has no {}, which is of recordings", metric.name());
+            return Err(format!("--target {}: {what}; ask for refaults_per_s or hit_rate", args.target).into());
         }
         if metric.needs_operations() && !has_tasks {
             let what = format!("no task runs in {path}, so that it has no {}", metric.name());
@@ -151,7 +157,7 @@ impl Subject<'_> {
             return Err(format!("{}: {what}; see measured in docs/reference/scenario-keys.md", self.file).into());
         }
         let met = failed.is_none() && value.is_some_and(|value| self.target.is_met(value));
-        Ok(Point { pages, value, failed, met, beside: beside(group, seconds) })
+        Ok(Point { pages, value, failed, met, bounds: None, beside: beside(group, seconds) })
     }
 }
 
@@ -180,6 +186,9 @@ fn value(metric: Metric, group: &MemcgResult, seconds: f64) -> Option<f64> {
         Metric::SwapInsPerS => a_second(group.counter("pswpin")),
         Metric::SwapInsPerAccess => an_access(group.counter("pswpin")),
         Metric::HitRate => group.tasks.hit_rate(),
+        Metric::Misses => (group.tasks.accesses - group.tasks.hits) as f64,
+        // Refused before anything runs.
+        Metric::ReadBytes | Metric::ReadBytesPerS | Metric::ReadsPerS => return None,
         Metric::OpsPerS => group.tasks.ops_per_s,
         Metric::Latency(500) => latency.p50_ns as f64,
         Metric::Latency(900) => latency.p90_ns as f64,

@@ -24,6 +24,8 @@ pub(super) enum Verdict {
     MetAtSmallest(u64),
     /// Not even the largest does.
     NotMet,
+    /// The lab is too far from the recorded kernel to say.
+    NotTrusted,
 }
 
 /// Everything that was tried, by size, and what it says.

@@ -1,5 +1,6 @@
 //! What must be met: `some.avg60<1%`, `p99<5ms`, `hit_rate>99%`.
 
+use crate::flags::size::{Size, human};
 use crate::terminal::{duration, number};
 use std::fmt;
 use std::str::FromStr;
@@ -20,6 +21,14 @@ pub(super) enum Metric {
     SwapInsPerAccess,
     /// Hits of all accesses.
     HitRate,
+    /// Accesses that missed.
+    Misses,
+    /// Bytes read from disks, of a recording.
+    ReadBytes,
+    /// The same a second.
+    ReadBytesPerS,
+    /// Requests to read a second, of a recording.
+    ReadsPerS,
     /// Operations a second.
     OpsPerS,
     /// A quantile of the latency of operations: of 1000, so many are not longer.
@@ -37,9 +46,11 @@ enum Unit {
     Number,
     /// `5ms`.
     Time,
+    /// `10M`.
+    Bytes,
 }
 
-const NAMES: [(&str, Metric); 19] = [
+const NAMES: [(&str, Metric); 23] = [
     ("some.avg10", Metric::Pressure(0, Some(0))),
     ("some.avg60", Metric::Pressure(0, Some(1))),
     ("some.avg300", Metric::Pressure(0, Some(2))),
@@ -53,6 +64,10 @@ const NAMES: [(&str, Metric); 19] = [
     ("swap_ins_per_s", Metric::SwapInsPerS),
     ("swap_ins_per_access", Metric::SwapInsPerAccess),
     ("hit_rate", Metric::HitRate),
+    ("misses", Metric::Misses),
+    ("read_bytes", Metric::ReadBytes),
+    ("read_bytes_per_s", Metric::ReadBytesPerS),
+    ("reads_per_s", Metric::ReadsPerS),
     ("ops_per_s", Metric::OpsPerS),
     ("p50", Metric::Latency(500)),
     ("p90", Metric::Latency(900)),
@@ -85,7 +100,12 @@ impl Metric {
 
     /// Whether it is something a second.
     pub(super) fn is_per_second(self) -> bool {
-        matches!(self, Metric::RefaultsPerS | Metric::SwapInsPerS)
+        matches!(self, Metric::RefaultsPerS | Metric::SwapInsPerS | Metric::ReadBytesPerS | Metric::ReadsPerS)
+    }
+
+    /// Whether it is of reads from disks, which are known of recordings.
+    pub(super) fn is_of_disks(self) -> bool {
+        matches!(self, Metric::ReadBytes | Metric::ReadBytesPerS | Metric::ReadsPerS)
     }
 
     /// Whether devices and CPUs that take time are needed for it.
@@ -99,7 +119,9 @@ impl Metric {
             Metric::Pressure(_, Some(_)) => "the highest of the run",
             Metric::Pressure(_, None) => "of the whole run",
             Metric::RefaultsPerS | Metric::SwapInsPerS => "of the whole run",
-            Metric::RefaultsPerAccess | Metric::SwapInsPerAccess | Metric::HitRate => "of all measured accesses",
+            Metric::ReadBytes | Metric::ReadBytesPerS | Metric::ReadsPerS => "from disks, of the whole run",
+            Metric::RefaultsPerAccess | Metric::SwapInsPerAccess => "of all measured accesses",
+            Metric::HitRate | Metric::Misses => "of all measured accesses",
             Metric::OpsPerS | Metric::Latency(_) => "of all measured operations",
         }
     }
@@ -109,6 +131,8 @@ impl Metric {
             Metric::Pressure(..) => Unit::Percent,
             Metric::HitRate | Metric::RefaultsPerAccess | Metric::SwapInsPerAccess => Unit::Share,
             Metric::RefaultsPerS | Metric::SwapInsPerS | Metric::OpsPerS => Unit::Number,
+            Metric::Misses | Metric::ReadsPerS => Unit::Number,
+            Metric::ReadBytes | Metric::ReadBytesPerS => Unit::Bytes,
             Metric::Latency(_) => Unit::Time,
         }
     }
@@ -120,6 +144,7 @@ impl Metric {
             Unit::Share => format!("{:.2}%", 100.0 * value),
             Unit::Number => number(value),
             Unit::Time => duration(value as u64),
+            Unit::Bytes => human(value as u64),
         }
     }
 }
@@ -212,8 +237,13 @@ fn value_of(unit: Unit, text: &str) -> Result<f64, String> {
                 None => (text.strip_suffix('M').unwrap_or(text), if text.ends_with('M') { 1e6 } else { 1.0 }),
             };
             let number = plain(digits).map(|n| n * factor);
-            number.ok_or_else(|| format!("{text:?} is not a number; write 100 or 1.5k, which are a second"))
+            number.ok_or_else(|| format!("{text:?} is not a number; write 100 or 1.5k"))
         }
+        // Bytes are pages of one byte.
+        Unit::Bytes => match Size::absolute(text) {
+            Ok(size) if !text.ends_with(['p', 'P']) => Ok(size.pages(1, 0) as f64),
+            _ => Err(format!("{text:?} is not a number of bytes; write 10M or 1.5G")),
+        },
         Unit::Time => {
             let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
             let (digits, unit) = text.split_at(unit_at);
@@ -237,6 +267,7 @@ mod tests {
                 Unit::Percent | Unit::Share => "5%",
                 Unit::Number => "5",
                 Unit::Time => "5us",
+                Unit::Bytes => "5M",
             };
             let target: Target = format!("{name}{sign}{value}").parse().unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(target.metric(), metric);
@@ -254,6 +285,9 @@ mod tests {
             ("refaults_per_s<100", 100.0),
             ("ops_per_s>1.5k", 1500.0),
             ("ops_per_s>2M", 2e6),
+            ("misses<10k", 1e4),
+            ("read_bytes_per_s<10M", 10_485_760.0),
+            ("read_bytes<=1.5GiB", 1_610_612_736.0),
             ("p99<5ms", 5e6),
             ("p999<=1.5s", 1.5e9),
         ] {
@@ -279,6 +313,9 @@ mod tests {
             ("some.avg60>1%", "falls with memory, so that the smallest limit is asked for with <"),
             ("hit_rate<99%", "grows with memory, so that the smallest limit is asked for with >"),
             ("hit_rate>99", "not a share; write 99% or 0.99"),
+            ("read_bytes<5p", "not a number of bytes; write 10M"),
+            ("read_bytes<5%", "not a number of bytes"),
+            ("read_bytes_per_s>5M", "falls with memory"),
             ("p99<5", "not a time"),
             ("p99<-5ms", "not a time"),
             ("p99<5min", "not a time"),

@@ -1,9 +1,9 @@
 //! The result for people.
 
 use super::picture;
-use super::report::{Change, Figure, Point, Recorded, Report};
+use super::report::{Baseline, Change, Figure, Point, Recorded, Report, Trust};
 use super::search::Verdict;
-use crate::flags::size::human;
+use crate::flags::size::{Apart, human};
 use crate::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
 use std::fmt::Write as _;
@@ -11,11 +11,15 @@ use std::fmt::Write as _;
 /// The curve as a table and a picture, and what it says.
 pub(super) fn text(report: &Report) -> String {
     let mut text = caption(report);
+    text += &baseline(report);
     text += &table(report);
     text += &picture::draw(report);
     text.push('\n');
     text += &answer(report);
     text += &recorded(report);
+    for note in &report.notes {
+        let _ = writeln!(text, "note: {}", printable(note));
+    }
     for warning in warnings(report) {
         let _ = writeln!(text, "warning: {warning}");
     }
@@ -44,6 +48,20 @@ fn caption(report: &Report) -> String {
     )
 }
 
+/// How near the lab is to the kernel that was recorded: it comes before what the lab says.
+fn baseline(report: &Report) -> String {
+    let Some(Baseline { pages, kernel, lab, trust }) = report.baseline else { return String::new() };
+    let metric = report.target.metric();
+    let limit = if pages == u64::MAX { "without a limit".to_owned() } else { format!("with {}", size(report, pages)) };
+    let verdict = match trust {
+        Trust::Whole => "trust it for this target",
+        Trust::Widened => "the bounds below are as far apart as these two",
+        Trust::Refused => "do not trust it for this target",
+    };
+    let (lab, kernel) = (metric.show(lab), metric.show(kernel));
+    format!("as recorded, {limit}: {} {lab} in the lab, {kernel} in the kernel: {verdict}\n\n", metric.name())
+}
+
 fn table(report: &Report) -> String {
     let metric = report.target.metric();
     let beside: Vec<_> = report.points.iter().flat_map(|p| &p.beside).map(|(name, _)| *name).collect();
@@ -54,11 +72,20 @@ fn table(report: &Report) -> String {
             names.push(name);
         }
     }
-    let heads = [report.limit, metric.name(), "target"].map(str::to_owned).into_iter();
+    let has_bounds = report.points.iter().any(|point| point.bounds.is_some());
+    let bounds = ["at least", "at most"].into_iter().filter(|_| has_bounds);
+    let heads = [report.limit, metric.name()].into_iter().chain(bounds).chain(["target"]).map(str::to_owned);
     let mut table = Table::new(heads.chain(names.iter().map(|name| head(name))), 0);
     for point in &report.points {
         let met = if point.met { "met" } else { "-" };
-        let mut cells = vec![size(report, point.pages), value(report, point), met.to_owned()];
+        let mut cells = vec![size(report, point.pages), value(report, point)];
+        if has_bounds {
+            let (least, most) = point
+                .bounds
+                .map_or(("-".to_owned(), "-".to_owned()), |(least, most)| (metric.show(least), metric.show(most)));
+            cells.extend([least, most]);
+        }
+        cells.push(met.to_owned());
         for name in &names {
             let found = point.beside.iter().find(|(known, _)| known == name);
             cells.push(found.map_or_else(|| "-".to_owned(), |(_, beside)| shown(*beside)));
@@ -81,6 +108,7 @@ fn shown(beside: Figure) -> String {
         Figure::Share(n) => format!("{:.2}%", 100.0 * n),
         Figure::Percent(n) => format!("{n:.2}%"),
         Figure::Nanoseconds(ns) => duration(ns),
+        Figure::Bytes(bytes) => human(bytes),
     }
 }
 
@@ -89,7 +117,8 @@ fn value(report: &Report, point: &Point) -> String {
 }
 
 fn size(report: &Report, pages: u64) -> String {
-    human(pages * report.page_size)
+    let of_points = report.points.iter().map(|point| point.pages * report.page_size);
+    Apart::of(&of_points.collect::<Vec<_>>()).human(pages.saturating_mul(report.page_size))
 }
 
 /// The answer in a sentence.
@@ -98,18 +127,25 @@ fn answer(report: &Report) -> String {
     let at = |pages: u64| report.points.iter().find(|p| p.pages == pages);
     let why = |point: &Point| match point.failed {
         Some(failed) => failed.to_owned(),
-        None => value(report, point),
+        None => between(report, point),
     };
     match report.verdict {
+        Verdict::NotTrusted => {
+            let metric = report.target.metric().name();
+            format!(
+                "no answer: the lab is too far from the kernel that was recorded to say the {metric} of other sizes\n"
+            )
+        }
         Verdict::Found(pages) => {
             let below = report.points.iter().rfind(|p| p.pages < pages);
             let too_little =
                 below.map_or(String::new(), |p| format!("; {} is too little ({})", size(report, p.pages), why(p)));
             let value = at(pages).map_or(String::new(), |p| format!(" ({})", why(p)));
             format!(
-                "answer: {limit} = {} ({} bytes) of {group} meets {target}{value}{too_little}\n",
+                "answer: {limit} = {} ({} bytes) of {group} meets {target}{value}{too_little}\n{}",
                 size(report, pages),
                 grouped(pages * report.page_size),
+                certainty(report, pages),
             )
         }
         Verdict::MetAtSmallest(pages) => {
@@ -123,20 +159,59 @@ fn answer(report: &Report) -> String {
         }
         Verdict::NotMet => {
             let largest = report.points.last();
-            let value = largest.map_or(String::new(), |p| format!(" ({})", why(p)));
-            format!(
-                "no answer: not even {limit} = {}, the largest that was tried, of {group} meets {target}{value}\n",
-                size(report, report.grid.high),
-            )
+            let high = size(report, report.grid.high);
+            match largest.filter(|_| report.hopeful().is_some()) {
+                Some(point) => format!(
+                    "no certain answer for {target}: with {limit} = {high}, the largest that was tried, {group} has {}\n{}",
+                    why(point),
+                    hope(report),
+                ),
+                None => format!(
+                    "no answer: not even {limit} = {high}, the largest that was tried, of {group} meets {target}{}\n",
+                    largest.map_or(String::new(), |p| format!(" ({})", why(p))),
+                ),
+            }
         }
+    }
+}
+
+/// A value with its bounds.
+fn between(report: &Report, point: &Point) -> String {
+    let metric = report.target.metric();
+    match point.bounds {
+        Some((least, most)) => {
+            format!("{}, between {} and {}", value(report, point), metric.show(least), metric.show(most))
+        }
+        None => value(report, point),
+    }
+}
+
+/// The size that is certain to do, where the answer is not.
+fn certainty(report: &Report, answer: u64) -> String {
+    match report.certain() {
+        Some(pages) if pages <= answer => String::new(),
+        Some(pages) => format!("certain: {} meets it also at its worse bound\n", size(report, pages)),
+        None => "certain: none of the sizes that were tried meets it at its worse bound\n".to_owned(),
+    }
+}
+
+/// The size that may do, where none is certain to.
+fn hope(report: &Report) -> String {
+    match report.hopeful() {
+        Some(pages) => format!("possible: from {} on the better bound meets it\n", size(report, pages)),
+        None => String::new(),
     }
 }
 
 /// The recorded limit beside others, a line each.
 fn recorded(report: &Report) -> String {
     let Some(recorded) = &report.recorded else { return String::new() };
-    let mut text =
-        format!("\nas recorded, with {}: {} misses\n", size(report, recorded.pages), grouped(recorded.misses));
+    let mut text = format!(
+        "\nas recorded, with {}: {} misses, {} read\n",
+        size(report, recorded.pages),
+        grouped(recorded.misses),
+        human(recorded.read_bytes)
+    );
     for change in &recorded.changes {
         let _ = writeln!(text, "with {} ({}) {}", change.words, size(report, change.pages), effect(recorded, change));
     }
@@ -150,16 +225,16 @@ fn effect(recorded: &Recorded, change: &Change) -> String {
     let difference = change.misses as i64 - recorded.misses as i64;
     let word = if difference < 0 { "fewer" } else { "more" };
     let much = match change.more(recorded) {
-        _ if difference == 0 => return "as many misses".to_owned(),
+        _ if difference == 0 => return format!("as many misses, {} read", human(change.read_bytes)),
         // As many digits as can be told apart.
         Some(more) if more.abs() < 0.1 => format!("{:.1} %", 100.0 * more.abs()),
         Some(more) => format!("{:.0} %", 100.0 * more.abs()),
         None => grouped(difference.unsigned_abs()),
     };
-    let of = change.object.as_ref().map_or(String::new(), |object| {
+    let of = change.object.as_ref().filter(|object| object.share >= 0.01).map_or(String::new(), |object| {
         format!(", of these {:.0} % of {}", 100.0 * object.share, printable(&object.name))
     });
-    format!("{much} {word} misses{of}")
+    format!("{much} {word} misses{of}; {} read", human(change.read_bytes))
 }
 
 /// What makes the answer less than certain.

@@ -53,6 +53,8 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
         points: points.into_values().collect(),
         verdict,
         recorded: None,
+        baseline: None,
+        notes: Vec::new(),
         sampled: None,
     })
 }
@@ -67,7 +69,7 @@ impl<'a> Subject<'a> {
                  that replays the trace (docs/reference/scenario-keys.md)",
                 args.target,
                 metric.name(),
-                Metric::names(|metric| !metric.needs_machine()),
+                Metric::names(|metric| !metric.needs_machine() && !metric.is_of_disks()),
             )
             .into());
         }
@@ -79,6 +81,14 @@ impl<'a> Subject<'a> {
             let span = times.last()?.saturating_sub(*times.first()?);
             (span > 0).then_some(span as f64 / 1e9)
         });
+        if metric.is_of_disks() {
+            return Err(format!(
+                "--target {}: {file} is no recording of a kernel, so that it has no {}; refault record makes one",
+                args.target,
+                metric.name(),
+            )
+            .into());
+        }
         if metric.is_per_second() && span_s.is_none() {
             let instead = metric.name().replace("_per_s", "_per_access");
             return Err(format!("--target {}: {file} has no times; ask for {instead}", args.target).into());
@@ -182,6 +192,8 @@ impl<'a> Subject<'a> {
             Metric::SwapInsPerAccess => Some(an_access(swap_ins)),
             Metric::RefaultsPerS => a_second(refaults),
             Metric::SwapInsPerS => a_second(swap_ins),
+            Metric::Misses => Some(count.misses as f64),
+            Metric::ReadBytes | Metric::ReadBytesPerS | Metric::ReadsPerS => None,
             Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_) => None,
         };
         let met = failed.is_none() && value.is_some_and(|value| self.args.target.is_met(value));
@@ -192,6 +204,6 @@ impl<'a> Subject<'a> {
             ("swap_ins", Figure::Count(swap_ins)),
             ("oom_kills", Figure::Count(kills)),
         ];
-        Ok(Point { pages, value, failed, met, beside })
+        Ok(Point { pages, value, failed, met, bounds: None, beside })
     }
 }

@@ -67,8 +67,8 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub(super) files_only: bool,
 
-    /// Exit with status 1 unless the verdict is within: hit rates at most half a point apart, 99%
-    /// of the accesses alike and no event lost, of --beside, too; with --play as
+    /// Exit with status 1 unless the lab can be trusted for all that is compared (hit rate, misses,
+    /// refaults, disk reads, single accesses) and no event was lost; with --beside and --play as
     /// docs/reference/record.md says
     #[arg(long)]
     pub(super) strict: bool,

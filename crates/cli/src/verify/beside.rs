@@ -4,8 +4,8 @@
 //! Compared are accesses by descriptor, file by file: what a program touches in place it touches
 //! unseen, and when it faults is the kernel's doing.
 
-use super::compare::{AGREEMENT, POINTS, apart, side};
-use crate::recording::Loaded;
+use super::compare::side;
+use crate::recording::{AGREEMENT, Loaded, POINTS, apart};
 use crate::terminal::grouped;
 use refault_trace::{Act, Record, Via};
 use serde::Serialize;

@@ -1,45 +1,43 @@
-//! What to say of hits and misses of the kernel and of the lab.
+//! What to say of the numbers of the kernel and of the lab.
 
-use crate::recording::{Compared, Loaded, Settings};
+use crate::flags::size::human;
+use crate::recording::{Compared, Loaded, Metric, Settings, Trust, kernel_count};
 use crate::terminal::grouped;
 use serde::Serialize;
-
-/// Differences in hit rate below this are agreement, in points.
-pub(super) const POINTS: f64 = 0.5;
-
-/// So many accesses must be the same.
-pub(super) const AGREEMENT: f64 = 0.99;
 
 /// What it means.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Verdict {
+    /// Whether it can be trusted for all that was compared, and the recording is exact.
     pub(super) is_within: bool,
     pub(super) text: String,
+    trust_for: Vec<Metric>,
+    not_for: Vec<NotFor>,
+}
+
+/// A number that the lab does not have as the kernel has it.
+#[derive(Clone, Debug, Serialize)]
+struct NotFor {
+    metric: Metric,
+    why: String,
 }
 
 impl Verdict {
     pub(super) fn new(compared: &Compared, loaded: &Loaded) -> Verdict {
-        let (difference, agreement) = (compared.total.difference(), compared.total.agreement());
-        let is_near = difference.abs() <= POINTS;
-        let is_alike = agreement >= AGREEMENT;
-        let mut text = format!(
-            "the lab hits {} this kernel ({}: the bound is {POINTS}), and {:.2} % of the accesses are the same ({}: the \
-             bound is {} %)",
-            apart(difference),
-            side(is_near),
-            100.0 * agreement,
-            side(is_alike),
-            100.0 * AGREEMENT
-        );
+        if compared.is_out_of_memory {
+            let text = out_of_memory(compared, loaded);
+            return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
+        }
+        let Trust { for_, not_for } = Trust::of(compared, loaded);
+        let is_trusted = not_for.is_empty();
+        let mut text = Trust { for_: for_.clone(), not_for: not_for.clone() }.text();
+        let of_accesses = |metric| matches!(metric, Metric::HitRate | Metric::Misses | Metric::SingleAccesses);
         let worst = compared.worst();
-        let worst = worst.first().filter(|_| !is_near || !is_alike);
+        let worst = worst.first().filter(|_| not_for.iter().any(|&(metric, _)| of_accesses(metric)));
         if let Some((object, both)) = worst {
             let name = &loaded.objects[*object].name;
             let (lab, kernel) = (grouped(both.lab_misses), grouped(both.kernel_misses));
             text += &format!("; the largest difference is {name}: {lab} misses in the lab, {kernel} in the kernel");
-        }
-        if compared.is_out_of_memory {
-            text += "; but this limit has no room for what the group had besides files: out of memory";
         }
         if loaded.recording.lost > 0 {
             let lost = grouped(loaded.recording.lost);
@@ -48,18 +46,21 @@ impl Verdict {
         if loaded.recording.cut {
             text += "; the recording was cut";
         }
-        let is_whole = loaded.recording.lost == 0 && !compared.is_out_of_memory;
-        Verdict { is_within: is_near && is_alike && is_whole, text }
+        let is_whole = loaded.recording.lost == 0;
+        let not_for = not_for.into_iter().map(|(metric, why)| NotFor { metric, why }).collect();
+        Verdict { is_within: is_trusted && is_whole, text, trust_for: for_, not_for }
     }
 }
 
-/// By how many points one hits more than another, in words.
-pub(super) fn apart(points: f64) -> String {
-    match (points.abs(), points > 0.0) {
-        (points, _) if points < 0.005 => "as often as".to_owned(),
-        (points, true) => format!("{points:.2} points more than"),
-        (points, false) => format!("{points:.2} points less than"),
-    }
+fn out_of_memory(compared: &Compared, loaded: &Loaded) -> String {
+    let besides = human(4096 * loaded.besides_files_pages());
+    let at = match compared.replayed {
+        0 => String::new(),
+        n => format!(", at access {}", grouped(n)),
+    };
+    format!(
+        "the lab is out of memory{at}: this limit has no room for what the group had besides files, up to {besides}"
+    )
 }
 
 pub(super) fn side(is_inside: bool) -> &'static str {
@@ -69,6 +70,8 @@ pub(super) fn side(is_inside: bool) -> &'static str {
 /// What `--json` prints.
 pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, verdict: &Verdict) -> serde_json::Value {
     let (kernel, lab) = compared.total.rates();
+    // Of a lab that is out of memory what was counted is not whole.
+    let whole = |value: serde_json::Value| if compared.is_out_of_memory { serde_json::Value::Null } else { value };
     let objects: Vec<_> = compared
         .worst()
         .into_iter()
@@ -90,23 +93,31 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
         "lost": loaded.recording.lost,
         "accesses": compared.total.accesses,
         "kernel_hit_rate": kernel / 100.0,
-        "lab_hit_rate": lab / 100.0,
-        "agreement": compared.total.agreement(),
-        "by_descriptor": compared.by_descriptor,
-        "by_mapping": compared.by_mapping,
+        "lab_hit_rate": whole((lab / 100.0).into()),
+        "agreement": whole(compared.total.agreement().into()),
+        "out_of_memory": compared.is_out_of_memory,
+        "by_descriptor": whole(serde_json::json!(compared.by_descriptor)),
+        "by_mapping": whole(serde_json::json!(compared.by_mapping)),
         "sampled": loaded.recording.touches.map(|touches| serde_json::json!({
             "by": touches.by,
             "interval_ns": touches.interval_ns,
             "touches": compared.sampled.accesses,
             "lab_misses": compared.sampled.lab_misses,
         })),
-        "disk_reads": { "kernel": compared.kernel_reads, "lab": compared.lab_reads },
-        "warm_pages": compared.warm,
+        "disk_reads": {
+            "kernel": compared.kernel_reads,
+            "lab": whole(serde_json::json!(compared.lab_reads)),
+        },
+        "refaults": {
+            "kernel": kernel_count(loaded, "workingset_refault_file"),
+            "lab": whole(compared.ours.get("workingset_refault_file").copied().unwrap_or(0).into()),
+        },
+            "warm_pages": compared.warm,
         "kernel_pages": { "added": compared.added, "evicted": compared.evicted, "dropped": compared.dropped },
-        "lab_counters": compared.ours,
-        "windows": compared.windows,
+        "lab_counters": whole(serde_json::json!(compared.ours)),
+        "windows": whole(serde_json::json!(compared.windows)),
         "window_from_s": compared.window_from_s(),
-        "objects": objects,
+        "objects": whole(objects.into()),
         "verdict": verdict,
     })
 }

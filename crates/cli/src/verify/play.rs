@@ -1,10 +1,10 @@
 //! `refault verify --play`: a trace on the kernel of this machine, several times, beside the lab.
 
 use super::args::VerifyArgs;
-use super::compare::POINTS;
 use crate::Failure;
 use crate::flags::size::human;
 use crate::flags::{kernel, recorded};
+use crate::recording::POINTS;
 use crate::replay::cell::Cell;
 use crate::table::Table;
 use crate::terminal::{grouped, printable};

@@ -3,7 +3,7 @@
 use super::beside::Beside;
 use super::compare::Verdict;
 use crate::flags::size::human;
-use crate::recording::{Compared, Loaded, Settings};
+use crate::recording::{Compared, Loaded, Settings, kernel_count};
 use crate::table::Table;
 use crate::terminal::{grouped, printable};
 use std::fmt::Write as _;
@@ -44,8 +44,10 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     }
     text += "\n";
     text += &figures(loaded, compared);
-    text += &windows(compared);
-    text += &objects(loaded, compared);
+    if !compared.is_out_of_memory {
+        text += &windows(compared);
+        text += &objects(loaded, compared);
+    }
     let _ = writeln!(text, "\n{}", printable(&verdict.text));
     text
 }
@@ -99,7 +101,11 @@ fn largest_order(loaded: &Loaded, settings: &Settings) -> Option<u8> {
 fn figures(loaded: &Loaded, compared: &Compared) -> String {
     let mut table = Table::new(["", "kernel", "lab"], 1);
     let (kernel, lab) = compared.total.rates();
-    let mut row = |name: &str, kernel: String, lab: String| table.row(vec![name.to_owned(), kernel, lab]);
+    // Of a lab that is out of memory what was counted is not whole.
+    let is_over = compared.is_out_of_memory;
+    let mut row = |name: &str, kernel: String, lab: String| {
+        table.row(vec![name.to_owned(), kernel, if is_over { "-".to_owned() } else { lab }]);
+    };
     row("hit rate", format!("{kernel:.2}%"), format!("{lab:.2}%"));
     row("misses", grouped(compared.total.kernel_misses), grouped(compared.total.lab_misses));
     let (kernel, lab) = (&compared.kernel_reads, &compared.lab_reads);
@@ -116,13 +122,10 @@ fn figures(loaded: &Loaded, compared: &Compared) -> String {
     }
     let ours = |name: &str| compared.ours.get(name).copied().unwrap_or(0);
     row("evicted pages", grouped(compared.evicted), grouped(ours("pgsteal_file")));
-    for (name, key) in [("refaults", "workingset_refault_file"), ("activations", "workingset_activate_file")] {
-        let series = &loaded.recording.series;
-        // The counters of a group; without one, those of the machine.
-        let of_group = loaded.recording.group.is_some().then(|| series.ends(key)).flatten();
-        let kernel = of_group.map_or("-".to_owned(), |(first, last)| grouped(last.saturating_sub(first)));
-        row(name, kernel, grouped(ours(key)));
-    }
+    let kernel = kernel_count(loaded, "workingset_refault_file").map_or("-".to_owned(), grouped);
+    row("refaults", kernel, grouped(ours("workingset_refault_file")));
+    let kernel = kernel_count(loaded, "workingset_activate_file").map_or("-".to_owned(), grouped);
+    row("activations", kernel, grouped(ours("workingset_activate_file")));
     table.render()
 }
 

@@ -124,7 +124,7 @@ impl<W: World> Alloc<'_, W> {
     /// `note_slot` makes them.
     #[inline(always)]
     pub(crate) fn charge_nodes(&mut self, page: PageId, leaf: XaNodeId, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.mem.pages.space.fill[leaf.index()].count > 0 || !self.mem.cfg.memcg.charge_kernel {
+        if self.mem.pages.space.fill[leaf.index()].count > 1 || !self.mem.cfg.memcg.charge_kernel {
             return Ok(());
         }
         self.charge_missing_nodes(memcg, |pages| pages.missing_nodes(page))

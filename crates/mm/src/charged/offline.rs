@@ -57,6 +57,9 @@ impl Charged<'_> {
                 self.pages.lruvecs[lists[0]].shadow_nodes.remove(&mut self.pages.space, n);
                 self.pages.lruvecs[lists[1]].shadow_nodes.push(&mut self.pages.space, n);
             }
+            let files = std::mem::take(&mut self.pages.lruvecs[lists[0]].inodes);
+            self.pages.lruvecs[lists[1]].inodes.append(files);
+            self.pages.lruvecs[lists[0]].external = 0;
             self.pages.lruvecs[lists[1]].xa_nodes += std::mem::take(&mut self.pages.lruvecs[lists[0]].xa_nodes);
         }
         for (node, fill) in self.pages.space.nodes.iter_mut().zip(&self.pages.space.fill) {

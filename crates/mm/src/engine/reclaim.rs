@@ -141,6 +141,8 @@ impl Engine {
     pub fn set_memcg_external_pages(&mut self, id: MemcgId, pages: u64) -> Result<(), String> {
         self.mem.groups.online_memcg(id)?;
         let before = std::mem::replace(&mut self.mem.groups.memcgs.get_mut(id).reserved, pages);
+        let first = self.mem.pages.lruvec_of(id, NodeId::default());
+        self.mem.pages.lruvecs[first.index()].external = pages;
         if pages > before {
             self.mem.groups.memcgs.force_charge(id, pages - before);
             self.mem.groups.memcgs.tolerate(id);

@@ -45,7 +45,7 @@ impl<W: World> Fault<'_, W> {
         let own = self.mem.pages.folios.links.note_frame(page, owner, zone);
         self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
         let old = self.mem.pages.folios.slot_of_absent(page);
-        self.mem.charged().note_filled(node, old);
+        self.mem.charged().note_filled(page, node, old);
         let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(page);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
@@ -100,7 +100,7 @@ impl<W: World> Fault<'_, W> {
         let mut shadow = None;
         for page in (first.0..first.0 + nr).map(PageId) {
             let (node, old) = (self.mem.pages.folios.node_of(page), self.mem.pages.folios.slot(page));
-            self.mem.charged().note_filled(node, old);
+            self.mem.charged().note_filled(page, node, old);
             shadow = old.as_value().or(shadow);
         }
         let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(first);

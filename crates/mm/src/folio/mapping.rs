@@ -8,6 +8,7 @@
 
 use crate::config::recency::AccessAdvice;
 use crate::config::thp::HugeAdvice;
+use crate::folio::inode::Inode;
 use crate::folio::readahead::{Streams, SwapReadahead};
 use crate::folio::slot::{Location, MAX_NODES};
 use crate::folio::table::FolioTable;
@@ -56,6 +57,8 @@ pub(crate) struct XaNode {
     base: u64,
     /// Registered pages.
     pub(crate) len: u8,
+    /// Its only entry, of the first page of a file, lies in the mapping itself: there is no node.
+    pub(crate) is_head: bool,
     /// Who pays for it while it exists.
     pub(crate) memcg: MemcgId,
     /// The memory node on which it lies.
@@ -95,6 +98,8 @@ pub(crate) struct Mapping {
     pub(crate) max_order: u8,
     /// Of a file: the page behind its last one at present (`i_size`).
     pub(crate) i_size: u32,
+    /// Of a file: what the kernel keeps of it beside its pages.
+    pub(crate) inode: Inode,
 }
 
 /// Who owns the pages of a mapping.
@@ -164,6 +169,7 @@ impl PageSpace {
             orders: 0,
             max_order: 0,
             i_size: u32::MAX,
+            inode: Inode::default(),
         });
         Ok(MappingId(self.mappings.len() as u32 - 1))
     }
@@ -193,7 +199,17 @@ impl PageSpace {
             return Err("more than 2^26 tree nodes: the pages are spread too thinly".into());
         }
         let (memcg, nid) = (owner.memcg, NodeId::default());
-        self.nodes.push(XaNode { first, parent: NONE, prev: NONE, next: NONE, base, len: 0, memcg, nid });
+        self.nodes.push(XaNode {
+            first,
+            parent: NONE,
+            prev: NONE,
+            next: NONE,
+            base,
+            len: 0,
+            is_head: false,
+            memcg,
+            nid,
+        });
         self.leaf_table.push(table);
         self.fill.push(if owner.kind == MappingKind::File { Fill::default() } else { Fill::ANON });
         Ok(())
@@ -231,6 +247,18 @@ impl PageSpace {
     #[inline]
     pub(crate) fn index(&self, at: Location) -> u64 {
         self.nodes[at.node().index()].base << 6 | at.offset()
+    }
+
+    /// Whether the tree of a leaf may consist of its first entry alone, without a node: it covers
+    /// the first page of the file, and it is all of the tree.
+    pub(crate) fn may_be_head(&self, folios: &FolioTable, leaf: XaNodeId) -> bool {
+        let node = &self.nodes[leaf.index()];
+        node.parent == NONE && self.index(folios.location(node.first)) == 0
+    }
+
+    /// Whether a node exists.
+    pub(crate) fn has_node(&self, n: XaNodeId) -> bool {
+        self.fill[n.index()].count > 0 && !self.nodes[n.index()].is_head
     }
 
     /// The table of the pages of a leaf node.

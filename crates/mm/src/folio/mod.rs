@@ -10,11 +10,13 @@
 //! | `list` | the lists that folios stand on |
 //! | `places` | one of them, as a ring of places |
 //! | `mapping` | files and anonymous regions: tree nodes and page tables |
+//! | `inode` | names and inodes of files, which the kernel keeps beside their pages |
 //! | `readahead` | what a mapping remembers of its faults |
 //! | `size_stats` | counters of the sizes of folios |
 //!
 //! It may call: numbers of things and the configuration. It is called by: every room above.
 
+pub(crate) mod inode;
 pub(crate) mod list;
 pub(crate) mod mapping;
 mod places;

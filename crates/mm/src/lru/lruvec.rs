@@ -1,6 +1,7 @@
 //! The lists of one (memcg, node): two lists a type, or generations, and what both keep beside
 //! them.
 
+use crate::folio::inode::InodeCache;
 use crate::folio::list::List;
 use crate::folio::mapping::{NONE, PageSpace};
 use crate::folio::table::FolioTable;
@@ -110,8 +111,12 @@ pub(crate) struct Lruvec {
     pub(crate) shadow_nodes: ShadowNodes,
     /// Tree nodes of the memcg that lie on this memory node.
     pub(crate) xa_nodes: u64,
+    /// Pages of the memcg that the engine does not see: anonymous memory and kernel objects.
+    pub(crate) external: u64,
     /// Shadow nodes that the shrinker should have taken, in less than a batch.
     pub(crate) deferred_shadow_nodes: u64,
+    /// Names and inodes of files of the memcg.
+    pub(crate) inodes: InodeCache,
     /// Of a sample: what is left over of pages to scan, by list.
     pub(crate) carried_scan: [i64; 4],
     /// Of a sample: runs of reclaim since `refaults`, and whether it had changed by then.
@@ -139,7 +144,9 @@ impl Lruvec {
             r#gen: MultiGen::new(folios, seed),
             shadow_nodes: ShadowNodes::new(),
             xa_nodes: 0,
+            external: 0,
             deferred_shadow_nodes: 0,
+            inodes: InodeCache::default(),
             carried_scan: [0; 4],
             runs: 0,
             refaulted_before: [false; 2],
@@ -152,6 +159,7 @@ impl Lruvec {
     /// For another group: nothing is on its lists, and it has seen nothing.
     pub(crate) fn start_over(&mut self) {
         (self.nonresident_age, self.cost, self.refaults) = (0, [0; 2], [0; 2]);
+        (self.external, self.inodes) = (0, InodeCache::default());
         (self.activated, self.deferred_shadow_nodes, self.flushed) = ([0; 2], 0, Flushed::default());
         (self.carried_scan, self.runs, self.refaulted_before) = ([0; 4], 0, [false; 2]);
         self.r#gen.start_over();

@@ -29,6 +29,9 @@ impl<W: World> Reclaim<'_, W> {
             Lru::TwoList => self.lists_are_empty_down_to(v),
             Lru::MultiGen => self.empty_down_to(v),
         };
+        let reach = self.mem.pages.lruvecs[v.index()].inodes.reach();
+        let lowest = lowest.filter(|_| reach >> self.sc.priority == 0);
+        let lowest = lowest.map(|lowest| lowest.max(u64::BITS - reach.leading_zeros()));
         match lowest {
             Some(lowest) => self.mem.groups.empty.note(id, self.sc.nid, lowest),
             None => self.mem.groups.empty.forget(&mut self.sc),

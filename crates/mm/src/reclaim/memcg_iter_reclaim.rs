@@ -55,7 +55,7 @@ impl<W: World> Reclaim<'_, W> {
             self.note_visit(m);
             self.shrink_lruvec_first(m);
             let (v, priority) = (self.mem.pages.lruvec_of(m, self.sc.nid), self.sc.priority);
-            self.mem.charged().shrink_shadow_nodes(v, priority);
+            self.mem.charged().shrink_slab(v, priority);
             if self.sc.blocked {
                 return;
             }

@@ -85,7 +85,7 @@ impl<W: World> Reclaim<'_, W> {
             return None;
         }
         let priority = self.sc.priority;
-        self.mem.charged().shrink_shadow_nodes(v, priority);
+        self.mem.charged().shrink_slab(v, priority);
         if aged && online {
             return Some(Rotation::Young);
         }

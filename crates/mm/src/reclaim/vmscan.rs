@@ -277,7 +277,7 @@ impl<W: World> Reclaim<'_, W> {
             return;
         }
         let priority = self.sc.priority;
-        self.mem.charged().shrink_shadow_nodes(v, priority);
+        self.mem.charged().shrink_slab(v, priority);
     }
 
     /// Balance of active and inactive: what this pass may deactivate, and whether there is easy

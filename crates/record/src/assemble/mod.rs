@@ -8,12 +8,14 @@
 //! | a fault on anonymous memory | a touch of its page: a miss if it was in swap |
 //! | a look at the memory of a process | what was touched since the last one, and what came and went |
 //! | a removal while the thread reclaims | an eviction; else a drop |
+//! | a removal by DAMON | advice to page out, and an eviction |
 //!
 //! Whether a write or a fault is a miss is known only by what its thread does next, so that records
 //! wait in a queue until those before them are known.
 
 mod advice;
 mod length;
+mod removed;
 mod sampled;
 mod space;
 
@@ -140,6 +142,8 @@ pub struct Assembler {
     in_view: FxHashSet<u32>,
     /// Threads that only ever reclaim.
     reclaimers: FxHashSet<u32>,
+    /// Threads that reclaim pages by their addresses, though there is room.
+    pagers_out: FxHashSet<u32>,
     queue: VecDeque<Record>,
     /// How many records left the queue.
     gone: u64,
@@ -364,15 +368,6 @@ impl Assembler {
         }
         if let Some(largest) = self.orders.get_mut(at) {
             *largest = order.max(*largest);
-        }
-    }
-
-    fn delete(&mut self, event: &Event, inode: Inode, page: u64, order: u8) {
-        if self.files.contains_key(&inode) {
-            let thread = self.thread(event.tid);
-            let reclaims = thread.reclaims > 0 || thread.pages_out || self.reclaimers.contains(&event.tid);
-            let act = if reclaims { Act::Evict } else { Act::Drop };
-            self.kernel(event, inode, page, 1 << order, act);
         }
     }
 

@@ -58,7 +58,8 @@ const B: Inode = Inode { dev: 1, ino: 2 };
 
 /// What comes out of these events, each by a thread, a nanosecond apart.
 fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
-    let (mut assembler, mut files, mut out) = (Assembler::new(100, [99]), Ten::default(), Vec::new());
+    let mut assembler = Assembler::new(100, [99]).with_pagers_out([98].into_iter().collect());
+    let (mut files, mut out) = (Ten::default(), Vec::new());
     for (time_ns, &(tid, what)) in (100..).zip(events) {
         assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, what }, tid < 50, &mut files);
         assembler.validate().expect("consistent");
@@ -149,6 +150,14 @@ fn what_is_paged_out_is_evicted_until_the_thread_does_something_else() {
     let all = records(&[advise, gone(2), (1, read(5, 5)), gone(7)]);
     let acts: Vec<_> = all.iter().map(|&(act, ..)| act).collect();
     assert_eq!(acts, [Act::Advise(Advised::PageOut), Act::Evict, Act::Hit, Act::Drop]);
+}
+
+#[test]
+fn regression_what_damon_reclaims_is_paged_out_and_not_dropped() {
+    let delete = |page| What::Delete { inode: A, page, order: 0 };
+    let all = records(&[(1, read(5, 5)), (98, delete(8)), (1, delete(9))]);
+    let acts: Vec<_> = all.iter().map(|&(act, _, page, _)| (act, page)).collect();
+    assert_eq!(acts, [(Act::Hit, 5), (Act::Advise(Advised::PageOut), 8), (Act::Evict, 8), (Act::Drop, 9)]);
 }
 
 #[test]

@@ -1,0 +1,83 @@
+//! Advice of programs, as the engine takes it.
+
+use super::reads::OfLab;
+use super::run::{Descriptor, Run};
+use crate::replay::cell::Cell;
+use crate::replay::machine::EXECUTABLE;
+use refault_mm::{AccessAdvice, Advice, PageId};
+use refault_trace::{Advised, Record};
+use std::ops::Range;
+
+impl Run<'_> {
+    pub(super) fn advise(&mut self, record: &Record, advised: Advised) {
+        let ids = self.ids_of(record);
+        let (first, nr) = (PageId(ids.start), ids.end - ids.start);
+        match advised {
+            Advised::Normal => self.advise_file(record.object, AccessAdvice::Normal),
+            Advised::Random => self.advise_file(record.object, AccessAdvice::Random),
+            Advised::Sequential => self.advise_file(record.object, AccessAdvice::Sequential),
+            Advised::NoReuse => self.advise_file(record.object, AccessAdvice::NoReuse),
+            // What this changes in the kernel follows.
+            Advised::WillNeed => self.cache.begin_reading(record),
+            Advised::DontNeed => {
+                self.lengths.gives_up(record);
+                self.drop_what_the_kernel_lacks(ids);
+                // What is dirty or mapped stays, as one of the next to go.
+                self.cell.engine.advise_range(first, nr, Advice::DontNeed);
+            }
+            Advised::MapRandom => self.advise_mapped(record, AccessAdvice::Random),
+            Advised::MapSequential => self.advise_mapped(record, AccessAdvice::Sequential),
+            Advised::MapNormal => self.advise_mapped(record, AccessAdvice::Normal),
+            Advised::MapExecutable => self.map_executable(ids),
+            Advised::Sync => {
+                if let Some(mapping) = self.mappings[record.object as usize] {
+                    self.cell.engine.fsync(&mut self.cell.machine, mapping);
+                }
+            }
+            Advised::Cold => self.cell.engine.advise_range(first, nr, Advice::Cold),
+            Advised::PageOut => _ = self.cell.engine.page_out(&mut self.cell.machine, first, nr),
+        }
+    }
+
+    /// A program maps pages as code. The first time that takes the place of what a loader mapped of
+    /// them before.
+    fn map_executable(&mut self, ids: Range<u32>) {
+        let Cell { engine, machine, .. } = &mut self.cell;
+        if ids.clone().all(|id| machine.pte[id as usize] & EXECUTABLE == 0) {
+            engine.unmap_range(machine, PageId(ids.start), ids.end - ids.start);
+        }
+        let pages = &mut machine.pte[ids.start as usize..ids.end as usize];
+        pages.iter_mut().for_each(|pte| *pte |= EXECUTABLE);
+    }
+
+    /// Who has the file open is not known: it holds for all.
+    fn advise_file(&mut self, object: u32, advice: AccessAdvice) {
+        self.advice.insert(object, advice);
+        let of_file = self.descriptors.iter_mut().filter(|((of, _), _)| *of == object);
+        of_file.for_each(|(_, descriptor)| descriptor.readahead.advise(advice));
+    }
+
+    fn advise_mapped(&mut self, record: &Record, advice: AccessAdvice) {
+        let pages = record.page..record.page.saturating_add(u64::from(record.pages));
+        // What reclaim makes of accessed bits the engine knows for a file as a whole.
+        let file = &self.loaded.files[record.object as usize];
+        if let Some(mapping) = self.mappings[record.object as usize]
+            && file.indices().all(|page| pages.contains(&page))
+        {
+            self.cell.engine.advise_access(mapping, advice);
+        }
+        let all = self.mapped_advice.entry(record.object).or_default();
+        all.retain(|(before, _)| before.start < pages.start || before.end > pages.end);
+        all.push((pages, advice));
+    }
+
+    pub(super) fn descriptor(&mut self, record: &Record) -> (&mut Cell<OfLab>, &mut Descriptor) {
+        let file = &self.loaded.objects[record.object as usize];
+        let opened = || {
+            let mut readahead = self.settings.readahead(file);
+            readahead.advise(self.advice.get(&record.object).copied().unwrap_or_default());
+            Descriptor { readahead, last: None }
+        };
+        (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert_with(opened))
+    }
+}

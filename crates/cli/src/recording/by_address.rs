@@ -1,0 +1,120 @@
+//! Pages that left memory by their addresses: what DAMON reclaims, in recordings that hold it for
+//! drops.
+//!
+//! Truncation, deletion and `drop_caches` go through a file from its beginning to its end. What
+//! goes through memory meets pages of files in any order.
+
+use refault_trace::{Act, Advised, Record};
+use std::collections::HashMap;
+
+/// Drops of one burst follow one another at once.
+const BURST_NS: u64 = 1_000_000;
+
+/// Drops that are enough to tell.
+const FEW: usize = 8;
+
+/// Drops of a task, one after the other.
+#[derive(Default)]
+struct Burst {
+    records: Vec<usize>,
+    time_ns: u64,
+    /// By object: the page that was dropped last.
+    last: HashMap<u32, u64>,
+    /// Pages that lie before the one of the same file that went last.
+    backwards: usize,
+}
+
+impl Burst {
+    fn add(&mut self, at: usize, record: &Record) {
+        self.time_ns = record.time_ns;
+        self.records.push(at);
+        let last = self.last.insert(record.object, record.page);
+        self.backwards += usize::from(last.is_some_and(|last| record.page < last));
+    }
+
+    fn is_by_address(&self) -> bool {
+        self.records.len() >= FEW && self.backwards * 4 >= self.records.len()
+    }
+}
+
+/// Makes evictions of them, and the advice that a replay takes for the cause.
+pub(super) fn page_out(records: &mut Vec<Record>) {
+    let (mut bursts, mut found) = (HashMap::<u32, Burst>::new(), Vec::new());
+    let mut end = |burst: Burst| {
+        if burst.is_by_address() {
+            found.extend(burst.records);
+        }
+    };
+    for (at, record) in records.iter().enumerate() {
+        let goes_on = match record.act {
+            Act::Drop => |burst: &Burst, now: &Record| now.time_ns.saturating_sub(burst.time_ns) <= BURST_NS,
+            Act::Add | Act::Touch | Act::Hit | Act::Miss => {
+                |burst: &Burst, now: &Record| !burst.last.contains_key(&now.object)
+            }
+            _ => continue,
+        };
+        if bursts.get(&record.task).is_some_and(|burst| !goes_on(burst, record)) {
+            bursts.remove(&record.task).into_iter().for_each(&mut end);
+        }
+        if record.act == Act::Drop {
+            bursts.entry(record.task).or_default().add(at, record);
+        }
+    }
+    bursts.into_values().for_each(&mut end);
+    if found.is_empty() {
+        return;
+    }
+    found.sort_unstable();
+    let mut found = found.into_iter().peekable();
+    let all = std::mem::take(records);
+    records.reserve(all.len());
+    for (at, record) in all.into_iter().enumerate() {
+        if found.next_if_eq(&at).is_some() {
+            records.push(Record { act: Act::Advise(Advised::PageOut), ..record });
+            records.push(Record { act: Act::Evict, ..record });
+        } else {
+            records.push(record);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refault_trace::Op;
+
+    fn drops(pages: impl IntoIterator<Item = u64>) -> Vec<Record> {
+        let record = |(i, page): (usize, u64)| Record {
+            act: Act::Drop,
+            object: i as u32 % 2,
+            time_ns: i as u64 * 1000,
+            ..Record::touch(page, Op::READ)
+        };
+        pages.into_iter().enumerate().map(record).collect()
+    }
+
+    fn acts(mut records: Vec<Record>) -> Vec<Act> {
+        page_out(&mut records);
+        records.iter().map(|record| record.act).collect()
+    }
+
+    #[test]
+    fn regression_what_leaves_in_no_order_is_paged_out() {
+        let scattered = drops([90, 7, 13, 55, 42, 3, 77, 21, 5, 60]);
+        let want = [Act::Advise(Advised::PageOut), Act::Evict].repeat(10);
+        assert_eq!(acts(scattered), want);
+    }
+
+    #[test]
+    fn a_file_that_is_truncated_is_dropped() {
+        assert_eq!(acts(drops(0..40)), [Act::Drop; 40]);
+        // Again and again, with what is written between.
+        let mut records = Vec::new();
+        for i in 0..20 {
+            records.extend(drops([3, 4]).into_iter().map(|record| Record { object: 0, ..record }));
+            records.push(Record { act: Act::Add, time_ns: i, ..Record::touch(3, Op::READ) });
+        }
+        assert!(!acts(records).contains(&Act::Evict));
+        assert_eq!(acts(drops([5, 5, 3, 3])), [Act::Drop; 4], "too few to tell");
+    }
+}

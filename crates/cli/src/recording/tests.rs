@@ -1,0 +1,82 @@
+//! Recordings that are made up, on the engine.
+
+use super::{Loaded, Settings, run};
+use refault_trace::{
+    Act, Format, Header, ObjectInfo, ObjectKind, Op, Record, RecordSource, Recording, Series, Snapshot, TraceError, Via,
+};
+
+/// A recording in memory.
+struct Made {
+    header: Header,
+    records: Vec<Record>,
+}
+
+impl RecordSource for Made {
+    fn name(&self) -> &str {
+        "made"
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        *out = std::mem::take(&mut self.records);
+        Ok(!out.is_empty())
+    }
+}
+
+/// A file of so many pages, read page by page in strides, in a group that is charged for so many
+/// pages besides at these times.
+fn made(pages: u64, besides: &[(u64, u64)]) -> Loaded {
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(pages), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    let look = |&(time_ns, pages): &(u64, u64)| Snapshot { time_ns, values: vec![4096 * pages, 0] };
+    header.recording = Some(Recording {
+        group: Some("/g".to_owned()),
+        memory_max: Some(4096 * 1000),
+        read_ahead_pages: Some(0),
+        series: Series {
+            names: vec!["usage".to_owned(), "file".to_owned()],
+            snapshots: besides.iter().map(look).collect(),
+        },
+        ..Recording::default()
+    });
+    let op = Op { write: false, via: Some(Via::Fd) };
+    let read = |i: u64| Record { time_ns: i * 1000, act: Act::Hit, ..Record::touch(i * 37 % pages, op) };
+    let add = |record: Record| [Record { act: Act::Add, ..record }, Record { act: Act::Miss, ..record }];
+    let first = (0..pages).flat_map(|i| add(read(i)));
+    let mut source = Made { header, records: first.chain((pages..1000).map(read)).collect() };
+    Loaded::read(&mut source).expect("a recording")
+}
+
+#[test]
+fn regression_impossible_sizes_are_known_without_a_replay() {
+    // The last look comes after the last access.
+    let loaded = made(100, &[(0, 50), (2_000_000, 300)]);
+    let settings = |pages| Settings { memory_pages: Some(pages), ..Settings::of(&loaded.recording, None, None, false) };
+    let small = run(&loaded, &settings(299)).expect("a result");
+    assert!(small.is_out_of_memory);
+    assert_eq!(small.replayed, 0);
+    // The kernel is counted all the same.
+    let large = run(&loaded, &settings(1000)).expect("a result");
+    assert_eq!((large.is_out_of_memory, large.replayed), (false, 1000));
+    assert_eq!((small.total.accesses, small.total.kernel_misses), (1000, 100));
+    assert_eq!(large.total.kernel_misses, 100);
+    assert_eq!(small.kernel_reads, large.kernel_reads);
+    assert_eq!((large.kernel_reads.read_pages, large.lab_reads.read_pages), (100, 100));
+    // Files alone fit.
+    let files = Settings { files_only: true, ..settings(299) };
+    assert_eq!(run(&loaded, &files).expect("a result").total.lab_misses, 100);
+}
+
+#[test]
+fn regression_a_lab_with_nothing_to_reclaim_stops() {
+    let loaded = made(1000, &[(0, 0), (500_000, 200)]);
+    // There is room for what is not of files, and for not one page more.
+    let settings = Settings { memory_pages: Some(200), ..Settings::of(&loaded.recording, None, None, false) };
+    let compared = run(&loaded, &settings).expect("a result");
+    assert!(compared.is_out_of_memory);
+    assert!((500..=510).contains(&compared.replayed), "{}", compared.replayed);
+    assert_eq!((compared.total.accesses, compared.total.kernel_misses), (1000, 1000));
+}

@@ -1,0 +1,29 @@
+//! Pages that leave the page cache.
+
+use super::{Assembler, Inode};
+use crate::event::Event;
+use refault_trace::{Act, Advised};
+use rustc_hash::FxHashSet;
+
+impl Assembler {
+    /// `pagers_out` are the threads of DAMON.
+    pub(crate) fn with_pagers_out(self, pagers_out: FxHashSet<u32>) -> Assembler {
+        Assembler { pagers_out, ..self }
+    }
+
+    /// Reclaim takes it, or something else. DAMON reclaims by address, though there may be room: a
+    /// replay does that, too.
+    pub(super) fn delete(&mut self, event: &Event, inode: Inode, page: u64, order: u8) {
+        if !self.files.contains_key(&inode) {
+            return;
+        }
+        let pages_out = self.pagers_out.contains(&event.tid);
+        let thread = self.thread(event.tid);
+        let reclaims = thread.reclaims > 0 || thread.pages_out;
+        let reclaims = reclaims || pages_out || self.reclaimers.contains(&event.tid);
+        if pages_out {
+            self.kernel(event, inode, page, 1 << order, Act::Advise(Advised::PageOut));
+        }
+        self.kernel(event, inode, page, 1 << order, if reclaims { Act::Evict } else { Act::Drop });
+    }
+}
