@@ -65,6 +65,7 @@ impl Place {
         let mut image = self.image(row)?;
         if row.changes {
             let copy = self.folder.join("run.img");
+            let _ = fs::remove_file(&copy);
             machine::run("cp", &["--sparse=always", &image.to_string_lossy(), &copy.to_string_lossy()])?;
             image = copy;
         }
@@ -88,8 +89,8 @@ impl Place {
 
     fn attached(&self, row: &Row, disk: &Disk, group: &Group, file: &Path) -> Result<u64, String> {
         let mut server = self.command(row, "serve", Some(group))?.start()?;
-        self.command(row, "ready", None)?.finish()?;
-        self.command(row, "load warm", None)?.finish()?;
+        self.command(row, "ready", None)?.finish_beside(&mut server)?;
+        self.command(row, "load warm", None)?.finish_beside(&mut server)?;
         let mut recorder = recorder(group, file).command.spawn().map_err(at("refault record"))?;
         let part = PathBuf::from(format!("{}.part", file.display()));
         while !part.exists() && recorder.try_wait().map_err(at("refault record"))?.is_none() {
@@ -115,8 +116,8 @@ impl Place {
         let before = disk.read_bytes();
         let mut recorder = step.start()?;
         if row.has_load {
-            self.command(row, "ready", None)?.finish()?;
-            self.command(row, "load measure", None)?.finish()?;
+            self.command(row, "ready", None)?.finish_beside(&mut recorder)?;
+            self.command(row, "load measure", None)?.finish_beside(&mut recorder)?;
             self.command(row, "stop", None)?.finish()?;
         }
         machine::wait(&mut recorder, row.name, STEP_S)?;
@@ -147,6 +148,24 @@ impl Step {
     fn finish(mut self) -> Result<(), String> {
         let mut child = self.command.spawn().map_err(at(&self.name))?;
         machine::wait(&mut child, &self.name, STEP_S)?;
+        self.ended(&mut child)
+    }
+
+    /// The same, as long as another process runs.
+    fn finish_beside(mut self, other: &mut Child) -> Result<(), String> {
+        let mut child = self.command.spawn().map_err(at(&self.name))?;
+        while child.try_wait().map_err(at(&self.name))?.is_none() {
+            if let Some(status) = other.try_wait().map_err(at(&self.name))? {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("{}: the program has ended ({status})", self.name));
+            }
+            machine::pause_ms(50);
+        }
+        self.ended(&mut child)
+    }
+
+    fn ended(&self, child: &mut Child) -> Result<(), String> {
         let status = child.wait().map_err(at(&self.name))?;
         if status.success() { Ok(()) } else { Err(format!("{}: {status}", self.name)) }
     }
