@@ -1,6 +1,6 @@
 //! Events of a kernel, in any order and with any numbers, to records.
 
-use refault_record::{Assembler, Event, Files, Inode, Memory, Scan, What};
+use refault_record::{Assembler, Event, Files, Inode, Look, Memory, Numbered, Scan, What};
 use refault_trace::{MAX_PAGES_PER_RECORD, Record};
 
 /// Files whose lengths are what the fuzzer wants.
@@ -23,7 +23,15 @@ impl Files for Lengths {
         vec![(Inode { dev: 1, ino: address % 4 }, address >> 12, bytes >> 12)]
     }
 
-    fn numbered(&mut self, _: Inode, _: u32, _: u32) {}
+    fn numbered(&mut self, inode: Inode, _: u32, pid: u32) -> Numbered {
+        let look = match self.0 >> 1 & 3 {
+            0 => Look::Seen(vec![inode.ino..inode.ino + 2, 9..70], self.now_ns()),
+            1 => Look::Later,
+            2 => Look::Failed,
+            _ => Look::Never,
+        };
+        Numbered { pages: self.pages(inode, pid), look }
+    }
 
     fn is_anonymous(&mut self, pid: u32, address: u64) -> bool {
         (address ^ u64::from(pid)) % 2 == 0
@@ -55,7 +63,11 @@ fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
         12 => What::AdviseMemory { address: a, bytes: b, advice: b % 22 },
         11 => What::Fork { parent: a as u32 },
         13 => What::Exit,
-        14 => What::Sync { inode },
+        14 => match b % 3 {
+            0 => What::Sync { inode },
+            1 => What::Direct { inode, bytes: a },
+            _ => What::DirectStep { inode, write: b & 8 == 0 },
+        },
         _ => What::Comm { name: [b as u8; 16], exec: b & 1 == 1 },
     }
 }
@@ -92,6 +104,14 @@ pub fn records(bytes: &[u8]) -> (Vec<Record>, u32) {
         let event = Event { time_ns, pid: u32::from(tid % 4), tid: u32::from(tid % 4), cgroup: 0, what };
         assembler.take(&event, flags & 64 == 0, &mut Lengths(flags));
         assert_eq!(assembler.validate(), Ok(()));
+        if flags & 32 == 0 {
+            assembler.register(Inode { ino: 4, ..inode }, 1, &mut Lengths(flags));
+            for (inode, _) in assembler.to_look() {
+                let pages = (a % 2 == 0).then(|| vec![u64::from(b)..u64::from(b) + 1]);
+                assembler.looked(inode, pages, time_ns);
+            }
+            assembler.passed(time_ns);
+        }
         assembler.emit(&mut out, false);
     }
     assembler.emit(&mut out, true);

@@ -14,6 +14,7 @@ mod opt_bound;
 mod oracle;
 mod record;
 mod record_failures;
+mod record_warm;
 mod report;
 mod report_words;
 mod rules;

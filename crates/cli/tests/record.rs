@@ -210,6 +210,9 @@ fn mistakes_end_in_one_line() {
     std::fs::write(s.path("notes"), "what was said\n").expect("ours");
     let cases: &[(&[&str], &str)] = &[
         (&["record", "-o", "x"], "nothing to record; give -- COMMAND"),
+        (&["record", "x", "sleep", "1"], "the program behind --: refault record -o x -- sleep 1"),
+        (&["record", "-o", "x", "sleep", "1"], "the program goes behind --: refault record -o x -- sleep 1"),
+        (&["record", "-o", "x", "--unit", "a", "--pod", "b"], "cannot be used with"),
         (&["record", "-o", "x", "--for", "5x", "--all"], "\"5x\" is not a time"),
         (&["record", "-o", "x", "--ring", "100K", "--all"], "--ring 100K: must be a power of two"),
         (&["record", "-o", "x", "--memory", "1M", "--all", "--for", "1s"], "--memory: makes a group for a program"),

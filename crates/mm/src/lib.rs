@@ -79,7 +79,7 @@ pub use config::lru::{
 };
 pub use config::memcg::{Backoff, MemcgConfig, MemcgSelection, MemcgWalk};
 pub use config::node::{NodeConfig, NumaConfig};
-pub use config::readahead::{FaultAroundConfig, OrderGrowth, ReadaheadConfig};
+pub use config::readahead::{FaultAroundConfig, MmapHits, OrderGrowth, ReadaheadConfig};
 pub use config::recency::{AccessAdvice, AdviceRecency};
 pub use config::shadow::ShadowConfig;
 pub use config::swap::{

@@ -141,6 +141,7 @@ prop_compose! {
                 history: seed & 8 > 0,
                 file_order: if seed & 16 > 0 { 9 } else { 0 },
                 order_growth: kernel.order_growth(),
+                mmap_hits: kernel.mmap_hits(),
             },
             swap: SwapConfig {
                 synchronous: swap_synchronous,

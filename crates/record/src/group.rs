@@ -50,6 +50,19 @@ fn path_in(text: &str) -> Option<String> {
     second
 }
 
+/// The paths of all memory groups, as `/proc/PID/cgroup` has them.
+pub fn paths() -> Result<Vec<String>, String> {
+    let hierarchy = Hierarchy::find()?;
+    let (mut found, mut folders) = (Vec::new(), vec![hierarchy.place.clone()]);
+    while let Some(folder) = folders.pop() {
+        let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+        folders.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+        found.push(hierarchy.folder(&folder).1);
+    }
+    found.sort();
+    Ok(found)
+}
+
 impl Group {
     /// The group of a path: one of cgroupfs, or as `/proc/PID/cgroup` has it.
     pub fn open(path: &Path) -> Result<Group, String> {
@@ -147,6 +160,32 @@ impl Group {
         let limits = around.flat_map(|folder| files.iter().filter_map(move |file| number(&folder.join(file))));
         // No limit is the word `max`, and the largest number of whole pages in the first version.
         limits.min().filter(|&bytes| bytes < 1 << 60)
+    }
+
+    /// The swap that it and the groups around it may use, in bytes; none: there is no limit.
+    pub(crate) fn swap_bytes(&self) -> Option<u64> {
+        let around = self.folder.ancestors().take_while(|folder| folder.starts_with(&self.root));
+        let limits = around.filter_map(|folder| match self.second {
+            true => number(&folder.join("memory.swap.max")),
+            // The first version limits memory and swap together.
+            false => {
+                let both = number(&folder.join("memory.memsw.limit_in_bytes")).filter(|&bytes| bytes < 1 << 60)?;
+                Some(both.saturating_sub(number(&folder.join("memory.limit_in_bytes"))?))
+            }
+        });
+        limits.min()
+    }
+
+    /// The processes in it and below.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let (mut found, mut folders) = (Vec::new(), vec![self.folder.clone()]);
+        while let Some(folder) = folders.pop() {
+            let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            found.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+            let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+            folders.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+        }
+        found
     }
 
     /// What it is charged for, in bytes.

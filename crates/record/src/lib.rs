@@ -13,6 +13,7 @@
 //! | `assemble` | events to records: a state machine without clock and without files |
 //! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
 //! | `names` | files by inode |
+//! | `residency`, `census` | which pages of a file are in memory; files that may have some |
 //! | `touches`, `scan` | touches of memory in place, by looking at page tables; what a look found |
 //! | `hierarchy`, `group`, `snapshot` | memory cgroups of both versions, and what is noted of them |
 //! | `program` | the program that starts |
@@ -23,6 +24,7 @@
 
 mod assemble;
 mod btf;
+mod census;
 mod event;
 mod group;
 mod hierarchy;
@@ -34,6 +36,7 @@ mod play;
 mod probes;
 mod program;
 mod recorder;
+mod residency;
 mod ring;
 mod scan;
 mod snapshot;
@@ -42,13 +45,14 @@ mod touches;
 mod tracefs;
 mod unfinished;
 
-pub use assemble::{Assembler, Files};
+pub use assemble::{Assembler, Bypass, Files, Numbered};
 pub use event::{Event, Inode, Known, Part, What, release, survey};
-pub use group::Group;
+pub use group::{Group, paths as group_paths};
 pub use machine::{lru_gen, swappiness};
 pub use play::{Played, play, with_one_descriptor};
 pub use probes::probes_possible;
 pub use recorder::{End, Options, Progress, Report, Target, record};
+pub use residency::Look;
 pub use scan::{Mapping, Memory, Region, Scan};
 pub use touches::{Sampling, touches_possible};
 pub use tracefs::Tracefs;

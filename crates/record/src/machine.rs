@@ -34,6 +34,16 @@ pub fn swappiness() -> Option<u32> {
     fs::read_to_string("/proc/sys/vm/swappiness").ok()?.trim().parse().ok()
 }
 
+/// Bytes of swap that the machine has; none: not known.
+pub(crate) fn swap_bytes() -> Option<u64> {
+    swap_in(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn swap_in(meminfo: &str) -> Option<u64> {
+    let kib = meminfo.lines().find_map(|line| line.strip_prefix("SwapTotal:"))?.trim().strip_suffix(" kB")?;
+    kib.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
 /// Whether multi-gen LRU is on.
 pub fn lru_gen() -> bool {
     let text = fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").unwrap_or_default();
@@ -78,4 +88,15 @@ pub(crate) fn calibrate(rings: &mut Rings) -> Result<Calibration, String> {
     }
     Err("the kernel sends no event for a read: mm_filemap_get_pages, or the probe in its place, does not fire here"
         .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_swap_of_a_machine() {
+        assert_eq!(swap_in("MemTotal:  24684084 kB\nSwapTotal:       2048 kB\nSwapFree: 7 kB\n"), Some(2 << 20));
+        assert_eq!(swap_in("MemTotal:  24684084 kB\n"), None);
+    }
 }

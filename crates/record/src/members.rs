@@ -99,10 +99,9 @@ impl Members {
 
 /// The processes that a rule takes of all that run, besides those that descend from others.
 pub(crate) fn more(rule: &Rule, group: Option<&Group>) -> Vec<u32> {
-    let numbers = |text: String| text.lines().filter_map(|line| line.parse().ok()).collect();
     match rule {
         Rule::Descent => Vec::new(),
-        Rule::Group(_) => group.and_then(|group| group.text("cgroup.procs")).map(numbers).unwrap_or_default(),
+        Rule::Group(_) => group.map(Group::processes).unwrap_or_default(),
         Rule::All => {
             let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
             let own = std::process::id();

@@ -68,8 +68,8 @@ impl Rings {
     }
 
     /// Appends what happened up to a moment ago, in the order of time. `all`: up to now, as nothing
-    /// more is to come.
-    pub fn take(&mut self, out: &mut Vec<Event>, all: bool) {
+    /// more is to come. The time up to which that is all.
+    pub fn take(&mut self, out: &mut Vec<Event>, all: bool) -> u64 {
         let until = if all { u64::MAX } else { now_ns().saturating_sub(SETTLED_NS) };
         let Rings { rings, decoder, held, read, lost, undecoded } = self;
         for ring in rings {
@@ -91,6 +91,7 @@ impl Rings {
         held.sort_by_key(|event| event.time_ns);
         let ready = held.partition_point(|event| event.time_ns <= until);
         out.extend(held.drain(..ready));
+        until
     }
 }
 
@@ -113,6 +114,12 @@ impl Ring {
             let set = unsafe { ioctls::SET_OUTPUT(counter.as_raw_fd(), sampler.as_raw_fd()) };
             if set < 0 {
                 return Err(io::Error::last_os_error());
+            }
+            if let Some(filter) = decoder.filter(id) {
+                let filter = std::ffi::CString::new(filter).unwrap_or_default();
+                // SAFETY: the descriptor is open, and the text ends with a zero and outlives the
+                // call. Without a filter there are more events, and no others are meant.
+                let _ = unsafe { ioctls::SET_FILTER(counter.as_raw_fd(), filter.as_ptr().cast_mut()) };
             }
             counter.enable()?;
             events.push(counter);

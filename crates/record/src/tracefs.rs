@@ -27,6 +27,8 @@ pub struct Format {
     /// Its number, in the field `common_type` of its data.
     pub id: u16,
     fields: BTreeMap<String, Field>,
+    /// Of the flags that it prints.
+    bits: BTreeMap<String, u64>,
 }
 
 impl Tracefs {
@@ -96,9 +98,16 @@ impl Format {
                 let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
                 let field = Field { offset: number("offset:")?, size: number("size:")? };
                 format.fields.insert(name.to_owned(), field);
+            } else if let Some(print) = line.strip_prefix("print fmt:") {
+                format.bits = bits(print);
             }
         }
         numbered.then_some(format)
+    }
+
+    /// The bit of that name, of the flags that the event prints.
+    pub(crate) fn bit(&self, name: &str) -> Option<u64> {
+        self.bits.get(name).copied()
     }
 
     /// The first of these names that is a field of a number.
@@ -106,6 +115,17 @@ impl Format {
         let found = names.iter().find_map(|name| self.fields.get(*name))?;
         matches!(found.size, 1 | 2 | 4 | 8).then_some(*found)
     }
+}
+
+/// Names of bits, from pairs such as `{ (1 << 18), "WRITE" }`.
+fn bits(print: &str) -> BTreeMap<String, u64> {
+    let pair = |text: &str| {
+        let (bit, rest) = text.split_once(',')?;
+        let name = rest.trim().strip_prefix('"')?.split_once('"')?.0;
+        let shift = bit.trim().trim_matches(['(', ')']).strip_prefix("1 <<")?.trim().parse().ok()?;
+        Some((name.to_owned(), 1u64.checked_shl(shift)?))
+    };
+    print.split('{').filter_map(pair).collect()
 }
 
 impl Field {
@@ -148,6 +168,15 @@ print fmt: \"ino=%lx\", REC->i_ino
         assert_eq!(format.field(&["name"]), Some(Field { offset: 16, size: 8 }));
         assert_eq!(format.field(&["comm[16]"]), None, "no number");
         assert_eq!(format.field(&["other"]), None);
+    }
+
+    #[test]
+    fn flags_have_names() {
+        let print = "\"%s\", __print_flags(REC->ki_flags, \"|\", { ( int) (( __kernel_rwf_t)0x00000001), \"HIPRI\" }, \
+                     { (1 << 17), \"DIRECT\" }, { (1 << 18), \"WRITE\" }, { (1 << 99), \"X\" })";
+        let format = Format::parse(&format!("ID: 1\nprint fmt: {print}")).expect("a format");
+        assert_eq!((format.bit("WRITE"), format.bit("DIRECT")), (Some(1 << 18), Some(1 << 17)));
+        assert_eq!((format.bit("HIPRI"), format.bit("X"), format.bit("READ")), (None, None, None));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The flags of `refault record`.
 
+use super::target::{self, By, Names};
+use super::words;
 use crate::flags::size::Size;
 use crate::flags::time::time;
 use clap::Args;
-use refault_record::{Options, Sampling, Target};
+use refault_record::{Options, Sampling, Target, group_paths};
 use refault_trace::TouchMethod;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -16,7 +18,7 @@ Examples:
   The same in a memory cgroup of its own with a limit, so that the kernel has to choose:
     refault record --memory 64M -o job.parquet -- ./job
   A container, for a minute:
-    refault record --cgroup /system.slice/docker-1a2b.scope --for 60s -o web.parquet
+    refault record --container web --for 60s -o web.parquet
   And what to do with it:
     refault verify job.parquet
     refault size job.parquet --target 'hit_rate>99%'
@@ -29,6 +31,10 @@ docs/reference/record.md says what is recorded, and what is not.";
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct RecordArgs {
+    /// Words that are not behind --: a mistake, which the error corrects.
+    #[arg(hide = true, value_name = "WORDS")]
+    pub(super) words: Vec<OsString>,
+
     /// The program that is recorded, with its arguments
     #[arg(value_name = "COMMAND", last = true, conflicts_with_all = ["pid", "all"])]
     pub(super) command: Vec<OsString>,
@@ -41,6 +47,19 @@ pub struct RecordArgs {
     /// /sys/fs/cgroup. With a COMMAND, that is started in it
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all"])]
     pub(super) cgroup: Option<PathBuf>,
+
+    /// What is in this container: its name or its id, or how that begins. Of Docker, Podman,
+    /// containerd, CRI-O, LXC
+    #[arg(long, value_name = "NAME|ID", conflicts_with_all = ["pid", "all", "cgroup", "unit", "pod", "memory"])]
+    pub(super) container: Option<String>,
+
+    /// What is in this unit of systemd: a service, a scope or a slice
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "all", "cgroup", "pod", "memory"])]
+    pub(super) unit: Option<String>,
+
+    /// What is in this pod of Kubernetes: its name, NAMESPACE/NAME, its UID, or how that begins
+    #[arg(long, value_name = "NAME|UID", conflicts_with_all = ["pid", "all", "cgroup", "memory"])]
+    pub(super) pod: Option<String>,
 
     /// Everything on the machine
     #[arg(long, conflicts_with = "pid")]
@@ -78,13 +97,17 @@ pub struct RecordArgs {
     #[arg(long)]
     pub(super) anonymize: bool,
 
+    /// The file has the arguments of the COMMAND, too, which may be passwords, and not its name alone
+    #[arg(long)]
+    pub(super) command_line: bool,
+
     /// Where tracefs is mounted [default: /sys/kernel/tracing or /sys/kernel/debug/tracing]
     #[arg(long, value_name = "DIR")]
     pub(super) tracefs: Option<PathBuf>,
 
     /// The trace, in the native format
     #[arg(long, short, value_name = "FILE")]
-    pub(super) output: PathBuf,
+    output: Option<PathBuf>,
 
     /// Print one JSON object at the end; the schema is in docs/reference/record.md
     #[arg(long)]
@@ -92,13 +115,38 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// The file.
+    pub(super) fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or("".as_ref())
+    }
+
+    /// The group that is named.
+    fn group(&self) -> Result<Option<PathBuf>, String> {
+        let named = [(By::Container, &self.container), (By::Unit, &self.unit), (By::Pod, &self.pod)];
+        match named.into_iter().find_map(|(by, name)| Some((by, name.as_ref()?))) {
+            Some((by, name)) => target::find(by, name, &group_paths()?, &Names::read()).map(PathBuf::from).map(Some),
+            None => Ok(self.cgroup.clone()),
+        }
+    }
+
     pub(super) fn options(&self) -> Result<Options, String> {
-        let target = match (self.command.is_empty(), self.pid.is_empty(), self.all, &self.cgroup) {
+        if let Some(told) = words::correct(&self.words, &self.command, self.output.as_deref()) {
+            return Err(told);
+        }
+        let group = self.group()?;
+        let target = match (self.command.is_empty(), self.pid.is_empty(), self.all, &group) {
             (false, ..) => Target::Command(self.command.clone()),
             (_, false, ..) => Target::Pids(self.pid.clone()),
             (.., true, _) => Target::All,
             (.., Some(_)) => Target::Group,
-            _ => return Err("nothing to record; give -- COMMAND, --pid N, --cgroup PATH or --all".to_owned()),
+            _ => {
+                return Err("nothing to record; give -- COMMAND, --pid N, --container NAME, --unit NAME, --pod NAME, \
+                            --cgroup PATH or --all"
+                    .to_owned());
+            }
+        };
+        let Some(output) = self.output.clone() else {
+            return Err("-o FILE (--output) is missing: the trace, such as -o job.parquet".to_owned());
         };
         if self.memory.is_some() && self.command.is_empty() {
             return Err("--memory: makes a group for a program; give -- COMMAND, too".to_owned());
@@ -121,7 +169,7 @@ impl RecordArgs {
         }
         Ok(Options {
             target,
-            group: self.cgroup.clone(),
+            group,
             memory_bytes: self.memory.as_ref().map(bytes),
             longest: self.longest,
             max_bytes: self.max_size.as_ref().map(bytes),
@@ -132,8 +180,9 @@ impl RecordArgs {
             },
             ring_bytes: ring_bytes as usize,
             anonymized: self.anonymize,
+            command_line: self.command_line,
             tracefs: self.tracefs.clone(),
-            output: self.output.clone(),
+            output,
         })
     }
 }

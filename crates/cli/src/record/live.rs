@@ -19,7 +19,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn new(args: &RecordArgs) -> Live {
-        let (command, output) = (live::shown(&args.command), args.output.display().to_string());
+        let (command, output) = (live::shown(&args.command), args.output().display().to_string());
         Live { file: LiveFile::new(), command, output, told: Instant::now() }
     }
 

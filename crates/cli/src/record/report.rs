@@ -4,8 +4,8 @@ use super::RecordArgs;
 use crate::flags::size::human;
 use crate::terminal::grouped;
 use crate::{Failure, print};
-use refault_record::{End, Progress, Report};
-use refault_trace::TouchMethod;
+use refault_record::{Bypass, End, Progress, Report};
+use refault_trace::{DirectIo, TouchMethod};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -82,6 +82,36 @@ struct Json<'a> {
     memory_max: Option<u64>,
     group: Option<&'a str>,
     oom_kills: u64,
+    direct: Option<Direct>,
+}
+
+/// What bypassed the page cache.
+#[derive(Serialize)]
+struct Direct {
+    #[serde(flatten)]
+    io: DirectIo,
+    /// Of the bytes that were read and written by descriptor, 0 to 1.
+    share: f64,
+}
+
+/// The share of bytes from which on it is said that they bypass the page cache.
+const CONSIDERABLE: f64 = 0.1;
+
+/// In words, where it is a considerable share.
+fn bypass_in_words(bypass: &Bypass, name: &str) -> Option<String> {
+    let Bypass { all, share, most: (_, own) } = bypass;
+    let what = match (all.reads, all.writes) {
+        _ if *share < CONSIDERABLE => return None,
+        (reads, 0) => format!("{} reads", grouped(reads)),
+        (0, writes) => format!("{} writes", grouped(writes)),
+        (reads, writes) => format!("{} reads and {} writes", grouped(reads), grouped(writes)),
+    };
+    Some(format!(
+        "{what} ({:.0} % of all bytes, {:.0} % of those of {name}) bypass the page cache: memory.max does not matter \
+         for them; the program's own buffer pool does",
+        100.0 * share,
+        100.0 * own
+    ))
 }
 
 fn ended_by(end: End) -> &'static str {
@@ -98,7 +128,7 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
     let p = &report.progress;
     if args.json {
         let json = Json {
-            output: args.output.display().to_string(),
+            output: args.output().display().to_string(),
             seconds: p.seconds,
             events: p.events,
             lost: p.lost,
@@ -115,6 +145,7 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
             memory_max: report.recording.memory_max,
             group: report.recording.group.as_deref(),
             oom_kills: report.recording.oom_kills,
+            direct: report.bypass.as_ref().map(|(bypass, _)| Direct { io: bypass.all, share: bypass.share }),
         };
         return print(&(serde_json::to_string_pretty(&json)? + "\n"));
     }
@@ -125,7 +156,7 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
         grouped(u64::from(p.objects)),
         p.seconds,
         percent(p),
-        args.output.display(),
+        args.output().display(),
         human(p.bytes),
     );
     if let Some(touches) = report.recording.touches {
@@ -133,6 +164,9 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
             "refault: and {} touches of memory in place and faults on anonymous memory ({touches})",
             grouped(p.touches)
         );
+    }
+    if let Some(words) = report.bypass.as_ref().and_then(|(bypass, name)| bypass_in_words(bypass, name)) {
+        eprintln!("refault: {words}");
     }
     if let Some(complaint) = &report.complaint {
         eprintln!("refault: not all memory could be looked at: {complaint}");

@@ -2,7 +2,7 @@
 
 use super::count::Costs;
 use super::reads::DiskReads;
-use super::run::{Descriptor, Run};
+use super::run::Run;
 use crate::replay::cell::Cell;
 use crate::replay::machine::MAPPED;
 use refault_mm::{Counter, PageId, Touch};
@@ -104,8 +104,10 @@ impl Run<'_> {
         let said = self.mapped_advice.get(&record.object).into_iter().flatten().rev();
         let said = said.filter(|(pages, _)| pages.contains(&record.page)).map(|(_, advice)| *advice).next();
         let advice = said.unwrap_or_default();
-        let (cell, Descriptor { readahead, .. }) = self.descriptor(record);
-        let outcome = cell.engine.fault_file(&mut cell.machine, PageId(id), touch, advice, readahead);
+        let opened = self.opened(record.object);
+        let readahead = self.mapped.entry(record.object).or_insert(opened);
+        let Cell { engine, machine, .. } = &mut self.cell;
+        let outcome = engine.fault_file(machine, PageId(id), touch, advice, readahead);
         !outcome.is_hit()
     }
 

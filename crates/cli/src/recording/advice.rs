@@ -4,7 +4,7 @@ use super::reads::OfLab;
 use super::run::{Descriptor, Run};
 use crate::replay::cell::Cell;
 use crate::replay::machine::EXECUTABLE;
-use refault_mm::{AccessAdvice, Advice, PageId};
+use refault_mm::{AccessAdvice, Advice, PageId, Readahead};
 use refault_trace::{Advised, Record};
 use std::ops::Range;
 
@@ -55,6 +55,9 @@ impl Run<'_> {
         self.advice.insert(object, advice);
         let of_file = self.descriptors.iter_mut().filter(|((of, _), _)| *of == object);
         of_file.for_each(|(_, descriptor)| descriptor.readahead.advise(advice));
+        if let Some(readahead) = self.mapped.get_mut(&object) {
+            readahead.advise(advice);
+        }
     }
 
     fn advise_mapped(&mut self, record: &Record, advice: AccessAdvice) {
@@ -71,13 +74,15 @@ impl Run<'_> {
         all.push((pages, advice));
     }
 
+    /// A file that was just opened.
+    pub(super) fn opened(&self, object: u32) -> Readahead {
+        let mut readahead = self.settings.readahead(&self.loaded.objects[object as usize]);
+        readahead.advise(self.advice.get(&object).copied().unwrap_or_default());
+        readahead
+    }
+
     pub(super) fn descriptor(&mut self, record: &Record) -> (&mut Cell<OfLab>, &mut Descriptor) {
-        let file = &self.loaded.objects[record.object as usize];
-        let opened = || {
-            let mut readahead = self.settings.readahead(file);
-            readahead.advise(self.advice.get(&record.object).copied().unwrap_or_default());
-            Descriptor { readahead, last: None }
-        };
-        (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert_with(opened))
+        let opened = Descriptor { readahead: self.opened(record.object), last: None };
+        (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert(opened))
     }
 }

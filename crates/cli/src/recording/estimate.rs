@@ -90,12 +90,11 @@ mod tests {
     use super::*;
 
     fn compared(settled: (u64, u64), misses: u64, open: u64) -> Compared {
-        Compared {
-            total: Both { accesses: 1000, lab_misses: misses, ..Both::default() },
-            settled,
-            open: Costs { misses: open, ..Costs::default() },
-            ..Compared::default()
-        }
+        let mut compared = Compared::default();
+        compared.total = Both { accesses: 1000, lab_misses: misses, ..Both::default() };
+        compared.settled = settled;
+        compared.open = Costs { misses: open, ..Costs::default() };
+        compared
     }
 
     #[test]

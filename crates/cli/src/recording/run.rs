@@ -27,6 +27,9 @@ pub(super) struct Run<'a> {
     pub(super) first: Vec<u32>,
     pub(super) mappings: Vec<Option<MappingId>>,
     pub(super) descriptors: HashMap<(u32, u32), Descriptor>,
+    /// The open files that are mapped, by object: threads share a mapping, and which of them are of
+    /// one process a recording does not say.
+    pub(super) mapped: HashMap<u32, Readahead>,
     /// What programs said of how they will read a file, by object.
     pub(super) advice: HashMap<u32, AccessAdvice>,
     /// The same of pages where they are mapped, by object; the last holds.
@@ -121,6 +124,7 @@ impl<'a> Run<'a> {
             first,
             mappings,
             descriptors: HashMap::new(),
+            mapped: HashMap::new(),
             advice: HashMap::new(),
             mapped_advice: HashMap::new(),
             cache: Cache::new(next as usize),

@@ -79,6 +79,7 @@ impl Settings {
         config.readahead.file_pages = recording.read_ahead_pages.unwrap_or(32).min(1 << 16);
         config.readahead.history = true;
         config.readahead.order_growth = kernel.order_growth();
+        config.readahead.mmap_hits = kernel.mmap_hits();
         // The dirty pages of a machine are few, as far as a recording knows.
         config.dirty.cgroup_writeback = recording.cgroup_version != Some(1);
         // Recordings have times, and the group's statistics are added up when they are read.

@@ -13,7 +13,7 @@ use crate::config::lru::{
     WritebackSort,
 };
 use crate::config::memcg::{Backoff, MemcgSelection, MemcgWalk};
-use crate::config::readahead::OrderGrowth;
+use crate::config::readahead::{MmapHits, OrderGrowth};
 use crate::config::recency::AdviceRecency;
 use crate::config::swap::{SwapAllocator, SwapRotational};
 
@@ -97,6 +97,15 @@ impl Kernel {
     /// How the order of the folios of a file grows from window to window, where it has large ones.
     pub fn order_growth(self) -> OrderGrowth {
         if SINCE_6_14.contains(&self) { OrderGrowth::ByFile } else { OrderGrowth::ByMark }
+    }
+
+    /// How faults on mapped files lower the count of misses that ends reading around them.
+    pub fn mmap_hits(self) -> MmapHits {
+        match self {
+            V7_2 => MmapHits::FaultedPage,
+            _ if BEFORE_6_12.contains(&self) => MmapHits::All,
+            _ => MmapHits::NotWorkingset,
+        }
     }
 
     /// Whether reclaim adds up the statistics of groups before it reads them. Before "memcg: use

@@ -14,6 +14,19 @@ pub enum OrderGrowth {
     ByFile,
 }
 
+/// By how much faults on mapped files lower the count of those that had to read
+/// (`mmap_miss` of an open file), which ends reading around them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MmapHits {
+    /// Each page that fault-around finds in its window, also when a fault that had to read begins
+    /// anew. Before Linux 6.10.
+    All,
+    /// Each of them that was not evicted from the working set before. Linux 6.10 to 7.1.
+    NotWorkingset,
+    /// The page of the fault alone, and only if it was there when the fault began. Linux 7.2.
+    FaultedPage,
+}
+
 /// Reading ahead.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadaheadConfig {
@@ -40,6 +53,8 @@ pub struct ReadaheadConfig {
     pub file_order: u8,
     /// How their order grows.
     pub order_growth: OrderGrowth,
+    /// By how much the misses of a mapped file are lowered.
+    pub mmap_hits: MmapHits,
 }
 
 impl Default for ReadaheadConfig {
@@ -53,6 +68,7 @@ impl Default for ReadaheadConfig {
             file_map_ahead: false,
             file_order: 0,
             order_growth: OrderGrowth::ByMark,
+            mmap_hits: MmapHits::NotWorkingset,
         }
     }
 }

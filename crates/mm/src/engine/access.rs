@@ -152,10 +152,11 @@ impl Engine {
     ) -> Outcome {
         let max = ra.max_of_fault(advice, self.mem.cfg.readahead.file_pages);
         let missed = self.mem.pages.folios.slot(page).folio().is_none();
-        if self.mem.cfg.readahead.history && max > 0 {
-            self.fault(w).fault_window(page, missed, advice, ra, max);
-        }
+        let begins_anew = self.mem.cfg.readahead.history && self.fault(w).read_around(page, touch, advice, ra, max);
         let outcome = self.access(w, page, touch);
+        if begins_anew {
+            self.fault(w).note_retried(page, touch, ra);
+        }
         // It was read just now, if by a device that answers at once.
         if missed && outcome == Outcome::Minor { Outcome::Major } else { outcome }
     }

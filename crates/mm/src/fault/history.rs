@@ -3,18 +3,13 @@
 //!
 //! Mechanism: `docs/mechanisms.md#readahead`.
 
-use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
 use crate::fault::readahead::Readahead;
 use crate::fault::window::Window;
 use crate::folio::state::State;
 use crate::ids::PageId;
 use crate::lru::pages::Pages;
-use crate::touch::Touch;
 use crate::world::World;
-
-/// `MMAP_LOTSAMISS`.
-const LOTS_OF_MISSES: u32 = 100;
 
 impl Pages {
     /// Whether the page is in memory, and a read of it opens the next window.
@@ -57,7 +52,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// A page with a mark was read.
-    fn next_window(&mut self, page: PageId, asked: u32, ra: &mut Readahead, max: u32) -> Window {
+    pub(super) fn next_window(&mut self, page: PageId, asked: u32, ra: &mut Readahead, max: u32) -> Window {
         let Some(f) = self.mem.pages.folios.slot(page).folio() else { return Window::NONE };
         self.mem.pages.folios.clear(f, State::READAHEAD);
         let order = self.mem.pages.folios.st(f).order();
@@ -72,35 +67,5 @@ impl<W: World> Fault<'_, W> {
             }
             None => Window::NONE,
         }
-    }
-
-    /// A fault on a page of a file that is mapped: with `history`, a miss reads around it, or as a
-    /// read of the largest window would where the program said that it goes from page to page.
-    pub(crate) fn fault_window(
-        &mut self,
-        page: PageId,
-        missed: bool,
-        advice: AccessAdvice,
-        ra: &mut Readahead,
-        max: u32,
-    ) {
-        let window = if missed && advice == AccessAdvice::Sequential {
-            self.window_by_history(page, max, true, ra, max)
-        } else if missed {
-            ra.mmap_miss = (ra.mmap_miss + 1).min(10 * LOTS_OF_MISSES);
-            if ra.mmap_miss > LOTS_OF_MISSES {
-                return;
-            }
-            let first = self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].first.0;
-            let window = ra.open(page.0.saturating_sub(max / 2).max(first), max, max / 4);
-            self.first_order(window, ra)
-        } else {
-            ra.mmap_miss = ra.mmap_miss.saturating_sub(1);
-            if !self.mem.pages.is_marked(page) {
-                return;
-            }
-            self.next_window(page, max, ra, max)
-        };
-        self.read_window(page, window, Touch::MapRead, ra);
     }
 }

@@ -8,6 +8,7 @@
 //! | `swap_in`, `swap_in_at_once` | anonymous folios from swap, and large ones |
 //! | `readahead` | reading ahead |
 //! | `history`, `cursor`, `window` | the same by what is in the page cache: when, how it is seen, in which folios |
+//! | `read_around` | reading around faults on mapped files |
 //! | `advise` | `madvise` and `fadvise` |
 //! | `zap` | memory that its owner gives up |
 //! | `hint` | hint faults |
@@ -27,6 +28,7 @@ mod file_folio;
 pub(crate) mod hint;
 mod history;
 pub(crate) mod io;
+mod read_around;
 pub(crate) mod readahead;
 pub(crate) mod swap_in;
 pub(crate) mod swap_in_at_once;

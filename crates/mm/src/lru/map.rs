@@ -3,10 +3,16 @@
 //! Mechanism: `docs/mechanisms.md#access-by-mapping`, `docs/mechanisms.md#fault-around`.
 
 use crate::config::Config;
+use crate::config::readahead::MmapHits;
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::pages::Pages;
 use crate::world::{Effect, World};
+
+/// Read, not locked, and without a mark, which is for a fault of its own to find.
+fn is_ready(st: State) -> bool {
+    st.has(State::UPTODATE) && !st.has(State::LOCKED | State::READAHEAD)
+}
 
 impl Pages {
     /// Maps the resident neighbours of a read fault, in the aligned window around it.
@@ -42,11 +48,36 @@ impl Pages {
             return;
         }
         let Some(f) = self.folios.slot(near).folio() else { return };
-        let st = self.folios.st(f);
-        // A mark is for a fault of its own to find.
-        if st.has(State::UPTODATE) && !st.has(State::LOCKED | State::READAHEAD) {
+        if is_ready(self.folios.st(f)) {
             self.map_page(w, f, near, cfg.fault_around.young, false);
         }
+    }
+
+    /// By how much a read fault lowers the count of misses of its file: by what it finds in the
+    /// window, mapped or not.
+    pub(crate) fn mmap_hits(&self, cfg: &Config, page: PageId) -> u32 {
+        let around = cfg.fault_around.pages;
+        let counts = |page: PageId| {
+            self.is_ready(page)
+                && (cfg.readahead.mmap_hits == MmapHits::All
+                    || self.folios.slot(page).folio().is_some_and(|f| !self.folios.st(f).has(State::WORKINGSET)))
+        };
+        if cfg.readahead.mmap_hits == MmapHits::FaultedPage {
+            return u32::from(counts(page));
+        }
+        let window = self.page_index(page) & !(around - 1);
+        let near = self.space.around(page, self.folios.node_of(page), around as u32).map(PageId);
+        near.filter(|&near| self.page_index(near) & !(around - 1) == window && counts(near)).count() as u32
+    }
+
+    /// Whether a page is there for fault-around to map: read, not locked, and without a mark.
+    pub(crate) fn is_ready(&self, page: PageId) -> bool {
+        self.folios.slot(page).folio().is_some_and(|f| is_ready(self.folios.st(f)))
+    }
+
+    /// Whether a page is in memory and locked: it is being read.
+    pub(crate) fn is_locked(&self, page: PageId) -> bool {
+        self.folios.slot(page).folio().is_some_and(|f| self.folios.st(f).has(State::LOCKED))
     }
 
     /// Maps a folio again, young or not.

@@ -9,28 +9,35 @@
 //! | a look at the memory of a process | what was touched since the last one, and what came and went |
 //! | a removal while the thread reclaims | an eviction; else a drop |
 //! | a removal by DAMON | advice to page out, and an eviction |
+//! | a file is seen for the first time | what of it was in memory then |
 //!
 //! Whether a write or a fault is a miss is known only by what its thread does next, so that records
 //! wait in a queue until those before them are known.
 
 mod advice;
+mod direct;
+mod fault;
+mod file;
 mod length;
 mod removed;
+mod resident;
 mod sampled;
 mod space;
 
 use crate::event::{Event, Inode, What};
+use crate::residency::Look;
+pub use direct::Bypass;
+use direct::Descriptors;
+use file::File;
 use length::FirstLength;
 use refault_trace::{Act, Op, Record, Via};
+use resident::Residents;
 use rustc_hash::{FxHashMap, FxHashSet};
 use space::Space;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 const PAGE_SHIFT: u32 = 12;
-
-/// Fault-around takes an aligned block of so many pages.
-const AROUND: u64 = 16;
 
 /// Folios that a thread added before it says what for; more is readahead of something else.
 const MOST_FRESH: usize = 1 << 14;
@@ -52,7 +59,7 @@ pub trait Files {
     /// The files that a process has mapped in a range of its memory: first page and pages of each.
     fn of_memory(&mut self, pid: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)>;
     /// A file has this number in records from now on.
-    fn numbered(&mut self, inode: Inode, object: u32, pid: u32);
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered;
     /// Whether a process has anonymous memory at an address.
     fn is_anonymous(&mut self, pid: u32, address: u64) -> bool;
     /// The pages of a file that a process has mapped executable at an address: the first, and how
@@ -62,6 +69,15 @@ pub trait Files {
     fn memory_numbered(&mut self, object: u32, pid: u32);
     /// The memory of a process is another one from now on, or none.
     fn memory_ended(&mut self, pid: u32);
+}
+
+/// A file that has just got its number.
+#[derive(Clone, Debug)]
+pub struct Numbered {
+    /// Its length; none: not known.
+    pub pages: Option<u64>,
+    /// Which of its pages are in memory now.
+    pub look: Look,
 }
 
 /// An access whose outcome, or length, is still open.
@@ -107,16 +123,12 @@ struct Thread {
     fresh: Vec<Added>,
     /// Depth of reclaim.
     reclaims: u32,
-    /// The address of the fault that began last.
+    /// The address of the fault that began last, until the kernel says what it does about it.
     address: Option<u64>,
+    /// What it reads or writes without the page cache: it is not known yet which.
+    direct: Option<(Inode, u64)>,
     /// It said that pages shall be reclaimed, and does that itself.
     pages_out: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct File {
-    object: u32,
-    pages: Option<u64>,
 }
 
 /// The machine.
@@ -125,6 +137,10 @@ pub struct Assembler {
     start_ns: u64,
     files: FxHashMap<Inode, File>,
     objects: u32,
+    /// Files that nobody has used yet.
+    unused: u32,
+    residents: Residents,
+    descriptors: Descriptors,
     /// By object: how long it was when it was first seen.
     first_lengths: FxHashMap<u32, FirstLength>,
     /// By object: the largest order of a folio that was added.
@@ -134,6 +150,8 @@ pub struct Assembler {
     memory: FxHashMap<u32, (u32, Space)>,
     /// It is.
     with_memory: bool,
+    /// The kernel says where faults begin.
+    has_addresses: bool,
     /// The objects that are anonymous memory.
     of_memory: FxHashSet<u32>,
     /// Pages of files that are known to be mapped executable, by the first of each range.
@@ -157,7 +175,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// A machine that starts at this time; `reclaimers` are the threads of kswapd.
+    /// A machine that starts at this time; `reclaimers` are threads that only
+    /// reclaim.
     pub fn new(start_ns: u64, reclaimers: impl IntoIterator<Item = u32>) -> Assembler {
         Assembler { start_ns, reclaimers: reclaimers.into_iter().collect(), ..Assembler::default() }
     }
@@ -197,9 +216,15 @@ impl Assembler {
             What::AdviseMemory { address, bytes, advice } if watched => {
                 self.advise_memory(event, address, bytes, advice, files);
             }
+            What::Direct { inode, bytes } if watched && bytes > 0 => {
+                self.thread(event.tid).direct = Some((inode, bytes))
+            }
+            What::DirectStep { inode, write } if watched => self.direct_step(event, inode, write, files),
             What::Sync { inode } if watched => self.sync(event, inode, files),
+            What::Write { inode, pos, bytes } => self.doubt(inode, pos.saturating_add(bytes).div_ceil(1 << PAGE_SHIFT)),
             What::Freed { inode } => {
                 self.files.remove(&inode);
+                self.residents.freed(inode);
                 self.executable.retain(|(of, ..)| *of != inode);
             }
             _ => {}
@@ -208,40 +233,6 @@ impl Assembler {
 
     fn thread(&mut self, tid: u32) -> &mut Thread {
         self.threads.entry(tid).or_default()
-    }
-
-    /// The file, which gets a number when it is new.
-    fn file(&mut self, inode: Inode, pid: u32, files: &mut impl Files) -> File {
-        let (objects, first_lengths) = (&mut self.objects, &mut self.first_lengths);
-        *self.files.entry(inode).or_insert_with(|| {
-            let object = *objects;
-            *objects += 1;
-            files.numbered(inode, object, pid);
-            let pages = files.pages(inode, pid);
-            if let Some(pages) = pages {
-                first_lengths.insert(object, FirstLength::new(pages, files.now_ns()));
-            }
-            File { object, pages }
-        })
-    }
-
-    /// Notes that a file has so many pages at least.
-    fn grown(&mut self, inode: Inode, pages: u64) {
-        if let Some(file) = self.files.get_mut(&inode) {
-            file.pages = Some(file.pages.unwrap_or(0).max(pages));
-        }
-    }
-
-    /// The length of a file of which `page` is read: asked again when it seems to have grown.
-    fn length(&mut self, event: &Event, inode: Inode, page: u64, last: u64, files: &mut impl Files) -> u64 {
-        let known = self.file(inode, event.pid, files).pages;
-        if known.is_none_or(|pages| last >= pages)
-            && let Some(pages) = files.pages(inode, event.pid)
-        {
-            self.files.entry(inode).and_modify(|file| file.pages = Some(pages));
-        }
-        // What is read is there, whatever is known.
-        self.files[&inode].pages.unwrap_or(0).max(page + 1)
     }
 
     fn read(&mut self, event: &Event, inode: Inode, first: u64, last: u64, files: &mut impl Files) {
@@ -291,35 +282,6 @@ impl Assembler {
         thread.open = Some(Open { at, inode, kind: Kind::Write, end });
     }
 
-    fn fault(&mut self, event: &Event, inode: Inode, page: u64, files: &mut impl Files) {
-        self.file(inode, event.pid, files);
-        let before = self.thread(event.tid).open;
-        if let Some(open) = before.filter(|o| o.kind == Kind::Around && o.inode == inode) {
-            // Fault-around did not settle it: this is the page.
-            if let Some(record) = self.queued(open.at) {
-                record.page = page;
-            }
-            self.thread(event.tid).open = Some(Open { kind: Kind::Fault, ..open });
-            return;
-        }
-        self.settle(event.tid);
-        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
-        let thread = self.thread(event.tid);
-        thread.fresh.clear();
-        thread.open = Some(Open { at, inode, kind: Kind::Fault, end: page });
-    }
-
-    fn around(&mut self, event: &Event, inode: Inode, first: u64, last: u64, files: &mut impl Files) {
-        self.file(inode, event.pid, files);
-        self.settle(event.tid);
-        let Some(address) = self.thread(event.tid).address.take() else { return };
-        // The block begins where the address is rounded down to, but for one that the start of the
-        // mapping cuts.
-        let page = first.saturating_add((address >> PAGE_SHIFT) % AROUND).min(last);
-        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
-        self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Around, end: last });
-    }
-
     fn add(&mut self, event: &Event, inode: Inode, page: u64, order: u8, watched: bool, files: &mut impl Files) {
         if watched {
             self.file(inode, event.pid, files);
@@ -328,6 +290,8 @@ impl Assembler {
             return;
         }
         let pages = 1u64 << order;
+        self.residents.changed(inode, page..page + pages, false);
+        self.doubt(inode, page + pages);
         self.note_order(self.files[&inode].object, order);
         self.kernel(event, inode, page, pages, Act::Add);
         let open = self.thread(event.tid).open.filter(|o| o.kind != Kind::Read && o.inode == inode);
@@ -359,16 +323,6 @@ impl Assembler {
         // Readahead goes on from page to page.
         let goes_on = thread.fresh.last().is_some_and(|last| last.pages.end == page);
         in_read && !goes_on && thread.fresh.iter().any(|added| added.holds(inode, page))
-    }
-
-    fn note_order(&mut self, object: u32, order: u8) {
-        let at = object as usize;
-        if order > 0 && self.orders.len() <= at {
-            self.orders.resize(at + 1, 0);
-        }
-        if let Some(largest) = self.orders.get_mut(at) {
-            *largest = order.max(*largest);
-        }
     }
 
     /// Whether the thread added the page since its last access; what else it added is forgotten.
@@ -436,15 +390,23 @@ impl Assembler {
         let until = self.last_ns.saturating_sub(self.start_ns).saturating_sub(SETTLED_NS);
         let first_open = self.threads.values().filter_map(|t| t.open).map(|o| o.at).min().unwrap_or(u64::MAX);
         while let Some(record) = self.queue.front() {
-            let wait = self.gone >= first_open && record.time_ns > until && self.queue.len() < MOST_QUEUED;
+            let is_open = self.gone >= first_open && record.time_ns > until;
+            let wait = (is_open || self.residents.waits(self.gone)) && self.queue.len() < MOST_QUEUED;
             // The last record may be joined with what comes next.
             if !all && (wait || self.queue.len() == 1) {
                 break;
             }
             let mut record = *record;
+            if record.act == Act::Resident {
+                self.residents.emit(self.gone, &record, out);
+                self.queue.pop_front();
+                self.gone += 1;
+                continue;
+            }
             if record.act == Act::Touch {
                 record.act = Act::Hit;
             }
+            self.descriptors.cached(&record);
             if record.act == Act::Sampled || record.act.is_touch() && self.is_memory(record.object) {
                 self.touches += u64::from(record.pages);
             } else if record.act.is_touch() {
@@ -455,21 +417,6 @@ impl Assembler {
             self.gone += 1;
             out.push(record);
         }
-    }
-
-    /// Files that have a number.
-    pub fn objects(&self) -> u32 {
-        self.objects
-    }
-
-    /// The largest order of a folio of the file with this number; 0: it had single pages.
-    pub fn folio_order(&self, object: usize) -> u8 {
-        self.orders.get(object).copied().unwrap_or(0)
-    }
-
-    /// The pages that the file with this number had when it was first seen, if that is known.
-    pub fn first_pages(&self, object: usize) -> Option<u64> {
-        self.first_lengths.get(&(object as u32)).map(FirstLength::pages)
     }
 
     /// What must hold at any time.

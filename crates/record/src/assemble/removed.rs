@@ -24,6 +24,11 @@ impl Assembler {
         if pages_out {
             self.kernel(event, inode, page, 1 << order, Act::Advise(Advised::PageOut));
         }
+        self.residents.changed(inode, page..page + (1 << order), true);
+        if !reclaims && let Some(file) = self.files.get_mut(&inode) {
+            // A truncation drops pages, too.
+            file.doubted = true;
+        }
         self.kernel(event, inode, page, 1 << order, if reclaims { Act::Evict } else { Act::Drop });
     }
 }

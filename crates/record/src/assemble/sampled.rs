@@ -18,6 +18,7 @@ impl Assembler {
     /// A look at a process, at the time of the event.
     pub fn look(&mut self, event: &Event, scan: &Scan, files: &mut impl Files) {
         let op = Op { write: scan.writes, via: Some(Via::Map) };
+        self.last_ns = self.last_ns.max(event.time_ns);
         for &inode in &scan.in_view {
             // Of a file that nobody uses otherwise nothing is known but that it is mapped.
             if let Some(file) = self.files.get(&inode) {
@@ -41,7 +42,7 @@ impl Assembler {
 
     /// A fault at an address.
     pub(super) fn address(&mut self, event: &Event, address: u64, write: bool, files: &mut impl Files) {
-        self.thread(event.tid).address = Some(address);
+        self.begin_fault(event.tid, address);
         if let Some(range) = files.executable(event.pid, address)
             && self.executable.insert(range)
         {

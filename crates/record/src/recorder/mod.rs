@@ -1,10 +1,14 @@
 //! The recorder: from rings to a trace file, until the program ends or somebody says so.
 
-use crate::assemble::Assembler;
-use crate::event::{Decoder, Event, Part, What, release};
+mod begin;
+mod header;
+mod warm;
+
+use crate::assemble::{Assembler, Bypass};
+use crate::event::{Decoder, Event, What, release};
 use crate::group::{self, Group};
 use crate::machine::{self, STEP};
-use crate::members::{self, Members, Rule};
+use crate::members::{self, Members};
 use crate::names::Names;
 use crate::probes::{self, Probes};
 use crate::program;
@@ -15,13 +19,16 @@ use crate::tasks::Tasks;
 use crate::touches::{Sampler, Sampling};
 use crate::tracefs::Tracefs;
 use crate::unfinished::Unfinished;
-use refault_trace::{Format, Header, NativeWriter, ObjectInfo, PartFile, Record, Recording, Series, Snapshot};
+use begin::{Started, group_of_target, is_there, start};
+use header::{sees, words};
+use refault_trace::{NativeWriter, PartFile, Record, Recording, Series, Snapshot};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
+use warm::Warm;
 
 /// What is recorded.
 #[derive(Clone, Debug)]
@@ -55,6 +62,8 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Objects get numbers for names.
     pub anonymized: bool,
+    /// The arguments of the program are in the file, too, and not its name alone.
+    pub command_line: bool,
     /// Where tracefs is mounted, if not where it is by custom.
     pub tracefs: Option<PathBuf>,
     /// The file.
@@ -104,6 +113,9 @@ pub struct Report {
     pub recording: Recording,
     /// Why it ended.
     pub end: End,
+    /// Reads and writes that bypassed the page cache, and the name of the file with most of them;
+    /// none: nothing did.
+    pub bypass: Option<(Bypass, String)>,
     /// Why the memory of a process could not be looked at, if it was to be: the last one.
     pub complaint: Option<String>,
 }
@@ -113,6 +125,9 @@ const FIRST_CHECKPOINT: Duration = Duration::from_secs(1);
 
 /// Time from one footer to the next, at least: a killed recorder loses what came after the last.
 const CHECKPOINT: Duration = Duration::from_secs(5);
+
+/// Time for what is still to be looked at, at the end.
+const LAST_LOOKS: Duration = Duration::from_secs(1);
 
 /// A recorder at work.
 struct Recorder {
@@ -138,6 +153,8 @@ struct Recorder {
     checkpoints: u64,
     /// Processes of the group that were killed for want of memory before the program ran.
     killed_before: u64,
+    /// Files whose pages in memory are still to be looked at.
+    warm: Warm,
 }
 
 /// Records. `tell` is called several times a second.
@@ -158,6 +175,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     let writer = NativeWriter::create_part(&options.output).map_err(|e| e.to_string())?;
     // A recorder that does not get as far as the first event leaves nothing.
     let mut unfinished = Unfinished::new(&options.output);
+    unfinished.keep_private()?;
     let sees = sees(&decoder);
     let ids = group.as_ref().filter(|_| matches!(options.target, Target::Group)).and_then(Group::ids);
     let mut rings = Rings::open(decoder, options.ring_bytes, ids.is_some())?;
@@ -193,6 +211,9 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
             cgroup_version: group.as_ref().map(Group::version),
             memory_max: group.as_ref().and_then(Group::limit_bytes),
             swappiness: group.as_ref().and_then(Group::swappiness).or_else(machine::swappiness),
+            swap_max: machine::swap_bytes()
+                .map(|all| group.as_ref().and_then(Group::swap_bytes).map_or(all, |own| own.min(all))),
+            attached: Some(!matches!(options.target, Target::Command(_))),
             lru_gen: machine::lru_gen(),
             anonymized: options.anonymized,
             series: Series { names: columns.names(), snapshots: Vec::new() },
@@ -209,10 +230,12 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
         scans: VecDeque::new(),
         checkpoints: 0,
         killed_before,
+        warm: Warm::default(),
     };
     if recorder.sampler.is_some() {
         recorder.assembler.record_memory();
     }
+    recorder.find_what_is_in_use();
     let done = recorder.run(options, &mut child, &mut tell);
     // Without a footer nothing can be read, also if it is the last that does not fit.
     if recorder.checkpoints > 0 {
@@ -256,6 +279,7 @@ impl Recorder {
                 next_touches = started.elapsed().saturating_add(wait);
             }
             self.step(false)?;
+            self.look_on(STEP / 2);
             tell(&self.progress());
             if age >= next_checkpoint {
                 let begun = Instant::now();
@@ -289,7 +313,7 @@ impl Recorder {
     /// Reads the rings, and writes what is known; `last`: all.
     fn step(&mut self, last: bool) -> Result<(), String> {
         self.events.clear();
-        self.rings.take(&mut self.events, last);
+        let passed_ns = self.rings.take(&mut self.events, last);
         for event in &self.events {
             let watched = self.members.contain(event, group::of_process);
             if watched {
@@ -309,6 +333,7 @@ impl Recorder {
             }
         }
         debug_assert_eq!(self.assembler.validate(), Ok(()));
+        self.assembler.passed(passed_ns);
         self.assembler.emit(&mut self.records, last);
         self.writer.write(&self.records).map_err(|e| e.to_string())?;
         self.records.clear();
@@ -345,52 +370,6 @@ impl Recorder {
         }
     }
 
-    fn checkpoint(&mut self) -> Result<(), String> {
-        self.recording.duration_ns = now_ns().saturating_sub(self.start_ns);
-        let mut header = self.header();
-        if let Some(recording) = &mut header.recording {
-            recording.cut = true;
-        }
-        self.writer.checkpoint(&header).map_err(|e| e.to_string())
-    }
-
-    fn header(&mut self) -> Header {
-        (self.recording.events, self.recording.lost) = (self.rings.read, self.rings.lost + self.rings.undecoded);
-        let killed = self.group.as_ref().map_or(0, Group::oom_kills);
-        self.recording.oom_kills = killed.saturating_sub(self.killed_before).max(self.recording.oom_kills);
-        self.recording.touches = self.sampler.as_ref().map(Sampler::about);
-        self.recording.read_ahead_pages = self.names.read_ahead_pages();
-        let mut header = Header::new(Format::Native);
-        let read_ahead = self.names.read_ahead_by_file();
-        header.objects = self
-            .names
-            .all(self.anonymized)
-            .into_iter()
-            .enumerate()
-            .map(|(at, (name, kind, pages))| ObjectInfo {
-                pages,
-                first_pages: self.assembler.first_pages(at),
-                touches: self.recording.touches.filter(|_| self.assembler.is_in_view(at)),
-                folio_order: self.assembler.folio_order(at),
-                read_ahead_pages: read_ahead[at],
-                ..ObjectInfo::new(name, kind)
-            })
-            .collect();
-        header.tasks = self.tasks.names.clone();
-        header.memcgs = self.tasks.groups.clone();
-        if self.anonymized {
-            let number = |what: &str, i: usize| format!("{what}{i}");
-            header.tasks.iter_mut().enumerate().for_each(|(i, name)| *name = number("task ", i));
-            header.memcgs.iter_mut().enumerate().for_each(|(i, path)| *path = number("/group", i));
-            self.recording.group = self.recording.group.take().map(|_| "/group0".to_owned());
-            "not said".clone_into(&mut self.recording.target);
-        }
-        header.source = Some(format!("refault record: {}", self.recording.target));
-        header.recorded_on = Some(format!("Linux {}", self.recording.kernel));
-        header.recording = Some(self.recording.clone());
-        header
-    }
-
     fn progress(&self) -> Progress {
         Progress {
             seconds: now_ns().saturating_sub(self.start_ns) as f64 / 1e9,
@@ -399,7 +378,7 @@ impl Recorder {
             accesses: self.assembler.accesses,
             misses: self.assembler.misses,
             touches: self.assembler.touches,
-            objects: self.assembler.objects(),
+            objects: self.assembler.used(),
             bytes: self.writer.bytes_written(),
         }
     }
@@ -409,6 +388,7 @@ impl Recorder {
         std::thread::sleep(STEP);
         self.snapshot();
         self.look_at_memory();
+        self.look_on(LAST_LOOKS);
         self.step(true)?;
         let progress = self.progress();
         tell(&progress);
@@ -417,50 +397,15 @@ impl Recorder {
         let header = self.header();
         if progress.accesses == 0 {
             drop(Unfinished::new(&options.output));
-            return Err(nothing(options));
+            return Err(nothing(options, self.assembler.bypass().is_some()));
         }
         self.writer.finish(&header).map_err(|e| e.to_string())?;
         let bytes = fs::metadata(&options.output).map_or(progress.bytes, |m| m.len());
+        let name = |object: u32| header.objects.get(object as usize).map_or_else(String::new, |o| o.name.clone());
+        let bypass = self.assembler.bypass().map(|bypass| (bypass, name(bypass.most.0)));
         let complaint = self.sampler.and_then(|sampler| sampler.complaint);
-        Ok(Report { progress: Progress { bytes, ..progress }, recording: self.recording, end, complaint })
+        Ok(Report { progress: Progress { bytes, ..progress }, recording: self.recording, end, bypass, complaint })
     }
-}
-
-/// What is recorded, as it begins.
-struct Started {
-    child: Option<Child>,
-    members: Members,
-    /// A process of it, if one is known.
-    pid: Option<u32>,
-}
-
-fn start(options: &Options, group: Option<&Group>) -> Result<Started, String> {
-    let own = std::process::id();
-    Ok(match &options.target {
-        Target::Command(words) => {
-            let child = program::start(words, group)?;
-            let pid = child.id();
-            Started { child: Some(child), members: Members::new(Rule::Descent, own, [pid]), pid: Some(pid) }
-        }
-        Target::Pids(pids) => {
-            if let Some(gone) = pids.iter().find(|pid| !is_there(**pid)) {
-                return Err(format!("--pid {gone}: there is no such process"));
-            }
-            let members = Members::new(Rule::Descent, own, pids.iter().copied());
-            Started { child: None, members, pid: pids.first().copied() }
-        }
-        Target::Group => {
-            let path = group.map(|g| g.path().to_owned()).ok_or("no group given")?;
-            Started { child: None, members: Members::new(Rule::Group(path), own, []), pid: None }
-        }
-        Target::All => Started { child: None, members: Members::new(Rule::All, own, []), pid: None },
-    })
-}
-
-/// The group that a process is in, if it has a limit.
-fn group_of_target(pid: Option<u32>) -> Option<Group> {
-    let path = group::of_process(pid?)?;
-    Group::open(&PathBuf::from(path)).ok().filter(|group| group.limit_bytes().is_some())
 }
 
 /// The memory of the process is another one after it, or none.
@@ -468,35 +413,16 @@ fn ends_memory(what: What) -> bool {
     matches!(what, What::Exit | What::Comm { exec: true, .. })
 }
 
-fn is_there(pid: u32) -> bool {
-    fs::exists(format!("/proc/{pid}/stat")).unwrap_or(false)
-}
-
-/// What is seen, in words.
-fn sees(decoder: &Decoder) -> Vec<String> {
-    let parts = [
-        (Part::Cache, "reads by descriptor"),
-        (Part::Writes, "writes by descriptor"),
-        (Part::Faults, "faults on mapped files"),
-        (Part::Advice, "advice"),
-        (Part::Syncs, "fsync"),
-    ];
-    parts.into_iter().filter(|(part, _)| decoder.has(*part)).map(|(_, words)| words.to_owned()).collect()
-}
-
-fn words(options: &Options) -> String {
-    match &options.target {
-        Target::Command(words) => words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" "),
-        Target::Pids(pids) => format!("pid {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
-        Target::Group => format!("cgroup {}", options.group.as_deref().unwrap_or("/".as_ref()).display()),
-        Target::All => "all processes".to_owned(),
+fn nothing(options: &Options, is_direct: bool) -> String {
+    let what = words(options);
+    if is_direct {
+        return format!(
+            "{what}: all that was read and written bypasses the page cache (O_DIRECT), and nothing is written; \
+             memory.max does not matter for it: give the memory to the program's own buffer pool"
+        );
     }
-}
-
-fn nothing(options: &Options) -> String {
     format!(
-        "{}: no access to a file was seen, and nothing is written; was the program busy, and on a file system with a \
-         page cache? Of --pid only children that start later are recorded, too; memory that is not of a file is not",
-        words(options)
+        "{what}: no access to a file was seen, and nothing is written; was the program busy, and on a file system with a \
+         page cache? Of --pid only children that start later are recorded, too; memory that is not of a file is not"
     )
 }

@@ -1,7 +1,10 @@
 //! What the kernel told, decoded: tracepoints by the layouts that tracefs gives, and what rings say
 //! of tasks.
 
+mod sources;
+
 use crate::tracefs::{Field, Format, Tracefs};
+use sources::{OF_SOME, PROBED, SOURCES, Source};
 
 /// A file, as the kernel numbers it: device (major << 20 | minor) and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +52,10 @@ pub enum What {
     AdviseMemory { address: u64, bytes: u64, advice: u64 },
     /// A program has what is dirty of a file written.
     Sync { inode: Inode },
+    /// A read or write by descriptor that bypasses the page cache begins.
+    Direct { inode: Inode, bytes: u64 },
+    /// It goes on: only now it is known which of the two it is.
+    DirectStep { inode: Inode, write: bool },
     /// The process was made by another.
     Fork { parent: u32 },
     /// The thread has this name now, filled up with zeros; `exec`: for it runs another program.
@@ -110,6 +117,8 @@ enum Kind {
     ReadAhead,
     AdviseMemory,
     Sync,
+    Direct,
+    DirectStep,
 }
 
 /// What `posix_fadvise` calls `POSIX_FADV_WILLNEED`, which `readahead` is, too.
@@ -132,6 +141,8 @@ pub enum Part {
     Advice,
     /// When programs have files written; each file system has an event of its own.
     Syncs,
+    /// Reads and writes that bypass the page cache.
+    Direct,
 }
 
 impl Part {
@@ -144,6 +155,7 @@ impl Part {
             Part::Reclaim => "some evictions may be taken for truncations",
             Part::Advice => "what programs announce of their accesses that way is not replayed",
             Part::Syncs => "what programs have written on that file system (fsync) stays dirty in the lab",
+            Part::Direct => "reads and writes that bypass the page cache (O_DIRECT) are not counted",
             Part::Deletion => "a deleted file on ext4 may be taken for the next with its number",
         }
     }
@@ -175,74 +187,6 @@ pub fn survey(tracefs: &Tracefs) -> Result<Vec<Known>, String> {
     SOURCES.iter().map(known).collect()
 }
 
-struct Source {
-    event: &'static str,
-    part: Part,
-    kind: Kind,
-    /// Alternatives for the two numbers besides the inode.
-    first: &'static [&'static str],
-    second: &'static [&'static str],
-    /// Where a range begins, and its length.
-    range: [&'static str; 2],
-}
-
-impl Source {
-    const fn of_range(self, offset: &'static str, bytes: &'static str) -> Source {
-        Source { range: [offset, bytes], ..self }
-    }
-}
-
-const fn source(
-    event: &'static str,
-    part: Part,
-    kind: Kind,
-    first: &'static [&'static str],
-    second: &'static [&'static str],
-) -> Source {
-    Source { event, part, kind, first, second, range: [""; 2] }
-}
-
-/// What some kernels and machines do not say.
-const OF_SOME: &[&str] = &["order", "error_code"];
-
-const SOURCES: [Source; 26] = [
-    source("filemap/mm_filemap_get_pages", Part::Cache, Kind::Read, &["index"], &["last_index"]),
-    source("filemap/mm_filemap_add_to_page_cache", Part::Cache, Kind::Add, &["index"], OF_SOME),
-    source("filemap/mm_filemap_delete_from_page_cache", Part::Cache, Kind::Delete, &["index"], OF_SOME),
-    source("filemap/mm_filemap_fault", Part::Faults, Kind::Fault, &["index"], &[]),
-    source("filemap/mm_filemap_map_pages", Part::Faults, Kind::Around, &["index"], &["last_index"]),
-    source("exceptions/page_fault_user", Part::Faults, Kind::Address, &["address"], OF_SOME),
-    source("exceptions/page_fault_kernel", Part::Faults, Kind::Address, &["address"], OF_SOME),
-    source("ext4/ext4_da_write_begin", Part::Writes, Kind::Write, &["pos"], &["len"]),
-    source("ext4/ext4_write_begin", Part::Writes, Kind::Write, &["pos"], &["len"]),
-    source("xfs/xfs_file_buffered_write", Part::Writes, Kind::Write, &["offset"], &["count", "bytecount"]),
-    source("f2fs/f2fs_write_begin", Part::Writes, Kind::Write, &["pos"], &["len"]),
-    source("vmscan/mm_vmscan_memcg_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
-    source("vmscan/mm_vmscan_memcg_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
-    source("vmscan/mm_vmscan_direct_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
-    source("vmscan/mm_vmscan_direct_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
-    source("vmscan/mm_vmscan_node_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
-    source("vmscan/mm_vmscan_node_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
-    source("vmscan/mm_vmscan_memcg_softlimit_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
-    source("vmscan/mm_vmscan_memcg_softlimit_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
-    source("ext4/ext4_free_inode", Part::Deletion, Kind::Freed, &[], &[]),
-    source("syscalls/sys_enter_fadvise64", Part::Advice, Kind::Advise, &["fd"], &["advice"]).of_range("offset", "len"),
-    source("syscalls/sys_enter_readahead", Part::Advice, Kind::ReadAhead, &["fd"], &[]).of_range("offset", "count"),
-    source("syscalls/sys_enter_madvise", Part::Advice, Kind::AdviseMemory, &["behavior"], &[])
-        .of_range("start", "len_in"),
-    source("ext4/ext4_sync_file_enter", Part::Syncs, Kind::Sync, &[], &[]),
-    source("xfs/xfs_file_fsync", Part::Syncs, Kind::Sync, &[], &[]),
-    source("f2fs/f2fs_sync_file_enter", Part::Syncs, Kind::Sync, &[], &[]),
-];
-
-/// What takes the place of the events that kernels before 6.12 lack: probes, in a group of a
-/// recorder's own.
-const PROBED: [Source; 3] = [
-    source("read", Part::Cache, Kind::Begin, &["size"], &[]).of_range("pos", "bytes"),
-    source("fault", Part::Faults, Kind::Fault, &["index"], &[]),
-    source("around", Part::Faults, Kind::Around, &["index"], &["last_index"]),
-];
-
 /// Whether the kernel lacks what probes stand for.
 pub(crate) fn wants_probes(tracefs: &Tracefs) -> Result<bool, String> {
     Ok(tracefs.format(SOURCES[0].event)?.is_none())
@@ -256,6 +200,8 @@ struct Layout {
     first: Option<Field>,
     second: Option<Field>,
     range: Option<(Field, Field)>,
+    /// The bit of its flags that says that it writes.
+    write: u64,
 }
 
 /// Turns raw data into events.
@@ -265,6 +211,8 @@ pub struct Decoder {
     layouts: Vec<Option<Layout>>,
     /// The parts that there is an event of, in the order of [`SOURCES`].
     parts: Vec<Part>,
+    /// What of an event is wanted, by its number, as the kernel takes it.
+    filters: Vec<(u16, String)>,
     /// How much the last index of a read is beyond the last page.
     pub last_beyond: u64,
 }
@@ -298,6 +246,13 @@ impl Decoder {
     }
 
     fn learn(&mut self, source: &Source, format: &Format) -> Result<(), String> {
+        if source.kind == Kind::DirectStep {
+            // The bits of flags are others in other kernels: without the name of one nothing is
+            // known.
+            let Some((_, direct)) = format.bit("WRITE").zip(format.bit("DIRECT")) else { return Ok(()) };
+            // Some file systems have this event of all that they do.
+            self.filters.push((format.id, format!("flags & {direct}")));
+        }
         let layout = layout(source, format).ok_or_else(|| format!("{}: fields are missing", source.event))?;
         self.add(format.id, layout);
         self.parts.push(source.part);
@@ -315,6 +270,11 @@ impl Decoder {
     /// The numbers of all events.
     pub fn ids(&self) -> impl Iterator<Item = u16> {
         self.layouts.iter().enumerate().filter(|(_, layout)| layout.is_some()).map(|(id, _)| id as u16)
+    }
+
+    /// What of an event is wanted, as the kernel takes it; none: all.
+    pub(crate) fn filter(&self, id: u16) -> Option<&str> {
+        self.filters.iter().find(|(of, _)| *of == id).map(|(_, filter)| filter.as_str())
     }
 
     /// Whether there is an event of a part.
@@ -366,6 +326,8 @@ impl Decoder {
             Kind::ReclaimBegin => What::ReclaimBegin,
             Kind::ReclaimEnd => What::ReclaimEnd,
             Kind::Sync => What::Sync { inode: inode()? },
+            Kind::Direct => What::Direct { inode: inode()?, bytes: number(layout.first)? },
+            Kind::DirectStep => What::DirectStep { inode: inode()?, write: number(layout.first)? & layout.write != 0 },
             Kind::Freed => What::Freed { inode: inode()? },
             Kind::Advise | Kind::ReadAhead => {
                 let (offset, bytes) = range()?;
@@ -390,7 +352,8 @@ fn layout(source: &Source, format: &Format) -> Option<Layout> {
         && (source.first.is_empty() || first.is_some())
         && (source.second.is_empty() || second.is_some() || source.second == OF_SOME)
         && (source.range == [""; 2] || range.is_some());
-    whole.then_some(Layout { kind: source.kind, inode, first, second, range })
+    let write = format.bit("WRITE").unwrap_or(0);
+    whole.then_some(Layout { kind: source.kind, inode, first, second, range, write })
 }
 
 /// The release of the kernel.
@@ -471,6 +434,27 @@ mod tests {
         let madvise = [field("start", 24), field("len_in", 32), field("behavior", 16)].concat();
         let want = What::AdviseMemory { address: 8192, bytes: 4096, advice: 3 };
         assert_eq!(decoded("syscalls/sys_enter_madvise", &madvise), Some(want));
+    }
+    #[test]
+    fn a_direct_write_is_told_from_a_read_by_the_bit_that_the_format_names() {
+        let fields = [("dev", 8, 4), ("ino", 16, 8), ("length", 24, 8), ("flags", 32, 4)];
+        let text: String =
+            fields.map(|(name, at, size)| format!("field:u64 {name};\toffset:{at};\tsize:{size};\n")).concat();
+        let flags = "print fmt: \"%s\", { (1 << 0), \"WRITE\" }, { (1 << 4), \"DIRECT\" }";
+        let source = SOURCES.iter().find(|source| source.kind == Kind::DirectStep).expect("known");
+        let mut decoder = Decoder::default();
+        let nameless = Format::parse(&format!("ID: 7\n{text}")).expect("a format");
+        decoder.learn(source, &nameless).expect("left out");
+        assert!(!decoder.has(Part::Direct));
+        decoder.learn(source, &Format::parse(&format!("ID: 7\n{text}{flags}")).expect("a format")).expect("whole");
+        assert_eq!(decoder.filter(7), Some("flags & 16"));
+        let mut raw = vec![0; 36];
+        (raw[0], raw[16]) = (7, 42);
+        for (byte, write) in [(16, false), (17, true)] {
+            raw[32] = byte;
+            let inode = Inode { dev: 0, ino: 42 };
+            assert_eq!(decoder.decode(&raw), Some(What::DirectStep { inode, write }));
+        }
     }
     #[test]
     fn a_read_that_begins_ends_with_the_file() {

@@ -1,35 +1,26 @@
 //! Files by inode: their paths and lengths, while somebody uses them.
 //!
-//! Of ext2, ext3 and ext4 the kernel opens a file by its number. Elsewhere the process that uses it
-//! has it open or mapped. What is left is looked for at the end, in the folders where programs ran.
+//! Of ext2, ext3 and ext4 the kernel opens a file by its number (`numbers`). Elsewhere the process
+//! that uses it has it open or mapped. What is left is looked for at the end, in the folders where
+//! programs ran (`search`). `mounts` says where file systems are, and which are memory.
 
-use crate::assemble::Files;
+mod mounts;
+mod numbers;
+mod search;
+
+use crate::assemble::{Files, Numbered};
 use crate::event::Inode;
+use crate::residency::{Look, PIECE, pages_in_memory};
 use crate::ring::now_ns;
 use crate::scan::Mapping;
+use mounts::Mounts;
+use numbers::Links;
 use refault_trace::ObjectKind;
 use rustc_hash::FxHashMap;
 use std::fs::{self, File, OpenOptions};
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirEntryExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// The magic number of ext2 to ext4 in `statfs`.
-const EXT: i64 = 0xEF53;
-
-/// Entries of folders that are looked at to find names, and for how long.
-const MOST_ENTRIES: usize = 4_000_000;
-const LONGEST: Duration = Duration::from_secs(10);
-
-/// A mounted file system.
-#[derive(Debug)]
-struct Mount {
-    place: PathBuf,
-    /// Its root, where files can be opened by number.
-    by_number: Option<File>,
-}
 
 /// What is known of what has a number in records.
 #[derive(Clone, Debug)]
@@ -37,6 +28,8 @@ struct Known {
     inode: Inode,
     path: Option<PathBuf>,
     pages: Option<u64>,
+    /// Its file system is memory.
+    shmem: bool,
     /// It is no file, but the memory of this process.
     memory_of: Option<String>,
 }
@@ -52,36 +45,70 @@ struct Mapped {
 const REREAD: Duration = Duration::from_millis(5);
 
 /// The files of this machine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Names {
-    mounts: FxHashMap<u32, Mount>,
+    mounts: Mounts,
+    links: Links,
     /// By number in records.
     files: Vec<Known>,
     /// Descriptors that were looked at for a process and did not help, so that they are not again
     /// and again.
     in_vain: FxHashMap<u32, u32>,
+    /// Where a file can be opened as long as a process has it open or mapped.
+    hints: FxHashMap<Inode, PathBuf>,
     /// Where files without a name are looked for.
     roots: Vec<PathBuf>,
     /// By process: what it had mapped when it was last looked at.
     mapped: FxHashMap<u32, Mapped>,
 }
 
+/// What an object is, for the header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name: a path, if that is known.
+    pub name: String,
+    /// A file, or anonymous memory.
+    pub kind: ObjectKind,
+    /// Its length.
+    pub pages: Option<u64>,
+    /// It is on a file system that is memory.
+    pub shmem: bool,
+}
+
 /// A device as events have it.
-fn device(metadata: &fs::Metadata) -> u32 {
+pub(crate) fn device(metadata: &fs::Metadata) -> u32 {
     let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
     major << 20 | minor
 }
 
-fn pages(metadata: &fs::Metadata) -> u64 {
+/// The number of a file, as events have it.
+pub(crate) fn inode(metadata: &fs::Metadata) -> Inode {
+    Inode { dev: device(metadata), ino: metadata.ino() }
+}
+
+pub(crate) fn pages(metadata: &fs::Metadata) -> u64 {
     metadata.size().div_ceil(4096)
+}
+
+/// Opens a file, but nothing that waits: no pipe, and no device.
+pub(crate) fn open_file(path: &std::path::Path) -> std::io::Result<File> {
+    let open = |flags| OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK).open(path);
+    // The owner alone may say that the time of access is to stay.
+    open(libc::O_NOATIME).or_else(|_| open(0))
 }
 
 impl Names {
     /// Reads what is mounted.
     pub fn new() -> Names {
-        let mut names = Names::default();
-        names.read_mounts();
-        names
+        Names {
+            mounts: Mounts::read(),
+            links: Links::new(),
+            files: Vec::new(),
+            in_vain: FxHashMap::default(),
+            hints: FxHashMap::default(),
+            roots: Vec::new(),
+            mapped: FxHashMap::default(),
+        }
     }
 
     /// Names are looked for below this folder, at the end, before other places.
@@ -91,22 +118,48 @@ impl Names {
         }
     }
 
-    fn read_mounts(&mut self) {
-        let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        for line in text.lines() {
-            let Some((dev, place)) = mount(line) else { continue };
-            // The root of a file system before parts of it that are mounted elsewhere.
-            self.mounts.entry(dev).or_insert_with(|| Mount { by_number: by_number(&place), place });
-        }
+    /// A file can be opened at this path, as long as a process has it open or mapped.
+    pub(crate) fn hint(&mut self, inode: Inode, path: PathBuf) {
+        self.hints.insert(inode, path);
+    }
+
+    /// Whether files of a device are files of a disk that is mounted here.
+    pub(crate) fn is_of_disk(&self, dev: u32) -> bool {
+        self.mounts.has(dev) && !self.mounts.is_memory_here(dev)
     }
 
     /// A file that the kernel opens by its number.
     fn by_number(&self, inode: Inode) -> Option<(PathBuf, fs::Metadata)> {
-        let root = self.mounts.get(&inode.dev)?.by_number.as_ref()?;
-        let file = open_by_number(root, u32::try_from(inode.ino).ok()?)?;
+        let file = numbers::open(self.mounts.by_number(inode.dev)?, inode.ino, libc::O_PATH)?;
         let metadata = file.metadata().ok().filter(|m| m.ino() == inode.ino)?;
-        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-        Some((path, metadata))
+        Some((self.links.path(&file)?, metadata))
+    }
+
+    /// A file to ask the kernel about, and not to be read.
+    pub(crate) fn open(&self, inode: Inode) -> Option<File> {
+        let is_it = |m: &fs::Metadata| m.is_file() && m.ino() == inode.ino;
+        let readable = libc::O_RDONLY | libc::O_NOATIME | libc::O_NONBLOCK;
+        let by_number = self.mounts.by_number(inode.dev).and_then(|root| numbers::open(root, inode.ino, readable));
+        by_number.or_else(|| {
+            let path = self.hints.get(&inode)?;
+            fs::metadata(path).ok().filter(|m| is_it(m) && device(m) == inode.dev)?;
+            open_file(path).ok().filter(|file| file.metadata().is_ok_and(|m| is_it(&m)))
+        })
+    }
+
+    /// Looks which pages of a file are in memory, if that does not take long.
+    fn look(&self, inode: Inode, metadata: Option<&fs::Metadata>) -> Look {
+        match metadata {
+            Some(metadata) if !metadata.is_file() => Look::Never,
+            Some(metadata) if pages(metadata) > PIECE => Look::Later,
+            Some(metadata) => {
+                let seen = self.open(inode).and_then(|file| pages_in_memory(&file, 0..pages(metadata)).ok());
+                seen.map_or(Look::Failed, |seen| Look::Seen(seen, now_ns()))
+            }
+            // Internal files, such as that of a block device.
+            None if !self.mounts.has(inode.dev) => Look::Never,
+            None => Look::Failed,
+        }
     }
 
     /// A file that a process has open or mapped.
@@ -122,11 +175,21 @@ impl Names {
                 let is_it = |m: &fs::Metadata| m.ino() == inode.ino && device(m) == inode.dev;
                 if let Some(metadata) = fs::metadata(entry.path()).ok().filter(is_it) {
                     self.in_vain.remove(&pid);
+                    self.hints.insert(inode, entry.path());
                     return Some((fs::read_link(entry.path()).ok()?, metadata));
                 }
             }
         }
         None
+    }
+
+    /// A file that was open or mapped somewhere.
+    fn by_hint(&self, inode: Inode) -> Option<(PathBuf, fs::Metadata)> {
+        let hint = self.hints.get(&inode)?;
+        let is_it = |m: &fs::Metadata| m.ino() == inode.ino && device(m) == inode.dev;
+        let metadata = fs::metadata(hint).ok().filter(is_it)?;
+        // A path that is none of /proc is its own.
+        Some((fs::read_link(hint).unwrap_or_else(|_| hint.clone()), metadata))
     }
 
     /// What a process has mapped at an address: as it was when it was last looked at, or now if
@@ -148,50 +211,11 @@ impl Names {
     }
 
     fn find(&mut self, inode: Inode, pid: u32) -> Option<(PathBuf, fs::Metadata)> {
-        self.by_number(inode).or_else(|| self.of_process(inode, pid))
+        self.by_number(inode).or_else(|| self.by_hint(inode)).or_else(|| self.of_process(inode, pid))
     }
 
-    /// Looks for what has no name yet in the folders where it may be.
-    pub fn search(&mut self) {
-        let mut wanted: FxHashMap<Inode, Vec<usize>> = FxHashMap::default();
-        for (at, file) in self.files.iter().enumerate() {
-            let mount = self.mounts.get(&file.inode.dev);
-            // What cannot be opened by its number is deleted, and in no folder.
-            let is_there = mount.is_some_and(|m| m.by_number.is_none() || self.by_number(file.inode).is_some());
-            if file.path.is_none() && file.memory_of.is_none() && is_there {
-                wanted.entry(file.inode).or_default().push(at);
-            }
-        }
-        let mut roots = std::mem::take(&mut self.roots);
-        roots.extend(
-            self.mounts.iter().filter(|(dev, _)| wanted.keys().any(|i| i.dev == **dev)).map(|(_, m)| m.place.clone()),
-        );
-        let (mut entries, until) = (0, Instant::now() + LONGEST);
-        for root in roots {
-            let mut folders = vec![root];
-            while let Some(folder) = folders.pop() {
-                if wanted.is_empty() || entries > MOST_ENTRIES || Instant::now() > until {
-                    return;
-                }
-                let Ok(dev) = fs::metadata(&folder).map(|m| device(&m)) else { continue };
-                for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                    entries += 1;
-                    if entry.file_type().is_ok_and(|t| t.is_dir()) && same_device(&entry.path(), dev) {
-                        folders.push(entry.path());
-                    } else if let Some(found) = wanted.remove(&Inode { dev, ino: entry.ino() }) {
-                        let length = fs::metadata(entry.path()).ok().map(|m| pages(&m));
-                        for at in found {
-                            let file = &mut self.files[at];
-                            (file.path, file.pages) = (Some(entry.path()), file.pages.or(length));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// The name, the kind and the length in pages of every object, by its number in records.
-    pub fn all(&self, anonymized: bool) -> Vec<(String, ObjectKind, Option<u64>)> {
+    /// What every object is, by its number in records.
+    pub fn all(&self, anonymized: bool) -> Vec<About> {
         let of = |(at, file): (usize, &Known)| {
             let kind = if file.memory_of.is_some() { ObjectKind::Anon } else { ObjectKind::File };
             let name = match (&file.path, &file.memory_of) {
@@ -199,9 +223,10 @@ impl Names {
                 _ if anonymized => format!("file {at}"),
                 (_, Some(process)) => format!("memory of {process}"),
                 (Some(path), _) => path.display().to_string(),
-                (None, _) => unnamed(file.inode, self.mounts.contains_key(&file.inode.dev)),
+                (None, _) if file.shmem => format!("shared memory {}", file.inode.ino),
+                (None, _) => unnamed(file.inode, self.mounts.has(file.inode.dev)),
             };
-            (name, kind, file.pages)
+            About { name, kind, pages: file.pages, shmem: file.shmem }
         };
         self.files.iter().enumerate().map(of).collect()
     }
@@ -234,10 +259,6 @@ fn unnamed(inode: Inode, is_mounted: bool) -> String {
         // Block devices themselves are files of an internal file system.
         false => format!("internal file {ino} of {major}:{minor}"),
     }
-}
-
-fn same_device(path: &Path, dev: u32) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|m| device(&m) == dev)
 }
 
 impl Files for Names {
@@ -273,35 +294,30 @@ impl Files for Names {
         debug_assert_eq!(object as usize, self.files.len());
         let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let memory_of = Some(format!("{} {pid}", comm.trim_end()).trim_start().to_owned());
-        self.files.push(Known { inode: Inode { dev: 0, ino: 0 }, path: None, pages: None, memory_of });
+        self.files.push(Known { inode: Inode { dev: 0, ino: 0 }, path: None, pages: None, shmem: false, memory_of });
     }
 
     fn memory_ended(&mut self, pid: u32) {
         self.mapped.remove(&pid);
     }
 
-    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) {
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered {
         debug_assert_eq!(object as usize, self.files.len());
+        let shmem = self.mounts.is_memory(inode.dev, pid);
         let mut found = self.find(inode, pid);
         // Of several names the kernel tells the one that it looked up last: the process knows which
         // it used.
         if found.as_ref().is_some_and(|(_, metadata)| metadata.nlink() > 1) {
             found = self.of_process(inode, pid).or(found);
         }
-        let length = found.as_ref().map(|(_, metadata)| pages(metadata));
+        let metadata = found.as_ref().map(|(_, metadata)| metadata);
+        let look = if shmem { Look::Never } else { self.look(inode, metadata) };
+        let length = metadata.map(pages);
         // A file whose name the kernel has forgotten has a number in the place of a path.
         let path = found.map(|(path, _)| path).filter(|path| path.is_absolute() && path.as_os_str() != "/");
-        self.files.push(Known { inode, path, pages: length, memory_of: None });
+        self.files.push(Known { inode, path, pages: length, shmem, memory_of: None });
+        Numbered { pages: length, look }
     }
-}
-
-/// Device and place of a line of `mountinfo`.
-fn mount(line: &str) -> Option<(u32, PathBuf)> {
-    let mut words = line.split(' ').skip(2);
-    let (major, minor) = words.next()?.split_once(':')?;
-    let dev = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
-    let place = words.nth(1)?.replace("\\040", " ");
-    Some((dev, PathBuf::from(place)))
 }
 
 /// What a process has mapped.
@@ -317,49 +333,9 @@ fn mapped(mapping: &Mapping, from: u64, to: u64) -> Option<(Inode, u64, u64)> {
     (pages > 0).then_some((inode, mapping.offset + first - mapping.pages.start, pages))
 }
 
-/// The root of a file system whose files can be opened by number.
-fn by_number(place: &Path) -> Option<File> {
-    let name = std::ffi::CString::new(place.as_os_str().as_bytes()).ok()?;
-    // SAFETY: all zeros are a value of this structure of numbers.
-    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the name ends with a zero, and the kernel fills the structure.
-    let found = unsafe { libc::statfs(name.as_ptr(), &mut about) } == 0;
-    if !found || about.f_type as i64 != EXT {
-        return None;
-    }
-    OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(place).ok()
-}
-
-/// A handle of ext4: number and generation. The generation 0 stands for any.
-#[repr(C)]
-struct Handle {
-    bytes: u32,
-    kind: i32,
-    ino: u32,
-    generation: u32,
-}
-
-fn open_by_number(root: &File, ino: u32) -> Option<File> {
-    let mut handle = Handle { bytes: 8, kind: 1, ino, generation: 0 };
-    let flags = libc::O_PATH | libc::O_CLOEXEC;
-    // SAFETY: the structure is laid out as `struct file_handle` with its 8 bytes behind it, and
-    // lives during the call.
-    let fd = unsafe { libc::open_by_handle_at(root.as_raw_fd(), (&raw mut handle).cast(), flags) };
-    // SAFETY: the descriptor is new, and nothing else owns it.
-    (fd >= 0).then(|| unsafe { File::from_raw_fd(fd) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_of_mountinfo() {
-        let line = "36 35 98:7 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw";
-        assert_eq!(mount(line), Some((98 << 20 | 7, PathBuf::from("/mnt 2"))));
-        assert_eq!(mount("36 35"), None);
-        assert_eq!(mount(""), None);
-    }
 
     #[test]
     fn a_file_of_this_process_is_found() {
@@ -370,11 +346,14 @@ mod tests {
         let metadata = open.metadata().expect("there");
         let inode = Inode { dev: device(&metadata), ino: metadata.ino() };
         let mut names = Names::new();
-        names.numbered(inode, 0, std::process::id());
+        let numbered = names.numbered(inode, 0, std::process::id());
+        // What was written is in memory.
+        assert!(matches!(&numbered.look, Look::Seen(pages, _) if *pages == [0..3]), "{numbered:?}");
         assert_eq!(names.pages(inode, std::process::id()), Some(3));
         let canonical = path.canonicalize().expect("there").display().to_string();
-        assert_eq!(names.all(false), [(canonical, ObjectKind::File, Some(3))]);
-        assert_eq!(names.all(true), [("file 0".to_owned(), ObjectKind::File, Some(3))]);
+        let about = |name: String| About { name, kind: ObjectKind::File, pages: Some(3), shmem: false };
+        assert_eq!(names.all(false), [about(canonical)]);
+        assert_eq!(names.all(true), [about("file 0".to_owned())]);
         assert_eq!(names.pages(Inode { dev: 0, ino: 1 }, std::process::id()), None);
     }
 
@@ -390,22 +369,7 @@ mod tests {
         drop(File::open(&other).expect("there"));
         let metadata = open.metadata().expect("there");
         let mut names = Names::new();
-        names.numbered(Inode { dev: device(&metadata), ino: metadata.ino() }, 0, std::process::id());
-        assert_eq!(names.all(false), [(used.display().to_string(), ObjectKind::File, Some(1))]);
-    }
-
-    #[test]
-    fn a_file_without_a_process_is_searched_for() {
-        let dir = tempfile::tempdir().expect("a folder");
-        fs::create_dir(dir.path().join("in")).expect("writable");
-        let path = dir.path().join("in/file");
-        fs::write(&path, "x").expect("writable");
-        let metadata = fs::metadata(&path).expect("there");
-        let mut names = Names::new();
-        names.look_below(dir.path().to_owned());
-        let inode = Inode { dev: device(&metadata), ino: metadata.ino() };
-        names.files.push(Known { inode, path: None, pages: None, memory_of: None });
-        names.search();
-        assert_eq!(names.all(false), [(path.display().to_string(), ObjectKind::File, Some(1))]);
+        names.numbered(inode(&metadata), 0, std::process::id());
+        assert_eq!(names.all(false)[0].name, used.display().to_string());
     }
 }

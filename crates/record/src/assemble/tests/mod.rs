@@ -1,5 +1,7 @@
 //! The state machine, event by event, and with any events.
 
+mod files;
+
 use super::*;
 use crate::scan::{Memory, Scan};
 use refault_testing::Rng;
@@ -7,10 +9,16 @@ use refault_trace::Advised;
 
 /// Files of ten pages each.
 #[derive(Default)]
-struct Ten(u32);
+struct Ten(
+    /// Those that have a number.
+    u32,
+    /// How often a length was asked for.
+    u32,
+);
 
 impl Files for Ten {
     fn pages(&mut self, _: Inode, _: u32) -> Option<u64> {
+        self.1 += 1;
         Some(10)
     }
 
@@ -28,9 +36,15 @@ impl Files for Ten {
         if address < 0x20000 { vec![(A, first + 2, bytes >> 12)] } else { Vec::new() }
     }
 
-    fn numbered(&mut self, _: Inode, object: u32, _: u32) {
-        assert_eq!(object, self.0);
-        self.0 += 1;
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered {
+        self.memory_numbered(object, pid);
+        // Of one file page 2, and what comes later, is in memory.
+        let look = match inode {
+            C => Look::Seen(vec![2..3, 5..7], NOW_NS),
+            LARGE => Look::Later,
+            _ => Look::Never,
+        };
+        Numbered { pages: Some(10), look }
     }
 
     /// All from 4 GiB on.
@@ -43,8 +57,9 @@ impl Files for Ten {
         (address >> 12 == 16).then_some((B, 0, 4))
     }
 
-    fn memory_numbered(&mut self, object: u32, pid: u32) {
-        self.numbered(A, object, pid);
+    fn memory_numbered(&mut self, object: u32, _: u32) {
+        assert_eq!(object, self.0);
+        self.0 += 1;
     }
 
     fn memory_ended(&mut self, _: u32) {}
@@ -55,6 +70,8 @@ const NOW_NS: u64 = 105;
 
 const A: Inode = Inode { dev: 1, ino: 1 };
 const B: Inode = Inode { dev: 1, ino: 2 };
+const C: Inode = Inode { dev: 1, ino: 3 };
+const LARGE: Inode = Inode { dev: 1, ino: 4 };
 
 /// What comes out of these events, each by a thread, a nanosecond apart.
 fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
@@ -63,8 +80,10 @@ fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
     for (time_ns, &(tid, what)) in (100..).zip(events) {
         assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, what }, tid < 50, &mut files);
         assembler.validate().expect("consistent");
+        assembler.passed(time_ns);
         assembler.emit(&mut out, false);
     }
+    assembler.passed(u64::MAX);
     assembler.emit(&mut out, true);
     assert!(out.is_sorted_by_key(|r| r.time_ns));
     out.iter().map(|r| (r.act, r.op.write, r.page, r.pages)).collect()
@@ -234,6 +253,25 @@ fn fault_around_says_which_block_and_the_address_which_page() {
     let fault = What::Fault { inode: A, page: 7 };
     let events = [(1, address), (1, around), (1, fault), (1, add(7))];
     assert_eq!(records(&events), [(Act::Miss, false, 7, 1), (Act::Add, false, 7, 1)]);
+}
+
+/// Each was recorded as a hit more, or took the place of the hit before.
+#[test]
+fn regression_a_fault_that_begins_anew_is_one_access() {
+    let address = |page: u64| What::Address { address: 0x7000_0000 + (page << 12), write: false };
+    let (around, fault) = (What::Around { inode: A, first: 0, last: 9 }, |page| What::Fault { inode: A, page });
+    let miss = |page| [(Act::Miss, false, page, 1), (Act::Add, false, page, 1)];
+    let hit = (Act::Hit, false, 3, 1);
+    // Nothing was in the block: fault-around tells of it when the page has been read.
+    let missed = [(1, address(7)), (1, fault(7)), (1, add(7)), (1, around)];
+    assert_eq!(records(&missed), miss(7));
+    // So does the fault, where the page is being read still.
+    assert_eq!(records(&[&missed[..], &[(1, fault(7))]].concat()), miss(7));
+    // The fault before was on a page that was there, or is on another one.
+    let hits = [(1, address(3)), (1, around)];
+    assert_eq!(records(&[&hits[..], &missed, &hits].concat()), [&[hit][..], &miss(7), &[hit]].concat());
+    let next = [(1, address(8)), (1, fault(8)), (1, add(8)), (1, around)];
+    assert_eq!(records(&[missed, next].concat()), [miss(7), miss(8)].concat());
 }
 
 #[test]

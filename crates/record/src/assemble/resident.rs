@@ -1,0 +1,238 @@
+//! What was in memory when a file was first seen.
+//!
+//! A look at the page cache comes after the events that are taken: between the moment at which a
+//! file becomes known and the look, pages come and go. Of each page the first event since then says
+//! whether it was in memory, and of pages without one the look does. So a place is kept in the
+//! queue of records until the events up to the look are taken.
+
+use super::{Assembler, Files};
+use crate::event::Inode;
+use crate::residency::Look;
+use refault_trace::{Act, MAX_PAGES_PER_RECORD, Op, Record};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+
+/// Changes that are kept for looks that are to come.
+const MOST_CHANGES: usize = 1 << 20;
+
+/// Rows of pages that were in memory, of a whole recording.
+const MOST_ROWS: usize = 1 << 22;
+
+/// Files beyond 4 TiB are not looked at.
+const MOST_PAGES: u64 = 1 << 30;
+
+/// A file of which it is not known yet what was in memory.
+#[derive(Debug)]
+struct Waiting {
+    /// Its place in all that was queued.
+    at: u64,
+    object: u32,
+    /// The pages that came (false: they were not in memory before) and went (true), in their order.
+    changes: Vec<(Range<u64>, bool)>,
+    /// What was in memory, and when that was known.
+    seen: Option<(Vec<Range<u64>>, u64)>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Residents {
+    waiting: FxHashMap<Inode, Waiting>,
+    /// Places in the queue: what belongs there; none: not known yet.
+    places: FxHashMap<u64, Option<Vec<Range<u64>>>>,
+    /// Objects that were looked at as a whole.
+    known: FxHashSet<u32>,
+    /// Files that somebody else looks at.
+    later: Vec<(Inode, u32)>,
+    /// Of all that wait.
+    changes: usize,
+    rows: usize,
+    /// Files of which it will not be known.
+    failed: u32,
+}
+
+impl Residents {
+    /// A page of a file came, or went.
+    #[inline]
+    pub(super) fn changed(&mut self, inode: Inode, pages: Range<u64>, was_there: bool) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let Some(waiting) = self.waiting.get_mut(&inode) else { return };
+        match waiting.changes.last_mut() {
+            Some((last, was)) if last.end == pages.start && *was == was_there => last.end = pages.end,
+            _ if self.changes >= MOST_CHANGES => self.give_up(inode),
+            _ => {
+                waiting.changes.push((pages, was_there));
+                self.changes += 1;
+            }
+        }
+    }
+
+    fn take(&mut self, inode: Inode) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&inode)?;
+        self.changes -= waiting.changes.len();
+        Some(waiting)
+    }
+
+    fn give_up(&mut self, inode: Inode) {
+        if let Some(waiting) = self.take(inode) {
+            self.places.remove(&waiting.at);
+            self.failed += 1;
+        }
+    }
+
+    /// The file is deleted: there is no more to come.
+    pub(super) fn freed(&mut self, inode: Inode) {
+        match self.waiting.get(&inode).map(|waiting| waiting.seen.is_some()) {
+            Some(true) => self.resolve(inode),
+            // Nobody can look any more, and nobody wants to know.
+            Some(false) => {
+                let waiting = self.take(inode);
+                self.places.remove(&waiting.map_or(u64::MAX, |w| w.at));
+            }
+            None => {}
+        }
+    }
+
+    fn resolve(&mut self, inode: Inode) {
+        let Some(Waiting { at, object, changes, seen: Some((seen, _)), .. }) = self.take(inode) else { return };
+        let end = changes.iter().map(|(pages, _)| pages.end).max().unwrap_or(0);
+        let pages = if end > MOST_PAGES { Vec::new() } else { before(seen, &changes) };
+        let Some(place) = self.places.get_mut(&at) else { return };
+        self.rows += pages.len();
+        if self.rows > MOST_ROWS || end > MOST_PAGES {
+            self.places.remove(&at);
+            self.failed += 1;
+            return;
+        }
+        *place = Some(pages);
+        self.known.insert(object);
+    }
+
+    /// Whether the record at this place has to wait.
+    pub(super) fn waits(&self, at: u64) -> bool {
+        matches!(self.places.get(&at), Some(None))
+    }
+
+    /// Appends what belongs in the place of a record.
+    pub(super) fn emit(&mut self, at: u64, record: &Record, out: &mut Vec<Record>) {
+        let place = self.places.remove(&at);
+        // It could not wait any longer.
+        self.failed += u32::from(place == Some(None));
+        for mut run in place.flatten().unwrap_or_default() {
+            while !run.is_empty() {
+                let pages = (run.end - run.start).min(u64::from(MAX_PAGES_PER_RECORD));
+                out.push(Record { page: run.start, pages: pages as u32, ..*record });
+                run.start += pages;
+            }
+        }
+    }
+}
+
+impl Assembler {
+    /// A file that programs have open or mapped, or that lies beside one, from this moment on: of
+    /// what it had in memory there will be rows. True: it was not known before.
+    pub fn register(&mut self, inode: Inode, pid: u32, files: &mut impl Files) -> bool {
+        let is_new = !self.files.contains_key(&inode);
+        if is_new {
+            self.known_file(inode, pid, false, files);
+        }
+        is_new
+    }
+
+    /// A file was just numbered: this came of the look at it.
+    pub(super) fn first_look(&mut self, inode: Inode, object: u32, pid: u32, look: Look) {
+        let seen = match look {
+            Look::Seen(pages, at_ns) => Some((pages, at_ns)),
+            Look::Later => {
+                self.residents.later.push((inode, pid));
+                None
+            }
+            Look::Failed => {
+                self.residents.failed += 1;
+                return;
+            }
+            Look::Never => return,
+        };
+        let time_ns = self.last_ns.max(self.start_ns) - self.start_ns;
+        let record = Record { time_ns, page: 0, task: 0, memcg: 0, object, pages: 1, op: Op::READ, act: Act::Resident };
+        self.queue.push_back(record);
+        let at = self.gone + self.queue.len() as u64 - 1;
+        self.residents.places.insert(at, None);
+        self.residents.waiting.insert(inode, Waiting { at, object, changes: Vec::new(), seen });
+    }
+
+    /// Files that are to be looked at, with a process that uses each: [`looked`](Self::looked) tells.
+    pub fn to_look(&mut self) -> Vec<(Inode, u32)> {
+        std::mem::take(&mut self.residents.later)
+    }
+
+    /// Somebody looked: these pages of a file were in memory, ascending and apart, by this time;
+    /// none: it could not be done.
+    pub fn looked(&mut self, inode: Inode, pages: Option<Vec<Range<u64>>>, at_ns: u64) {
+        match (self.residents.waiting.get_mut(&inode), pages) {
+            (Some(waiting), Some(pages)) => waiting.seen = Some((pages, at_ns)),
+            _ => self.residents.give_up(inode),
+        }
+    }
+
+    /// All events up to this time are taken.
+    pub fn passed(&mut self, time_ns: u64) {
+        let is_ready = |w: &Waiting| w.seen.as_ref().is_some_and(|(_, at_ns)| *at_ns <= time_ns);
+        let ready = self.residents.waiting.iter().filter(|(_, waiting)| is_ready(waiting));
+        for inode in ready.map(|(&inode, _)| inode).collect::<Vec<_>>() {
+            self.residents.resolve(inode);
+        }
+    }
+
+    /// Whether the object with this number was looked at as a whole.
+    pub fn is_residency_known(&self, object: usize) -> bool {
+        self.residents.known.contains(&(object as u32))
+    }
+
+    /// Files of which it was to be known what was in memory, and is not.
+    pub fn unlooked(&self) -> u32 {
+        self.residents.failed
+    }
+}
+
+/// The pages that were in memory before these changes, of which the first of each page decides.
+fn before(seen: Vec<Range<u64>>, changes: &[(Range<u64>, bool)]) -> Vec<Range<u64>> {
+    let end = changes.iter().map(|(pages, _)| pages.end).chain(seen.last().map(|run| run.end)).max().unwrap_or(0);
+    if changes.is_empty() {
+        return seen;
+    }
+    let mut bits = vec![0u64; end.div_ceil(64) as usize];
+    let mut set = |pages: &Range<u64>, is_there: bool| {
+        for page in pages.clone() {
+            let (word, bit) = (&mut bits[(page / 64) as usize], 1 << (page % 64));
+            *word = if is_there { *word | bit } else { *word & !bit };
+        }
+    };
+    seen.iter().for_each(|run| set(run, true));
+    changes.iter().rev().for_each(|(pages, was_there)| set(pages, *was_there));
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    for page in (0..end).filter(|page| bits[(page / 64) as usize] >> (page % 64) & 1 != 0) {
+        match runs.last_mut() {
+            Some(last) if last.end == page => last.end += 1,
+            _ => runs.push(page..page + 1),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::single_range_in_vec_init, reason = "one run")]
+    fn the_first_change_of_a_page_decides() {
+        let seen = || vec![0..4, 70..80];
+        assert_eq!(before(seen(), &[]), seen());
+        // Page 2 came and went and came; page 5 went and came; 90 went; 71 was added.
+        let changes = [(2..3, false), (2..3, true), (5..6, true), (5..6, false), (90..91, true), (71..72, false)];
+        assert_eq!(before(seen(), &changes), [0..2, 3..4, 5..6, 70..71, 72..80, 90..91]);
+        assert_eq!(before(Vec::new(), &[(0..9, false)]), []);
+    }
+}
