@@ -20,7 +20,7 @@ pub enum Verdict {
     Off,
     /// No such figure is given.
     NotPromised,
-    /// The command says that it cannot know.
+    /// The command says that it cannot know, or that this figure is not to be trusted.
     Refused,
 }
 
@@ -60,15 +60,15 @@ pub fn cells(promise: &Promise, runs: &[Truth]) -> Vec<Cell> {
         let values = runs.iter().map(of);
         (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max))
     };
-    let refused = promise.refused.is_some();
-    let count = |name, promised: &Figure, of: fn(&Truth) -> f64| {
+    let refused = |metric| promise.refused.is_some() || promise.not_for.contains_key(metric);
+    let count = |name, metric, promised: &Figure, of: fn(&Truth) -> f64| {
         let truth = ends(of);
-        Cell::new(name, promised, truth, (truth.1 * PART).max(few), refused)
+        Cell::new(name, promised, truth, (truth.1 * PART).max(few), refused(metric))
     };
     vec![
-        Cell::new("hit_rate", &promise.hit_rate, ends(Truth::hit_rate), POINTS / 100.0, refused),
-        count("misses", &promise.misses, |run| run.misses as f64),
-        count("disk_pages", &promise.disk_pages, |run| run.disk_pages as f64),
-        count("refaults", &promise.refaults, |run| run.refaults as f64),
+        Cell::new("hit_rate", &promise.hit_rate, ends(Truth::hit_rate), POINTS / 100.0, refused("hit_rate")),
+        count("misses", "misses", &promise.misses, |run| run.misses as f64),
+        count("disk_pages", "disk_reads", &promise.disk_pages, |run| run.disk_pages as f64),
+        count("refaults", "refaults", &promise.refaults, |run| run.refaults as f64),
     ]
 }

@@ -4,6 +4,7 @@
 use crate::machine;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A figure that is promised.
@@ -25,6 +26,8 @@ pub struct Promise {
     pub refaults: Figure,
     /// Why there is none.
     pub refused: Option<String>,
+    /// Figures that `verify` of the recording does not trust, and why.
+    pub not_for: BTreeMap<String, String>,
 }
 
 /// An answer of `size`: the limit, or why there is none.
@@ -37,7 +40,11 @@ pub struct Answer {
 pub fn sized(file: &Path, target: String, range: (u64, u64)) -> Answer {
     let promise = points(file, &target, range).and_then(|json| {
         let bytes = json["answer_bytes"].as_u64();
-        let at = bytes.ok_or_else(|| format!("{}: {}", json["verdict"].as_str().unwrap_or("?"), warnings(&json)))?;
+        let verdict = json["verdict"].as_str().unwrap_or("?");
+        let at = bytes.ok_or_else(|| format!("{verdict} {}", distrust(&json).unwrap_or_else(|| warnings(&json))))?;
+        if let Some(why) = distrust(&json) {
+            return Err(why);
+        }
         if json["verdict"] == "met-at-smallest" {
             return Err("met at the smallest size".to_owned());
         }
@@ -61,7 +68,52 @@ fn verified(file: &Path, mut promise: Promise) -> Promise {
         Ok(json) => beside(&mut promise, &json),
         Err(why) => promise.refused = promise.refused.or(Some(why)),
     }
+    promise.not_for.extend(not_for(file));
+    if promise.refused.is_none() {
+        bounds(file, &mut promise);
+    }
     promise
+}
+
+/// Takes over the bounds of figures that are not those of the target.
+fn bounds(file: &Path, promise: &mut Promise) {
+    let range = (promise.limit_bytes, promise.limit_bytes + (1 << 20));
+    let mut untrusted = BTreeMap::new();
+    let mut of = |target: &str, metric: &str| {
+        let json = points(file, target, range).ok()?;
+        untrusted.extend(distrust(&json).map(|why| (metric.to_owned(), why)));
+        let point = json["points"].as_array()?.iter().find(|point| point["bytes"] == range.0)?;
+        Some((point["value"].as_f64(), point["low"].as_f64().zip(point["high"].as_f64())))
+    };
+    // Only metrics that are targets have bounds; older versions have not all of them.
+    let accesses = promise.misses.value.zip(promise.hit_rate.value).map(|(misses, rate)| misses / (1.0 - rate));
+    if let (Some((low, high)), Some(accesses)) = (promise.hit_rate.interval, accesses.filter(|n| n.is_finite())) {
+        promise.misses.interval = Some((accesses * (1.0 - high), accesses * (1.0 - low)));
+    }
+    if let Some((value, interval)) = of("read_bytes<1000T", "disk_reads") {
+        let pages = |bytes: f64| bytes / 4096.0;
+        promise.disk_pages.value = value.map(pages).or(promise.disk_pages.value);
+        promise.disk_pages.interval = interval.map(|(low, high)| (pages(low), pages(high)));
+    }
+    if let (Some((_, Some((low, high)))), Some(accesses)) = (of("refaults_per_access<10000%", "refaults"), accesses) {
+        promise.refaults.interval = Some((accesses * low, accesses * high));
+    }
+    promise.not_for.extend(untrusted);
+}
+
+/// Why `size` does not trust the recording for its target, if so.
+fn distrust(json: &Value) -> Option<String> {
+    let of = &json["baseline"];
+    (of["trust"] == "refused").then(|| format!("as recorded the kernel has {}, the lab {}", of["kernel"], of["lab"]))
+}
+
+/// Figures for which a recording is not to be trusted, by the replay of its own limit.
+fn not_for(file: &Path) -> BTreeMap<String, String> {
+    let said = machine::refault(&["verify", "--json", &file.to_string_lossy()]).unwrap_or_default();
+    let json: Value = serde_json::from_str(&said).unwrap_or_default();
+    let all = json["verdict"]["not_for"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    all.iter().map(|one| (text(&one["metric"]), text(&one["why"]))).collect()
 }
 
 fn refused(why: String, limit_bytes: u64) -> Promise {
@@ -99,14 +151,17 @@ fn point(json: &Value, bytes: u64) -> Result<Promise, String> {
     let Some(point) = all.iter().find(|point| point["bytes"] == bytes) else {
         return Err(format!("size has not tried {bytes} bytes"));
     };
+    let rate = figure(point, "hit_rate");
+    let target = point["low"].as_f64().zip(point["high"].as_f64()).filter(|_| json["metric"] == "hit_rate");
     let why = ["refused", "failed"].iter().find_map(|key| point[*key].as_str()).map(str::to_owned);
     Ok(Promise {
         limit_bytes: bytes,
-        hit_rate: figure(point, "hit_rate"),
+        hit_rate: Figure { interval: rate.interval.or(target), ..rate },
         misses: figure(point, "misses"),
         disk_pages: disk(point),
         refaults: figure(point, "refaults"),
         refused: why,
+        not_for: ["hit_rate", "misses"].into_iter().filter_map(|of| Some((of.to_owned(), distrust(json)?))).collect(),
     })
 }
 

@@ -70,7 +70,7 @@ fn truth_of(cell: &Cell) -> String {
 
 fn promised(cell: &Cell, promise: Option<&Promise>) -> String {
     let mut text = cell.promised.value.map_or("-".to_owned(), |value| figure(cell, value));
-    if let Some((low, high)) = cell.promised.interval {
+    if let Some((low, high)) = cell.promised.interval.filter(|(low, high)| low < high) {
         let _ = write!(text, " ({} to {})", figure(cell, low), figure(cell, high));
     }
     match cell.verdict {
@@ -79,7 +79,7 @@ fn promised(cell: &Cell, promise: Option<&Promise>) -> String {
         Verdict::Off => format!("**{text}**"),
         Verdict::Refused => {
             let why = promise.and_then(|promise| promise.refused.as_deref()).unwrap_or("refused");
-            format!("{}: {text}", if cell.is_rate() { why } else { "refused" })
+            format!("{}: {text}", if cell.is_rate() { why } else { "not trusted" })
         }
     }
 }
