@@ -1,7 +1,7 @@
 //! `refault verify`, `size` and `replay` of recordings that are made up.
 
 use crate::common::command::{Sandbox, error, ok};
-use crate::report::root;
+use crate::report::{document, root};
 use refault_trace::{
     Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordSource as _, Recording,
     Series, Snapshot, Via,
@@ -449,6 +449,21 @@ fn every_command_has_the_same_figures_of_a_recording() {
         let recorded = &sized["recorded"];
         assert_eq!((&recorded["pages"], &recorded["misses"]), (&limit, &row["misses"]), "{path}");
         assert_eq!(recorded["read_bytes"].as_u64(), row["read_pages"].as_u64().map(|pages| 4096 * pages));
+        // The page has it, too, in its curve and in its details.
+        let page = s.path("page.html");
+        let page_text = page.to_str().expect("text");
+        ok(&s.run(&["report", path, "-o", page_text, "--policy", "lru", "--memory", "60p"]));
+        let document = document(&page);
+        let (curve, detail) = (&document["curves"][0], &document["details"][0]);
+        let at =
+            curve["pages"].as_array().and_then(|all| all.iter().position(|pages| *pages == limit)).expect("a point");
+        assert_eq!((&curve["read_pages"][at], &document["limit_pages"]), (&row["read_pages"], &limit), "{path}");
+        assert_eq!((&detail["misses"], &detail["accesses"]), (&row["misses"], &row["accesses"]), "{path}");
+        let sum = |key: &str| detail[key].as_array().into_iter().flatten().filter_map(Value::as_u64).sum::<u64>();
+        assert_eq!(
+            (Some(sum("window_misses")), Some(sum("object_misses"))),
+            (row["misses"].as_u64(), row["misses"].as_u64())
+        );
         // As text and as CSV.
         let csv = ok(&s.run(&["replay", path, "--csv"]));
         let field = |name: &str| {

@@ -6,8 +6,8 @@ use super::settings::Keep;
 use super::{Compared, Estimate, Loaded, Settings};
 use crate::replay::cell::MissBits;
 use crate::replay::policy::RowPolicy;
-use crate::replay::{About, DiskReads, Recorded, RecordedCell, Row};
-use refault_mm::Policy;
+use crate::replay::{About, After, DiskReads, Recorded, RecordedCell, Row};
+use refault_mm::{Engine, Policy};
 use refault_trace::RecordSource;
 use std::path::Path;
 use std::time::Instant;
@@ -63,13 +63,18 @@ impl Recorded for Machine {
         &self.about
     }
 
-    fn run(&self, cell: &RecordedCell<'_>) -> Result<(Row, Option<MissBits>), String> {
+    fn object_pages(&self) -> Vec<u64> {
+        self.loaded.files.iter().map(|file| file.indices().count() as u64).collect()
+    }
+
+    fn run_watched(&self, cell: &RecordedCell<'_>, after: &mut After<'_>) -> Result<(Row, Option<MissBits>), String> {
         let started = Instant::now();
         let settings = self.settings(cell)?;
-        let compared = run_with(&self.loaded, &settings, &|engine, group| match cell.plug_in {
+        let attach = |engine: &mut Engine, group| match cell.plug_in {
             Some(plug_in) => engine.attach_cache_ext(group, &*plug_in.ops),
             None => Ok(()),
-        })?;
+        };
+        let compared = run_with(&self.loaded, &settings, &attach, after)?;
         let mut row = self.row(cell, &compared);
         row.seconds = started.elapsed().as_secs_f64();
         Ok((row, compared.bits))

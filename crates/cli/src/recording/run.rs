@@ -7,7 +7,7 @@ use super::load::Loaded;
 use super::reads::{OfKernel, OfLab};
 use super::settings::Settings;
 use crate::replay::cell::Cell;
-use crate::replay::{DiskReads, EngineFigures};
+use crate::replay::{After, DiskReads, EngineFigures};
 use refault_mm::{AccessAdvice, Counter, Engine, MappingId, MemcgId, PageId, Readahead, Stats};
 use refault_trace::{Act, Advised, PackedAccess, Record, Snapshot, Via};
 use std::collections::{HashMap, HashSet};
@@ -68,14 +68,16 @@ pub(super) struct Before {
 
 /// Replays the recording, and compares every access.
 pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
-    run_with(loaded, settings, &|_, _| Ok(()))
+    run_with(loaded, settings, &|_, _| Ok(()), &mut |_, _, _| {})
 }
 
-/// The same, with something done to the engine and the group before it begins.
+/// The same, with something done to the engine and the group before it begins, and someone who
+/// looks at them after each record.
 pub(super) fn run_with(
     loaded: &Loaded,
     settings: &Settings,
     attach: &dyn Fn(&mut Engine, MemcgId) -> Result<(), String>,
+    after: &mut After<'_>,
 ) -> Result<Compared, String> {
     let mut run = Run::new(loaded, settings)?;
     attach(&mut run.cell.engine, run.cell.group)?;
@@ -100,6 +102,7 @@ pub(super) fn run_with(
         run.cell.engine.flush_expired(&mut run.cell.machine);
         run.take(record);
         run.note_oom();
+        after(&run.cell.engine, run.cell.group, run.compared.total.accesses);
     }
     // Programs also grow when they do not look at files any more.
     snapshots.try_for_each(|snapshot| run.charge(snapshot))?;

@@ -50,7 +50,7 @@ pub(crate) use command::run;
 pub use command::{Loaded, Machine};
 pub(crate) use command::{check_output, load, replay_loaded, write};
 pub(crate) use curve::sizes as curve_sizes;
-pub(crate) use recorded::{About, Recorded, RecordedCell, load as load_recorded};
+pub(crate) use recorded::{About, After, Recorded, RecordedCell, load as load_recorded};
 pub use row::Row;
 pub(crate) use row::{DiskReads, EngineFigures};
 pub(crate) use rules::words as rules_in_words;

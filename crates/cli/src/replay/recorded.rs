@@ -16,7 +16,7 @@ use crate::flags::settings::Set;
 use crate::flags::size::Size;
 use crate::replay::groups::on_threads;
 use crate::{Failure, Given};
-use refault_mm::{Kernel, Policy};
+use refault_mm::{Engine, Kernel, MemcgId, Policy};
 use refault_trace::{CHUNK, Header, Record, RecordSource, Recording, TraceError, open};
 use std::fmt;
 use std::path::Path;
@@ -29,9 +29,19 @@ const PAGE_SIZE: u32 = 4096;
 pub(crate) trait Recorded: fmt::Debug + Send + Sync {
     /// What is known of it.
     fn about(&self) -> &About;
+    /// By object: its pages that exist, which follow one another.
+    fn object_pages(&self) -> Vec<u64>;
+    /// Runs it once; `after` is told of the engine, the group, and the accesses so far after each
+    /// record.
+    fn run_watched(&self, cell: &RecordedCell<'_>, after: &mut After<'_>) -> Result<Done, String>;
     /// Runs it once.
-    fn run(&self, cell: &RecordedCell<'_>) -> Result<Done, String>;
+    fn run(&self, cell: &RecordedCell<'_>) -> Result<Done, String> {
+        self.run_watched(cell, &mut |_, _, _| {})
+    }
 }
+
+/// Who looks at a run.
+pub(crate) type After<'a> = dyn FnMut(&Engine, MemcgId, u64) + 'a;
 
 /// What is known of a recorded machine before it runs.
 #[derive(Clone, Debug)]
@@ -89,11 +99,15 @@ pub(super) fn refuse(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     for path in args.traces.iter().filter(|path| path.is_file()) {
         let source = open(path, &args.input.open_options());
         if source.is_ok_and(|source| source.header().recording.is_some()) {
-            let what = "is a recording, which is replayed with its own settings and readahead";
-            return Err(format!("--{flag}: {} {what}; add --page-by-page to replay its pages", path.display()).into());
+            return Err(foreign(flag, &path.display().to_string()));
         }
     }
     Ok(())
+}
+
+fn foreign(flag: &str, file: &str) -> Failure {
+    let what = "is a recording, which is replayed with its own settings and readahead";
+    format!("--{flag}: {file} {what}; add --page-by-page to replay its pages").into()
 }
 
 /// Replays a recording that was opened.
@@ -136,6 +150,9 @@ pub(super) fn rows(
     bits: bool,
 ) -> Result<Vec<Done>, Failure> {
     let about = machine.about();
+    if let Some(flag) = FOREIGN.iter().find(|flag| given.has(flag)) {
+        return Err(foreign(flag, &about.name));
+    }
     if !args.output.is_for_programs() {
         recorded::note_files_only(&about.recording, about.name.as_ref());
     }
