@@ -80,6 +80,24 @@ fn regression_inodes_go_where_reclaim_finds_few_pages() {
 }
 
 #[test]
+fn regression_reclaim_for_readahead_leaves_inodes_alone() {
+    let refaults = |reads_ahead: bool| {
+        let (mut e, _) = engine(Policy::Lru, 1000, 30_000, 1);
+        let mut w = AtOnce::default();
+        for page in (0..2).flat_map(|_| 0..30_000).map(PageId) {
+            if reads_ahead {
+                e.will_need(&mut w, page, 1);
+            }
+            e.access(&mut w, page, Touch::Read);
+        }
+        e.validate().expect("a consistent engine");
+        count(&e, "workingset_refault_file")
+    };
+    let (alone, ahead) = (refaults(false), refaults(true));
+    assert!(alone < 3000 && ahead > 20_000, "{alone} and {ahead}");
+}
+
+#[test]
 fn a_file_that_is_cut_to_a_page_has_no_node() {
     let (mut e, group) = engine(Policy::Lru, 100, 1, 10);
     let mut w = AtOnce::default();
