@@ -1,6 +1,7 @@
 //! How much memory is enough?
 
 use crate::document::trace::{TraceDocument, main_of};
+use crate::knee::knee_by_price;
 use crate::model::{Axis, Body, Cell, Chart, Figure, Mark, Page, Series, Shape, Table, Verdict};
 use crate::units::{Unit, bytes};
 
@@ -52,15 +53,9 @@ impl Line {
         Some(m0 + (m1 - m0) * (bytes - b0) / (b1 - b0))
     }
 
-    /// Where the curve bends: the size at which it is farthest below the straight line from its
-    /// begin to its end.
+    /// The size beyond which memory is not worth its price.
     pub(crate) fn knee(&self) -> Option<(f64, f64)> {
-        let (&(b0, m0), &(b1, m1)) = (self.points.first()?, self.points.last()?);
-        if self.points.len() < 3 || m0 <= m1 || b0 >= b1 {
-            return None;
-        }
-        let gain = |&(b, m): &(f64, f64)| (m0 - m) / (m0 - m1) - (b - b0) / (b1 - b0);
-        self.points.iter().copied().max_by(|a, b| gain(a).total_cmp(&gain(b)))
+        self.points.get(knee_by_price(&self.points)?).copied()
     }
 }
 
