@@ -116,14 +116,21 @@ pub(super) fn run_with(
     // Programs also grow when they do not look at files any more.
     snapshots.try_for_each(|snapshot| run.charge(snapshot))?;
     run.note_oom();
-    run.compared.ours = run.cell.engine.vmstat().iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let lru_gen = settings.keep.lru_gen;
-    run.compared.inside = Some(EngineFigures::of(&run.cell, &settings.config, settings.kernel, lru_gen));
-    (run.compared.kernel_reads, run.compared.lab_reads) = (run.kernel_reads.total(), run.cell.machine.observer.total());
-    Ok(run.compared)
+    Ok(run.finish())
 }
 
 impl Run<'_> {
+    /// What came of it.
+    fn finish(mut self) -> Compared {
+        self.compared.ours = self.cell.engine.vmstat().iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let settings = self.settings;
+        let lru_gen = settings.keep.lru_gen;
+        self.compared.inside = Some(EngineFigures::of(&self.cell, &settings.config, settings.kernel, lru_gen));
+        (self.compared.kernel_reads, self.compared.lab_reads) =
+            (self.kernel_reads.total(), self.cell.machine.observer.total());
+        self.compared
+    }
+
     /// What the group has besides files does not fit at some time: nothing need be replayed to know
     /// that, since no page of a file that is dropped makes room for it.
     fn check_room(&mut self) {
