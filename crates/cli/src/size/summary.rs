@@ -48,7 +48,7 @@ impl Summary {
         let mut out = format!("{}: sizes of {}\n", printable(&report.name), printable(&report.group));
         let _ = writeln!(out, "{}, seed {}\n", report.policy, report.seed);
         out += &text::baseline(report);
-        out += &text::table_of(report, &self.rows());
+        out += &text::table_of(report, &self.rows(), false);
         out.push('\n');
         let size = |at: usize| text::size(report, report.points[at].pages);
         let misses = |at: usize| grouped(report.points[at].value.unwrap_or(0.0) as u64);

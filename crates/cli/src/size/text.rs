@@ -52,22 +52,23 @@ fn caption(report: &Report) -> String {
 pub(super) fn baseline(report: &Report) -> String {
     let Some(Baseline { pages, kernel, lab, trust }) = report.baseline else { return String::new() };
     let metric = report.target.metric();
+    let name = metric.name().replace('_', " ");
     let limit = if pages == u64::MAX { "without a limit".to_owned() } else { format!("with {}", size(report, pages)) };
     let verdict = match trust {
-        Trust::Whole => "trust it for this target",
-        Trust::Widened => "the bounds below are as far apart as these two",
-        Trust::Refused => "do not trust it for this target",
+        Trust::Whole => format!("trust it for {name}"),
+        Trust::Widened => "the bounds below are as far apart as these two".to_owned(),
+        Trust::Refused => format!("do not trust it for {name}"),
     };
     let (lab, kernel) = (metric.show(lab), metric.show(kernel));
-    format!("as recorded, {limit}: {} {lab} in the lab, {kernel} in the kernel: {verdict}\n\n", metric.name())
+    format!("as recorded, {limit}: {name} {lab} in the lab, {kernel} in the kernel: {verdict}\n\n")
 }
 
 fn table(report: &Report) -> String {
-    table_of(report, &(0..report.points.len()).collect::<Vec<_>>())
+    table_of(report, &(0..report.points.len()).collect::<Vec<_>>(), true)
 }
 
-/// Some of the sizes that were tried, by their places.
-pub(super) fn table_of(report: &Report, places: &[usize]) -> String {
+/// Some of the sizes that were tried, by their places; whether they meet a target, if there is one.
+pub(super) fn table_of(report: &Report, places: &[usize], has_target: bool) -> String {
     let metric = report.target.metric();
     let beside: Vec<_> = report.points.iter().flat_map(|p| &p.beside).map(|(name, _)| *name).collect();
     let mut names: Vec<&str> = Vec::new();
@@ -79,7 +80,11 @@ pub(super) fn table_of(report: &Report, places: &[usize]) -> String {
     }
     let has_bounds = report.points.iter().any(|point| point.bounds.is_some());
     let bounds = ["at least", "at most"].into_iter().filter(|_| has_bounds);
-    let heads = [report.limit, metric.name()].into_iter().chain(bounds).chain(["target"]).map(str::to_owned);
+    let heads = [report.limit, metric.name()]
+        .into_iter()
+        .chain(bounds)
+        .chain(["target"].into_iter().filter(|_| has_target))
+        .map(str::to_owned);
     let mut table = Table::new(heads.chain(names.iter().map(|name| head(name))), 0);
     for point in places.iter().filter_map(|&at| report.points.get(at)) {
         let met = if point.met { "met" } else { "-" };
@@ -90,7 +95,7 @@ pub(super) fn table_of(report: &Report, places: &[usize]) -> String {
                 .map_or(("-".to_owned(), "-".to_owned()), |(least, most)| (metric.show(least), metric.show(most)));
             cells.extend([least, most]);
         }
-        cells.push(met.to_owned());
+        cells.extend(Some(met.to_owned()).filter(|_| has_target));
         for name in &names {
             let found = point.beside.iter().find(|(known, _)| known == name);
             cells.push(found.map_or_else(|| "-".to_owned(), |(_, beside)| shown(*beside)));
