@@ -19,6 +19,8 @@ pub struct Subject<'a> {
     pub place: &'a Place,
     /// Runs in each limit.
     pub repeats: usize,
+    /// The only limit that is sized.
+    pub recorded_mib: Option<u64>,
     /// Recordings that are there are taken.
     pub keep: bool,
 }
@@ -32,7 +34,7 @@ impl Subject<'_> {
         }
         fs::create_dir_all(&folder).map_err(at(folder.display()))?;
         let mut lines = Vec::new();
-        for &mib in self.row.recorded_mib {
+        for &mib in self.row.recorded_mib.iter().filter(|mib| self.recorded_mib.is_none_or(|only| only == **mib)) {
             for line in self.from(self.scaled(mib))? {
                 println!("{}", table::row(&line));
                 lines.push(line);
