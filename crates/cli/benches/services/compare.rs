@@ -53,7 +53,7 @@ impl Subject<'_> {
         let file = self.file(recorded_bytes, 0);
         let mut lines = vec![self.line(recorded_bytes, "recorded".to_owned(), promise::at(&file, recorded_bytes))];
         for percent in TARGETS {
-            let misses = (1.0 - base.hit_rate()) * percent as f64 / 100.0;
+            let misses = ((1.0 - base.hit_rate()) * percent as f64 / 100.0).min(0.99);
             let target = format!("hit_rate>{:.2}%", 100.0 * (1.0 - misses));
             let answer = promise::sized(&file, target, (recorded_bytes / 2, recorded_bytes * 3));
             lines.push(match answer.promise {

@@ -36,6 +36,7 @@ mod truth;
 use compare::Subject;
 use machine::at;
 use rows::{ALL, Row};
+use rustix::fs::FlockOperation;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -112,6 +113,7 @@ fn all(chosen: &Chosen) -> Result<(), String> {
     }
     fs::create_dir_all(&chosen.folder).map_err(at(chosen.folder.display()))?;
     let folder = chosen.folder.canonicalize().map_err(at(chosen.folder.display()))?;
+    let _alone = alone(&folder)?;
     let place = run::Place { folder: folder.clone(), scale: chosen.scale };
     let mut lines = Vec::new();
     for row in ALL.iter().filter(|row| chosen.names.is_empty() || chosen.names.iter().any(|name| name == row.name)) {
@@ -134,6 +136,15 @@ fn all(chosen: &Chosen) -> Result<(), String> {
         }
     }
     written(&lines, &folder)
+}
+
+/// A lock: two at once would end each other's programs.
+fn alone(folder: &Path) -> Result<fs::File, String> {
+    let path = folder.join("lock");
+    let lock = fs::File::create(&path).map_err(at(path.display()))?;
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| format!("{}: another run is under way; wait for its end", path.display()))?;
+    Ok(lock)
 }
 
 /// Prints the table, and leaves it as `services.json` and `services.md`.
