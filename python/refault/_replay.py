@@ -76,8 +76,9 @@ def replay(
     ``lru``, ``mglru`` and ``opt``: names (``lru``, ``lru-2013``, ``lru-none``, ``lru-shadow``,
     ``mglru``, ``mglru-shadow``, ``opt``, or ``all`` of these; those that are plug-ins, such as
     ``sieve``), or classes derived from ``refault.Policy``, whose rows come behind the others of a
-    size. Of a recording limit, policy, kernel and swappiness are those that it had, unless they are
-    given. ``miss_bits`` keeps a bit an access.
+    size. Of a recording the recorded machine is replayed, with its readahead, and limit, policy, kernel
+    and swappiness that it had, unless they are given; ``page_by_page`` takes it for a trace like others.
+    ``miss_bits`` keeps a bit an access.
 
     Settings are ``kernel``, ``swap_max`` (a size, or ``"max"``), ``swappiness`` (0 to 200),
     ``seed``, ``beyond_footprint``, ``thp`` (such as ``"64k=always"``), ``threads`` (all cores by

@@ -14,6 +14,7 @@ class Settings(TypedDict, total=False):
     swappiness: int
     seed: int
     beyond_footprint: bool
+    page_by_page: bool
     thp: Union[str, Iterable[str]]
     threads: int
     windows: int

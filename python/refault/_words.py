@@ -21,7 +21,7 @@ READING = ("format", "raw_ids", "block_bytes", "page_size", "instructions")
 LOADING = ("via", "max_accesses")
 """What is made of them when they are read."""
 
-FLAGS = ("kernel", "swap_max", "swappiness", "seed", "beyond_footprint", "thp", "threads", "windows")
+FLAGS = ("kernel", "swap_max", "swappiness", "seed", "beyond_footprint", "page_by_page", "thp", "threads", "windows")
 """Settings of a replay that are flags of the command; all others are keys of ``--set``."""
 
 

@@ -159,7 +159,7 @@ impl Given {
         trace.name.clone_from(&self.name);
         // A replay would look at the times, if they were there.
         let (time_ns, task) = (trace.time_ns.take(), trace.task.take());
-        let loaded = Loaded { trace, page_size, recording: None };
+        let loaded = Loaded { trace, page_size, recording: None, machine: None };
         let memory = Memory { loaded, time_ns, task, says_via };
         Ok(Trace { memory: Arc::new(memory), origin: Origin::Memory, file: self.name.clone() })
     }

@@ -5,9 +5,11 @@
 
 use crate::replay::cell::MissBits;
 use crate::replay::policy::RowPolicy;
-use crate::replay::{Loaded, PlugIn, ReplayArgs, Row, load, replay_loaded, scenario_results, scenario_results_of};
+use crate::replay::{
+    Loaded, Machine, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results, scenario_results_of,
+};
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Stop, bench, complaint, flags, recording, report, size};
+use crate::{Failure, Given, Stop, bench, complaint, flags, recording, replay, report, size};
 use clap::{Args, Command, FromArgMatches};
 use refault_lab::scenario::Scenario;
 use refault_trace::{OpenOptions, RecordSource};
@@ -35,9 +37,20 @@ pub fn open_options(words: &[String]) -> Result<OpenOptions, Failure> {
     Ok(parse::<InputArgs>("replay", words)?.0.open_options())
 }
 
-/// Loads a trace as `refault replay` does, with flags such as `--via` and `--max-accesses`.
+/// `refault replay` with its printing, as the command has it.
+pub fn run_replay(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+    replay::run(args, given, recording::read)
+}
+
+/// Loads a trace as `refault replay` does, with flags such as `--via` and `--max-accesses`; a
+/// recording as the machine that was recorded, too.
 pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, stop: &Stop) -> Result<Loaded, Failure> {
-    load(&replay_args(words, stop)?.0, source, false)
+    let args = replay_args(words, stop)?.0;
+    if source.header().recording.is_none() {
+        return load(&args, source, false);
+    }
+    let (machine, loaded) = load_recorded(&args, source, recording::read)?;
+    Ok(Loaded { machine: Some(Machine(machine)), ..loaded })
 }
 
 /// `refault replay` of a trace that was loaded: a row for each size and policy, those that the

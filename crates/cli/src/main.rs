@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_cli::{
-    Failure, Given, asked_for, bench, complaint, doctor, one_line, print, record, replay, report, run, size, top,
+    Failure, Given, api, asked_for, bench, complaint, doctor, one_line, print, record, replay, report, run, size, top,
     trace_cmd, verify,
 };
 use std::ffi::OsString;
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Err(e) => return complain(&mut command, &words, &e),
     };
     let done = match cli.command {
-        Command::Replay(args) => replay::run(&args, &given).map(|()| true),
+        Command::Replay(args) => api::run_replay(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
         Command::Size(args) => size::run(&args, &given),
         Command::Report(args) => report::run(&args, &given).map(|()| true),

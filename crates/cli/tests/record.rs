@@ -85,7 +85,7 @@ fn a_program_is_recorded_exactly() {
     let s = Sandbox::new();
     let path = dir.path().join("t.parquet");
     let verified = ok(&s.run(&["verify", path.to_str().expect("text")]));
-    assert!(verified.contains("this kernel (inside: the bound is 0.5)"), "{verified}");
+    assert!(verified.contains("\ntrust it for hit rate, misses"), "{verified}");
     ok(&s.replay(&path, &["--policy", "all", "--memory", "50%"]));
 }
 

@@ -1,6 +1,7 @@
 //! `refault verify`, `size` and `replay` of recordings that are made up.
 
 use crate::common::command::{Sandbox, error, ok};
+use crate::report::{document, root};
 use refault_trace::{
     Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordSource as _, Recording,
     Series, Snapshot, Via,
@@ -22,6 +23,11 @@ fn looks(at: &[(u64, u64, u64)]) -> Series {
 
 /// The same, with looks at the group.
 fn made_up_of(path: &Path, memory_pages: u64, series: Series, misses: impl Fn(u64) -> bool) {
+    made_up_of_accesses(path, memory_pages, 1000, series, misses);
+}
+
+/// The same, of so many accesses.
+fn made_up_of_accesses(path: &Path, memory_pages: u64, accesses: u64, series: Series, misses: impl Fn(u64) -> bool) {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
     header.recording = Some(Recording {
@@ -33,7 +39,7 @@ fn made_up_of(path: &Path, memory_pages: u64, series: Series, misses: impl Fn(u6
     });
     let op = Op { write: false, via: Some(Via::Fd) };
     let mut writer = NativeWriter::create(path).expect("writable");
-    for i in 0..1000 {
+    for i in 0..accesses {
         // Strides, so that no read goes on from the last.
         let record = Record { time_ns: i * 1000, ..Record::touch(i * 37 % 100, op) };
         if misses(i) {
@@ -54,8 +60,9 @@ fn a_recording_without_a_group_says_that_its_sizes_are_of_files() {
     let said = |words: &[&str]| String::from_utf8(s.run(words).stderr).expect("text");
     let size = ["size", recording, "--target", "hit_rate>50%"];
     assert!(!said(&size).contains("without a memory cgroup"));
-    // More than is touched is cut down, and that is said.
-    let told = said(&["replay", recording]);
+    // More than is touched is cut down page by page, and that is said.
+    assert!(!said(&["replay", recording]).contains("the recorded limit"));
+    let told = said(&["replay", recording, "--page-by-page"]);
     assert!(told.contains("the recorded limit of 800.0K is more than all that the trace touches (400.0K)"), "{told}");
     let mut source = refault_trace::open(&path, &refault_trace::OpenOptions::default()).expect("ours");
     let (mut records, mut chunk) = (Vec::new(), Vec::new());
@@ -90,6 +97,22 @@ fn a_verdict_goes_whole_into_a_file() {
         let said = error(&s.run(&["verify", recording, "--output", output]));
         assert!(said.contains(words), "{said}");
     }
+}
+
+#[test]
+fn regression_a_hit_rate_near_100_percent_hides_no_misses() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // The lab misses each page once; the kernel missed 400 of 100,000 times and more.
+    made_up_of_accesses(&path, 200, 100_000, looks(&[(0, 4096, 0)]), |i| i < 100 || i % 333 == 0);
+    let path = path.to_str().expect("text");
+    let json: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json"]))).expect("JSON");
+    let verdict = &json["verdict"];
+    assert_eq!((&verdict["is_within"], &verdict["not_for"][0]["metric"]), (&false.into(), &"misses".into()));
+    assert_eq!(verdict["not_for"][0]["why"], "the lab has 100, the kernel 400");
+    assert_eq!(verdict["trust_for"], serde_json::json!(["hit_rate", "single_accesses"]));
+    assert_eq!(s.run(&["verify", path, "--strict"]).status.code(), Some(1));
+    assert_eq!(json["refaults"]["kernel"], Value::Null, "no counter");
 }
 
 #[test]
@@ -146,9 +169,11 @@ fn what_the_lab_does_otherwise_is_said() {
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("points less than this kernel") && text.contains("the largest difference is /f"), "{text}");
-    // Replay has the recorded limit among its sizes: here all of the footprint.
-    let rows = ok(&s.run(&["replay", path, "--policy", "lru", "--json"]));
-    assert!(rows.contains("\"memory_pages\":100,"), "{rows}");
+    // Replay has the recorded limit; page by page no more than the footprint.
+    for (flags, pages) in [(&[][..], 400), (&["--page-by-page"], 100)] {
+        let rows = ok(&s.run(&[&["replay", path, "--policy", "lru", "--json"], flags].concat()));
+        assert!(rows.contains(&format!("\"memory_pages\":{pages},")), "{rows}");
+    }
 }
 
 /// Lab misses of reads in order of a file of 100 pages, which a program may have announced.
@@ -394,4 +419,77 @@ fn two_recordings_of_one_program_are_compared() {
     }
     let said = error(&s.run(&[&words[..], &["-o", second]].concat()));
     assert!(said.contains("give --output another name"), "{said}");
+}
+
+/// One recording, one limit, one question: the same figures, whoever is asked.
+#[test]
+fn every_command_has_the_same_figures_of_a_recording() {
+    let s = Sandbox::new();
+    let made = s.path("r.parquet");
+    // More than fits, beside 20 pages that are not of files.
+    made_up_of(&made, 90, looks(&[(0, 30 * 4096, 10 * 4096)]), |i| i % 3 == 0);
+    let real = root().join("data/orders.parquet");
+    for path in [made, real] {
+        let path = path.to_str().expect("text");
+        let parsed = |words: &[&str]| -> Value {
+            serde_json::from_str(&ok(&s.run(&[words, &["--json"]].concat()))).expect("JSON")
+        };
+        let verified = parsed(&["verify", path]);
+        let rows = parsed(&["replay", path]);
+        let row = &rows["rows"][0];
+        let limit = verified["memory_pages"].clone();
+        assert_eq!(rows["rows"].as_array().map(Vec::len), Some(1));
+        assert_eq!((&row["memory_pages"], &row["accesses"]), (&limit, &verified["accesses"]), "{path}");
+        assert_eq!(row["hit_rate"], verified["lab_hit_rate"], "{path}");
+        let lab = &verified["disk_reads"]["lab"];
+        assert_eq!((&row["read_pages"], &row["reads"]), (&lab["read_pages"], &lab["reads"]), "{path}");
+        assert_eq!(row["counters"], verified["lab_counters"]);
+        // The recorded limit is among the sizes that are tried.
+        let sized = parsed(&["size", path, "--target", "hit_rate>1%"]);
+        let recorded = &sized["recorded"];
+        assert_eq!((&recorded["pages"], &recorded["misses"]), (&limit, &row["misses"]), "{path}");
+        assert_eq!(recorded["read_bytes"].as_u64(), row["read_pages"].as_u64().map(|pages| 4096 * pages));
+        // The page has it, too, in its curve and in its details.
+        let page = s.path("page.html");
+        let page_text = page.to_str().expect("text");
+        ok(&s.run(&["report", path, "-o", page_text, "--policy", "lru", "--memory", "60p"]));
+        let document = document(&page);
+        let (curve, detail) = (&document["curves"][0], &document["details"][0]);
+        let at =
+            curve["pages"].as_array().and_then(|all| all.iter().position(|pages| *pages == limit)).expect("a point");
+        assert_eq!((&curve["read_pages"][at], &document["limit_pages"]), (&row["read_pages"], &limit), "{path}");
+        assert_eq!((&detail["misses"], &detail["accesses"]), (&row["misses"], &row["accesses"]), "{path}");
+        let sum = |key: &str| detail[key].as_array().into_iter().flatten().filter_map(Value::as_u64).sum::<u64>();
+        assert_eq!(
+            (Some(sum("window_misses")), Some(sum("object_misses"))),
+            (row["misses"].as_u64(), row["misses"].as_u64())
+        );
+        // As text and as CSV.
+        let csv = ok(&s.run(&["replay", path, "--csv"]));
+        let field = |name: &str| {
+            let at = csv.lines().next().and_then(|head| head.split(',').position(|field| field == name));
+            csv.lines().nth(1).expect("a row").split(',').nth(at.expect("a column")).expect("a field").to_owned()
+        };
+        for name in ["accesses", "hits", "misses", "read_pages", "reads"] {
+            assert_eq!(field(name), row[name].to_string(), "{name} of {path}");
+        }
+        let percent = format!("{:.2}%", 100.0 * row["hit_rate"].as_f64().expect("a number"));
+        let misses = grouped(row["misses"].as_u64().expect("a number"));
+        for words in [&["replay", path][..], &["verify", path]] {
+            let text = ok(&s.run(words));
+            assert!(text.contains(&percent) && text.contains(&misses), "{percent}, {misses}: {text}");
+        }
+        assert!(ok(&s.run(&["replay", path])).contains("as recorded, with readahead: a miss is a wait for a page"));
+        // Page by page it is another question, and says so.
+        let pages = ok(&s.run(&["replay", path, "--page-by-page"]));
+        assert!(pages.contains("page by page, without readahead: a miss is a page that was not in memory"), "{pages}");
+        let refused = error(&s.run(&["replay", path, "--sample", "10%"]));
+        assert!(refused.contains("--sample: ") && refused.contains("add --page-by-page"), "{refused}");
+    }
+}
+
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|part| String::from_utf8_lossy(part)).collect();
+    groups.join(",")
 }

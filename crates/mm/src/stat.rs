@@ -212,6 +212,13 @@ impl Stats {
         self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
     }
 
+    /// Counted since an earlier look.
+    pub fn since(&self, before: &Stats) -> Stats {
+        let mut since = self.clone();
+        since.0.iter_mut().zip(before.0).for_each(|(n, before)| *n = n.saturating_sub(before));
+        since
+    }
+
     /// Name and value of every counter.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Counter::ALL.iter().map(|&c| (c.name(), self.get(c)))

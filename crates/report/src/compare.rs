@@ -328,6 +328,7 @@ mod tests {
             policy: policy.into(),
             pages: vec![100, 200, 300],
             miss_ratio: misses.map(|m| Some(m * part)).to_vec(),
+            read_pages: Vec::new(),
         };
         let facts = TraceFacts { page_size: 4096, accesses, footprint_pages: 300, ..TraceFacts::default() };
         let curves = vec![curve("lru", 1.0), curve("opt", 0.5)];

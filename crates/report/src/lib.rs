@@ -17,6 +17,7 @@
 mod compare;
 pub mod document;
 mod documentation;
+mod knee;
 mod model;
 pub mod names;
 mod pages;
@@ -58,7 +59,9 @@ fn told_apart(sources: &[Source]) -> Vec<Source> {
     sources.iter().enumerate().map(named).collect()
 }
 
-/// The memory in pages at which the curve bends of the policy that pages tell most of: that of the
+pub use knee::knee_by_price;
+
+/// The knee, in pages, of the curve of the policy that pages tell most of: that of the
 /// recorded kernel, if it is `recorded`, multi-gen LRU, or the first.
 pub fn knee(curves: &[document::trace::Curve], recorded: Option<&str>) -> Option<u64> {
     let recorded_policy = recorded.map(str::to_owned);

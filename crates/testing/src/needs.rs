@@ -14,6 +14,7 @@ use std::sync::Mutex;
 /// | `uffd-kernel` | faults of the kernel are served, too: memory can be handed to system calls |
 /// | `oracle` | `../shared/oracle`, the recordings of real kernels |
 /// | `traces` | `../shared/traces`, public traces and published miss ratios |
+/// | `recordings` | `../shared/recordings`, recordings of real programs by `refault record` |
 /// | `cc` | a C compiler |
 /// | `python` | `python3` |
 /// | `browser` | `chromium`, `node`, and the packages of `crates/report/tests/browser` |
@@ -32,6 +33,7 @@ pub enum Need {
     UffdKernel,
     Oracle,
     Traces,
+    Recordings,
     Cc,
     Python,
     Browser,
@@ -47,11 +49,12 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 15] = [
+    pub const ALL: [Need; 16] = [
         Need::Uffd,
         Need::UffdKernel,
         Need::Oracle,
         Need::Traces,
+        Need::Recordings,
         Need::Cc,
         Need::Python,
         Need::Browser,
@@ -72,6 +75,7 @@ impl Need {
             Need::UffdKernel => "uffd-kernel",
             Need::Oracle => "oracle",
             Need::Traces => "traces",
+            Need::Recordings => "recordings",
             Need::Cc => "cc",
             Need::Python => "python",
             Need::Browser => "browser",

@@ -22,3 +22,8 @@ pub fn oracle() -> Option<PathBuf> {
 pub fn traces() -> Option<PathBuf> {
     shared(Need::Traces, "traces", "golden_miss_ratios.csv")
 }
+
+/// Recordings of real programs; `None`: they are not here.
+pub fn recordings() -> Option<PathBuf> {
+    shared(Need::Recordings, "recordings", "README.md")
+}

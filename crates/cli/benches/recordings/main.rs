@@ -6,13 +6,15 @@
 //! ```
 //!
 //! Each program runs once under each of its limits, from a cold cache, under `refault record`;
-//! `refault verify` then compares. With `--cost` it runs from the cache, with a recorder and
+//! `refault verify` then compares. Of programs whose touches are a known sequence there is another
+//! row, of a recording to which the touches in place were added. With `--cost` it runs from the cache, with a recorder and
 //! without in turn; with `--touches`, which is that of `refault record`, touches of memory are
 //! sampled. It takes root. What is made is below `--folder`, which wants a file system with
 //! a page cache of its own and 4 GiB, and stays there for the next time; `--tree` is a folder of
 //! sources [default: those of the registry of cargo].
 
 mod cost;
+mod in_place;
 mod machine;
 mod programs;
 mod table;
@@ -97,7 +99,8 @@ fn made(program: &Program, chosen: &Chosen) -> Result<PathBuf, String> {
     if !done.exists() {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        machine::sh(program.prepare, &folder, &[("TREE", &chosen.tree)])?;
+        let mapped = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/recordings/mapped.c");
+        machine::sh(program.prepare, &folder, &[("TREE", &chosen.tree), ("MAPPED", &mapped)])?;
         std::fs::write(&done, "").map_err(|e| format!("{}: {e}", done.display()))?;
     }
     Ok(folder)

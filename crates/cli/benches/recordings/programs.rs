@@ -1,5 +1,7 @@
 //! What is recorded: how its files are made, once, and what it then does, as scripts of `sh`.
 
+use crate::in_place::Sequence;
+
 /// A program.
 pub struct Program {
     /// The name of its row, and of its folder.
@@ -18,6 +20,8 @@ pub struct Program {
     pub run: &'static str,
     /// How it is timed from the cache, if its cost is measured.
     pub timed: Option<&'static str>,
+    /// All that it touches of its file `data`, if that is known.
+    pub sequence: Option<Sequence>,
 }
 
 /// A table with an index, look-ups of what lies together by it, some keys more often than others,
@@ -102,6 +106,28 @@ redis-benchmark -s s -t set,get -n 100000 -r 30000 -d 400 -c 20 -P 8 -q >/dev/nu
 kill $!; wait $!
 "#;
 
+const MAPPED: &str = r#"
+cc -O2 -pthread -o mapped "$MAPPED"
+dd if=/dev/urandom of=data bs=1M count=240 status=none
+"#;
+
+/// A program that touches pages of a mapping of 240 MiB.
+macro_rules! mapped {
+    ($name:literal, $pattern:literal, $touches:literal, $threads:literal, $advice:literal) => {
+        Program {
+            name: $name,
+            what: concat!($touches, " touches of a mapping, ", $pattern, ", advice ", $advice, ", threads: ", $threads),
+            needs: &["cc"],
+            limits_mib: &[64, 128],
+            prepare: MAPPED,
+            before: "",
+            run: concat!("exec ./mapped data ", $pattern, " ", $touches, " ", $threads, " ", $advice),
+            timed: None,
+            sequence: Some(Sequence { pattern: $pattern, pages: 240 << 8, touches: $touches, threads: $threads }),
+        }
+    };
+}
+
 pub const ALL: &[Program] = &[
     Program {
         name: "sqlite3",
@@ -112,6 +138,7 @@ pub const ALL: &[Program] = &[
         before: "",
         run: "sqlite3 shop.db '.read queries.sql' >/dev/null",
         timed: Some("sqlite3 shop.db '.read queries.sql' >/dev/null"),
+        sequence: None,
     },
     Program {
         name: "memory",
@@ -122,6 +149,7 @@ pub const ALL: &[Program] = &[
         before: "",
         run: "",
         timed: Some(MEMORY),
+        sequence: None,
     },
     Program {
         name: "git-grep",
@@ -132,6 +160,7 @@ pub const ALL: &[Program] = &[
         before: "",
         run: "cd tree; for i in 1 2 3; do git grep -c foobar >/dev/null; done",
         timed: Some("cd tree; for i in 1 2 3; do git grep -c foobar >/dev/null; done"),
+        sequence: None,
     },
     Program {
         name: "tar",
@@ -142,6 +171,7 @@ pub const ALL: &[Program] = &[
         before: "",
         run: "for i in 1 2; do tar cf - tree | cat >/dev/null; done",
         timed: None,
+        sequence: None,
     },
     Program {
         name: "fio-zipf",
@@ -156,6 +186,7 @@ pub const ALL: &[Program] = &[
             "fio --name=x --filename=data --size=512M --invalidate=0 --ioengine=psync --thread --randseed=5 \
              --output=/dev/null --rw=randread --bs=4k --io_size=4G",
         ),
+        sequence: None,
     },
     Program {
         name: "fio-sequential",
@@ -170,6 +201,7 @@ pub const ALL: &[Program] = &[
             "fio --name=x --filename=data --size=512M --invalidate=0 --ioengine=psync --thread \
              --output=/dev/null --rw=read --bs=128k --io_size=16G",
         ),
+        sequence: None,
     },
     Program {
         name: "fio-mixed",
@@ -181,6 +213,7 @@ pub const ALL: &[Program] = &[
         run: "fio --name=x --filename=data --size=512M --invalidate=0 --ioengine=psync --thread --randseed=5 \
               --output=/dev/null --rw=randrw --rwmixread=70 --bs=4k --random_distribution=zipf:0.9 --io_size=1G",
         timed: None,
+        sequence: None,
     },
     Program {
         name: "redis",
@@ -191,6 +224,7 @@ pub const ALL: &[Program] = &[
         before: "rm -rf s appendonlydir",
         run: REDIS,
         timed: None,
+        sequence: None,
     },
     Program {
         name: "g++",
@@ -201,5 +235,13 @@ pub const ALL: &[Program] = &[
         before: "rm -f *.o lib.a",
         run: "make -s -j2",
         timed: Some("make -s -j2"),
+        sequence: None,
     },
+    mapped!("mapped-uniform", "uniform", 16000, 1, "normal"),
+    mapped!("mapped-skewed", "skewed", 16000, 1, "normal"),
+    mapped!("mapped-threads", "uniform", 16000, 4, "normal"),
+    mapped!("mapped-strided", "strided", 16000, 1, "normal"),
+    mapped!("mapped-sequential", "sequential", 130000, 1, "normal"),
+    mapped!("mapped-advised-random", "skewed", 12000, 1, "random"),
+    mapped!("mapped-advised-sequential", "uniform", 8000, 1, "sequential"),
 ];

@@ -1,7 +1,7 @@
 //! A program under a limit: recorded, verified, a row of the table.
 
-use crate::machine;
 use crate::programs::Program;
+use crate::{in_place, machine};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -21,20 +21,42 @@ pub fn row(program: &Program, limit_mib: u64, folder: &Path) -> Result<String, S
     let command = ["--", "sh", "-ec", program.run].map(OsStr::new);
     let words: Vec<_> = record.into_iter().chain([file.as_os_str()]).chain(command).collect();
     machine::refault(&words, folder)?;
+    let mut rows = verified(program, &file, limit_mib, &load)?;
+    if let Some(sequence) = program.sequence {
+        let all = folder.with_file_name(format!("{}-{limit_mib}-all.parquet", program.name));
+        in_place::add(&file, &all, "/data", sequence)?;
+        rows += &format!("\n{}", verified(program, &all, limit_mib, &load)?);
+    }
+    Ok(rows)
+}
+
+/// The row of a recording. Touches in place that it has are accesses.
+fn verified(program: &Program, file: &Path, limit_mib: u64, load: &str) -> Result<String, String> {
+    let folder = file.parent().unwrap_or(Path::new("."));
     let verified = machine::refault(&["verify".as_ref(), "--json".as_ref(), file.as_os_str()], folder)?;
     let json: Value = serde_json::from_str(&verified).map_err(|e| format!("verify: {e}"))?;
     let part = |name: &str| {
         let part = &json[name];
         format!("{} | {}", grouped(&part["accesses"]), alike(&part["same"], &part["accesses"]))
     };
+    let in_place = json["sampled"]["touches"].as_u64().unwrap_or(0);
+    let all = |rate: &Value, missed: u64| {
+        let accesses = json["accesses"].as_f64().unwrap_or(0.0);
+        let misses = accesses * (1.0 - rate.as_f64().unwrap_or(0.0)) + missed as f64;
+        percent(&(1.0 - misses / (accesses + in_place as f64)).into())
+    };
+    let (what, accesses) = match in_place {
+        0 => (program.what.to_owned(), grouped(&json["accesses"])),
+        n => (format!("{}, all touches", program.what), grouped(&(json["accesses"].as_u64().unwrap_or(0) + n).into())),
+    };
     Ok(format!(
         "| {}: {} | {limit_mib} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {load} |",
         program.name,
-        program.what,
-        grouped(&json["accesses"]),
+        what,
+        accesses,
         grouped(&json["lost"]),
-        percent(&json["kernel_hit_rate"]),
-        percent(&json["lab_hit_rate"]),
+        all(&json["kernel_hit_rate"], 0),
+        all(&json["lab_hit_rate"], json["sampled"]["lab_misses"].as_u64().unwrap_or(0)),
         percent(&json["agreement"]),
         part("by_descriptor"),
         part("by_mapping"),

@@ -97,7 +97,8 @@ pub struct RecordArgs {
     #[arg(long)]
     pub(super) anonymize: bool,
 
-    /// The file has the arguments of the COMMAND, too, which may be passwords, and not its name alone
+    /// The file has the arguments of the COMMAND, too, which may be passwords, and not its name
+    /// alone
     #[arg(long)]
     pub(super) command_line: bool,
 

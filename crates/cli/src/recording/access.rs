@@ -1,8 +1,8 @@
 //! Accesses of a recording, as the engine sees them.
 
 use super::count::Costs;
-use super::reads::DiskReads;
 use super::run::Run;
+use crate::replay::DiskReads;
 use crate::replay::cell::Cell;
 use crate::replay::machine::MAPPED;
 use refault_mm::{Counter, PageId, Touch};
@@ -71,8 +71,12 @@ impl Run<'_> {
     /// page mapped it is a fault.
     pub(super) fn sampled(&mut self, record: &Record) {
         for id in self.ids_of(record) {
-            let is_hit =
-                self.elsewhere.contains(&id) || self.cell.step(PackedAccess::new(id, record.op.write, Via::Map, false));
+            let is_mapped = self.cell.machine.pte[id as usize] & MAPPED != 0;
+            let is_hit = match is_mapped {
+                _ if self.elsewhere.contains(&id) => true,
+                true => self.cell.step(PackedAccess::new(id, record.op.write, Via::Map, false)),
+                false => !self.fault(record, id),
+            };
             if self.compared.is_measured {
                 self.compared.sampled.add(false, !is_hit);
             }

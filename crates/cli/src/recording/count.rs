@@ -1,13 +1,12 @@
 //! Hits and misses of the kernel and of the lab.
 
 use super::load::Loaded;
-use super::reads::DiskReads;
+use super::settings::Keep;
+use crate::replay::cell::{MissBits, MissSink as _};
+use crate::replay::{DiskReads, EngineFigures};
 use refault_trace::{Act, Record, Via};
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// Windows of equal numbers of accesses.
-const WINDOWS: u64 = 64;
 
 /// Spent on accesses: what a larger memory saves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +96,10 @@ pub(crate) struct Compared {
     pub(crate) dropped: u64,
     /// Counters of the engine.
     pub(crate) ours: BTreeMap<String, u64>,
+    /// What else it ends with.
+    pub(crate) inside: Option<EngineFigures>,
+    /// A bit an access of the lab, if that was asked for.
+    pub(crate) bits: Option<MissBits>,
     /// What the kernel and the lab read from disks.
     pub(crate) kernel_reads: DiskReads,
     pub(crate) lab_reads: DiskReads,
@@ -119,12 +122,14 @@ pub(crate) struct Compared {
 
 impl Compared {
     /// For the accesses from a time on.
-    pub(crate) fn new(loaded: &Loaded, from_ns: u64) -> Compared {
+    pub(crate) fn new(loaded: &Loaded, keep: &Keep, from_ns: u64) -> Compared {
         let compared = |r: &&Record| r.time_ns >= from_ns && matches!(r.act, Act::Touch | Act::Hit | Act::Miss);
-        let all = loaded.records.iter().filter(compared).map(|r| u64::from(r.pages)).sum();
+        let all: u64 = loaded.records.iter().filter(compared).map(|r| u64::from(r.pages)).sum();
+        let windows = keep.windows.clamp(1, all.max(1)) as usize;
         Compared {
-            windows: vec![Both::default(); WINDOWS as usize],
-            window_from_ns: vec![None; WINDOWS as usize],
+            windows: vec![Both::default(); windows],
+            window_from_ns: vec![None; windows],
+            bits: keep.bits.then(|| MissBits::new(all as usize)),
             objects: vec![Both::default(); loaded.objects.len()],
             is_measured: from_ns == 0,
             all,
@@ -136,7 +141,10 @@ impl Compared {
         if !self.is_measured {
             return;
         }
-        let window = u128::from(self.total.accesses) * u128::from(WINDOWS) / u128::from(self.all.max(1));
+        let window = u128::from(self.total.accesses) * self.windows.len() as u128 / u128::from(self.all.max(1));
+        if let Some(bits) = self.bits.as_mut().filter(|_| lab) {
+            bits.miss(self.total.accesses);
+        }
         self.total.add(kernel, lab);
         match via {
             Via::Fd => self.by_descriptor.add(kernel, lab),

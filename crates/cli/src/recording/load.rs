@@ -35,6 +35,8 @@ pub(crate) struct Loaded {
     pub(crate) objects: Vec<ObjectInfo>,
     pub(crate) files: Vec<File>,
     pub(crate) records: Vec<Record>,
+    /// Touches of one page.
+    pub(crate) accesses: u64,
     /// The state of memory before the recording.
     pub(crate) start: Start,
     /// Touches of shared memory: the group is charged for it as for anonymous memory, and they are
@@ -140,7 +142,7 @@ impl Loaded {
             .collect();
         by_address::page_out(&mut records);
         let start = Start::of(&recording, &records);
-        Ok(Loaded { recording, name, objects, files, records, start, shmem_touches })
+        Ok(Loaded { recording, name, objects, files, records, accesses, start, shmem_touches })
     }
 }
 

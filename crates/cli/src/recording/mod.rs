@@ -1,4 +1,5 @@
-//! A recording of a kernel on the engine: what `verify` compares and `size` tries sizes with.
+//! A recording of a kernel on the engine: what `verify` compares, `size` tries sizes with, and
+//! `replay` and `report` have rows of.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -14,6 +15,7 @@
 //! | `length` | how long files are as they grow: readahead stops there |
 //! | `reads` | what both read from disks: pages and requests |
 //! | `estimate` | the cost of a size, with what the recording leaves open |
+//! | `rows` | rows of `refault replay` |
 //! | `count` | hits and misses of both, by window and by object |
 //! | `trust` | which numbers of a replay are as the kernel had them |
 //!
@@ -28,6 +30,7 @@ mod estimate;
 mod length;
 mod load;
 mod reads;
+mod rows;
 mod run;
 mod settings;
 mod start;
@@ -39,6 +42,7 @@ mod warm;
 pub(crate) use count::Compared;
 pub(crate) use estimate::{Estimate, Interval};
 pub(crate) use load::Loaded;
+pub(crate) use rows::read;
 pub(crate) use run::run;
 pub(crate) use settings::{Settings, WarmUp};
 pub(crate) use trust::{AGREEMENT, Metric, POINTS, Trust, apart, kernel_count};

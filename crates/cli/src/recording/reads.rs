@@ -5,44 +5,15 @@
 //! divide a run, or join two.
 
 use super::load::{File, Loaded};
+use crate::replay::DiskReads;
 use crate::replay::machine::Observer;
 use refault_mm::PageId;
 use refault_trace::{Act, ObjectInfo, Record, Via};
-use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::Range;
 
 /// The number of a device in the kernel has its minor in so many bits.
 const MINOR_BITS: u32 = 20;
-
-/// What was read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct DiskReads {
-    /// Pages.
-    pub(crate) read_pages: u64,
-    /// Runs of them.
-    pub(crate) reads: u64,
-    /// Of the pages those of block devices themselves: metadata of file systems.
-    pub(crate) metadata_pages: u64,
-}
-
-impl std::ops::Sub for DiskReads {
-    type Output = DiskReads;
-
-    fn sub(self, other: DiskReads) -> DiskReads {
-        DiskReads {
-            read_pages: self.read_pages.saturating_sub(other.read_pages),
-            reads: self.reads.saturating_sub(other.reads),
-            metadata_pages: self.metadata_pages.saturating_sub(other.metadata_pages),
-        }
-    }
-}
-
-impl DiskReads {
-    pub(crate) fn bytes(&self) -> u64 {
-        4096 * self.read_pages
-    }
-}
 
 /// From where pages of an object come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,11 @@ use super::cache::Cache;
 use super::count::Compared;
 use super::length::Lengths;
 use super::load::Loaded;
-use super::reads::{DiskReads, OfKernel, OfLab};
+use super::reads::{OfKernel, OfLab};
 use super::settings::Settings;
 use crate::replay::cell::Cell;
-use refault_mm::{AccessAdvice, Counter, MappingId, PageId, Readahead, Stats};
+use crate::replay::{After, DiskReads, EngineFigures};
+use refault_mm::{AccessAdvice, Counter, Engine, MappingId, MemcgId, PageId, Readahead, Stats};
 use refault_trace::{Act, Advised, PackedAccess, Record, Snapshot, Via};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -67,7 +68,19 @@ pub(super) struct Before {
 
 /// Replays the recording, and compares every access.
 pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
+    run_with(loaded, settings, &|_, _| Ok(()), &mut |_, _, _| {})
+}
+
+/// The same, with something done to the engine and the group before it begins, and someone who
+/// looks at them after each record.
+pub(super) fn run_with(
+    loaded: &Loaded,
+    settings: &Settings,
+    attach: &dyn Fn(&mut Engine, MemcgId) -> Result<(), String>,
+    after: &mut After<'_>,
+) -> Result<Compared, String> {
     let mut run = Run::new(loaded, settings)?;
+    attach(&mut run.cell.engine, run.cell.group)?;
     run.check_room();
     let mut snapshots = loaded.recording.series.snapshots.iter().peekable();
     if !run.compared.is_out_of_memory {
@@ -89,6 +102,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         run.cell.engine.flush_expired(&mut run.cell.machine);
         run.take(record);
         run.note_oom();
+        after(&run.cell.engine, run.cell.group, run.compared.total.accesses);
     }
     // Programs also grow when they do not look at files any more.
     snapshots.try_for_each(|snapshot| run.charge(snapshot))?;
@@ -137,7 +151,7 @@ impl<'a> Run<'a> {
             kernel_reads: OfKernel::new(loaded),
             warm_up_ns,
             before: Before::default(),
-            compared: Compared::new(loaded, warm_up_ns),
+            compared: Compared::new(loaded, &settings.keep, warm_up_ns),
         };
         for (object, info) in (0..).zip(&loaded.objects) {
             run.set_length(object, info.first_pages);
@@ -176,9 +190,11 @@ impl<'a> Run<'a> {
 
     fn end(mut self) -> Compared {
         let Before { vmstat, reads } = &self.before;
-        let after = self.cell.engine.vmstat();
-        let since = after.iter().zip(vmstat.iter());
-        self.compared.ours = since.map(|((name, after), (_, before))| (name.to_owned(), after - before)).collect();
+        let lru_gen = self.settings.keep.lru_gen;
+        let mut inside = EngineFigures::of(&self.cell, &self.settings.config, self.settings.kernel, lru_gen);
+        inside.counters = inside.counters.since(vmstat);
+        self.compared.ours = inside.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.compared.inside = Some(inside);
         self.compared.kernel_reads = self.kernel_reads.total() - reads.0;
         self.compared.lab_reads = self.cell.machine.observer.total() - reads.1;
         self.compared

@@ -22,6 +22,7 @@ pub(crate) struct Settings {
     pub(crate) read_ahead: Option<u32>,
     /// Accesses at the start that are not compared.
     pub(crate) warm_up: WarmUp,
+    pub(crate) keep: Keep,
 }
 
 /// How much at the start of a recording is not compared.
@@ -63,6 +64,23 @@ impl FromStr for WarmUp {
     }
 }
 
+/// What is kept of a replay.
+#[derive(Clone, Debug)]
+pub(crate) struct Keep {
+    /// Windows of equal numbers of accesses.
+    pub(crate) windows: u64,
+    /// A bit an access.
+    pub(crate) bits: bool,
+    /// The generations at the end.
+    pub(crate) lru_gen: bool,
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { windows: 64, bits: false, lru_gen: false }
+    }
+}
+
 impl Settings {
     /// Those of a recording, but for what is given. With `files_only` what its group had besides
     /// files takes no room.
@@ -98,6 +116,7 @@ impl Settings {
             large_folios: None,
             read_ahead: None,
             warm_up: WarmUp::Auto,
+            keep: Keep::default(),
         }
     }
 

@@ -26,6 +26,8 @@ Examples:
     refault replay job.parquet --memory 512M --swap-max 0 --policy mglru --json
   The same of a trace of billions, by one page in a hundred:
     refault replay week.parquet --sample 1% --curve
+  A recorded program in other sizes, on the machine that was recorded:
+    refault replay nginx.parquet --memory 64M,128M,256M
   A trace of billions, larger than memory, access by access:
     refault replay week.parquet --stream --memory 10% --policy lru,mglru
   What four tenants of one trace do to each other, with limits of their own:
@@ -87,6 +89,11 @@ pub struct ReplayArgs {
     /// accesses, and keep none of these. Not with the policy opt, which must know the future
     #[arg(long, conflicts_with_all = ["sample", "memcg_column", "tier"])]
     pub(super) stream: bool,
+
+    /// Of a recording: replay its pages each by itself, without readahead, as those of a trace, in
+    /// the place of the machine that was recorded
+    #[arg(long)]
+    pub(super) page_by_page: bool,
 
     /// Permit sizes above the footprint of the trace, where every policy holds everything
     #[arg(long)]
@@ -228,6 +235,13 @@ pub struct OutputArgs {
     /// Write one bit an access, least significant first, 1 = miss; for one trace, policy and size
     #[arg(long, value_name = "FILE")]
     pub(super) miss_bits: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Whether the output is read by programs.
+    pub(super) fn is_for_programs(&self) -> bool {
+        self.json || self.csv
+    }
 }
 
 /// `--via`.

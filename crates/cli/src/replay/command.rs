@@ -2,8 +2,10 @@
 
 use super::args::ReplayArgs;
 use super::cell::MissBits;
+use super::check::check;
 use super::clocked::Clocked;
 use super::policy::RowPolicy;
+use super::recorded::{self as recorded_rows, ReadRecorded, Recorded};
 use super::row::Row;
 use super::run::{Plan, PlugIn};
 use super::{curve, groups, metrics, rules, sample, scenario, stream, text};
@@ -21,8 +23,9 @@ use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// Runs `refault replay ...`, of whose flags `given` were.
-pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+/// Runs `refault replay ...`, of whose flags `given` were; recordings are read by `read`.
+pub(crate) fn run(args: &ReplayArgs, given: &Given, read: ReadRecorded) -> Result<(), Failure> {
+    recorded_rows::refuse(args, given)?;
     if !args.lab.tier.is_empty() {
         return scenario::run_tiers(args, given);
     }
@@ -49,7 +52,7 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     }
     let (mut rows, mut bits) = (Vec::new(), None);
     for path in &args.traces {
-        for (row, of_cell) in replay(args, given, path, &policies)? {
+        for (row, of_cell) in replay(args, given, path, &policies, read)? {
             rows.push(row);
             bits = of_cell;
         }
@@ -75,68 +78,6 @@ pub(super) fn write_page(args: &ReplayArgs, json: impl FnOnce() -> Result<String
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names: Vec<_> = args.traces.iter().map(name).collect();
     write_html(path, &[Source::new(&names.join(", "), Document::from_json(&json()?)?)])?;
-    Ok(())
-}
-
-/// What the flags ask for that makes no sense, before anything is read.
-pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
-    if args.traces.is_empty() {
-        return Err("no trace given; name at least one file, or - for standard input".into());
-    }
-    if args.traces.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
-        return Err("-: standard input can be read once; name it once".into());
-    }
-    let (traces, policies, sizes) = (args.traces.len(), args.policy.0.len(), args.memory.len());
-    if args.output.miss_bits.is_some() && (traces, policies, sizes) != (1, 1, 1) {
-        return Err(format!(
-            "--miss-bits: wants one trace, one --policy and one --memory, but there are {traces}, {policies} and \
-             {sizes}{}; give one of each",
-            if sizes == 0 { " (the default is three)" } else { "" }
-        )
-        .into());
-    }
-    stream::check(args)?;
-    check_paths(args)
-}
-
-/// No output is an input or another output; of several traces, each can be opened.
-fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
-    let outputs = [
-        ("--output", &args.output.output),
-        ("--miss-bits", &args.output.miss_bits),
-        ("--html", &args.output.html),
-        ("--metrics", &args.output.metrics),
-    ];
-    for (flag, path) in outputs {
-        let Some(path) = path else { continue };
-        if args.traces.iter().any(|trace| is_same_file(trace, path)) {
-            return Err(format!("{}: is a trace to read; give {flag} another name", path.display()).into());
-        }
-    }
-    check_different(&outputs)?;
-    if args.traces.len() > 1 {
-        // The last of many files should not fail after minutes. What can be read only once is left
-        // alone.
-        for path in args.traces.iter().filter(|path| path.is_file() || !path.exists()) {
-            if path.as_os_str() != "-" {
-                open(path, &args.input.open_options())?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// No file is written twice.
-pub(super) fn check_different(outputs: &[(&str, &Option<PathBuf>)]) -> Result<(), Failure> {
-    for (n, (a_flag, a)) in outputs.iter().enumerate() {
-        for (b_flag, b) in &outputs[n + 1..] {
-            if let (Some(a), Some(b)) = (a, b)
-                && is_same_file(a, b)
-            {
-                return Err(format!("{}: is named by {a_flag} and {b_flag}; give them two names", a.display()).into());
-            }
-        }
-    }
     Ok(())
 }
 
@@ -184,13 +125,16 @@ fn replay(
     given: &Given,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
+    read: ReadRecorded,
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
     let source = open(path, &args.input.open_options())?;
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
-    recorded::note_cut(recording, path);
-    recorded::note_touches(recording, path);
+    recorded_rows::note(recording, path);
+    if recording.is_some() && !args.page_by_page {
+        return recorded_rows::replay(args, given, source, read);
+    }
     if args.stream {
         return stream::replay(args, given, source, path, policies);
     }
@@ -228,7 +172,14 @@ pub struct Loaded {
     pub page_size: u32,
     /// How it was recorded, if it was: what no flag says is taken from there.
     pub recording: Option<Recording>,
+    /// The machine that was recorded, if it is to be replayed as it was.
+    #[doc(hidden)]
+    pub machine: Option<Machine>,
 }
+
+/// A machine that was recorded.
+#[derive(Debug)]
+pub struct Machine(pub(crate) Box<dyn Recorded>);
 
 /// Loads a trace as the flags say.
 pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: bool) -> Result<Loaded, Failure> {
@@ -242,7 +193,7 @@ pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: 
     };
     let mut source = Clocked::new(source, args.max_accesses, &args.stop);
     let trace = Trace::load(&mut source, &opts)?;
-    Ok(Loaded { trace, page_size, recording })
+    Ok(Loaded { trace, page_size, recording, machine: None })
 }
 
 /// Replays a trace that was loaded, under the policies of the flags and those that the program
@@ -257,6 +208,9 @@ pub(crate) fn replay_loaded(
     file: &str,
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
     check_names(plug_ins)?;
+    if let Some(Machine(machine)) = loaded.machine.as_ref().filter(|_| !args.page_by_page) {
+        return recorded_rows::rows(&**machine, args, given, plug_ins, Some(loaded), bits);
+    }
     let (kernel, swappiness) = rules(loaded.recording.as_ref(), args, given);
     let lists = config(args, Policy::Lru, kernel, swappiness)?;
     let plug_ins: Vec<_> = plug_ins.iter().map(|plug_in| (plug_in, lists.clone())).collect();
@@ -301,13 +255,28 @@ pub(super) fn plan<'a>(
     loaded: &'a Loaded,
     bits: bool,
 ) -> Result<Plan<'a>, Failure> {
-    let Loaded { trace, page_size, recording } = loaded;
+    let Loaded { trace, page_size, recording, .. } = loaded;
     let recorded_bytes = recording.as_ref().and_then(|recording| recording.memory_max);
     let footprint = u64::from(trace.footprint_pages());
-    Ok(Plan {
+    let sizes = sizes_or_recorded(args, &trace.name, *page_size, footprint, recorded_bytes)?;
+    Ok(plan_of_sizes(args, policies, plug_ins, loaded, sizes, bits))
+}
+
+/// The same of sizes in pages.
+pub(super) fn plan_of_sizes<'a>(
+    args: &ReplayArgs,
+    policies: &'a [(RowPolicy, Option<Config>)],
+    plug_ins: &'a [(&'a PlugIn, Config)],
+    loaded: &'a Loaded,
+    sizes: Vec<u64>,
+    bits: bool,
+) -> Plan<'a> {
+    let Loaded { trace, page_size, recording, .. } = loaded;
+    let footprint = u64::from(trace.footprint_pages());
+    Plan {
         accesses: trace.accesses.len() as u64,
         page_size: *page_size,
-        sizes: sizes_or_recorded(args, &trace.name, *page_size, footprint, recorded_bytes)?,
+        sizes,
         policies,
         plug_ins,
         swap_max_pages: args.swap_max.pages(*page_size, footprint),
@@ -320,7 +289,7 @@ pub(super) fn plan<'a>(
         threads: flags::threads(args.threads),
         stop: args.stop.clone(),
         trace,
-    })
+    }
 }
 
 /// The policies for a recording: what no flag says, the recording does.
@@ -416,6 +385,7 @@ fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failu
             all.push('\n');
         }
         all += &text::caption(&rows[0]);
+        all += &recorded_rows::words(args, rows);
         all += &rules_of(rows);
         all += &text::table(rows);
         if out.curve {
@@ -439,9 +409,14 @@ fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failu
 
 /// A line for rules that are not the default ones.
 fn rules_of(rows: &[Row]) -> String {
-    let inside = || rows.iter().filter_map(|row| Some((row.policy, row.inside.as_ref()?)));
+    let inside = || rows.iter().filter_map(|row| Some((row, row.inside.as_ref()?)));
     let kernel = inside().map(|(_, inside)| inside.kernel).next().unwrap_or_default();
-    rules::line(kernel, inside().map(|(policy, inside)| (policy, &inside.config)))
+    let mut configs: Vec<_> = inside().map(|(row, inside)| (row.policy, inside.config.clone())).collect();
+    for ((row, _), (_, config)) in inside().zip(&mut configs) {
+        // What the kernel takes for itself a recorded group was charged for.
+        config.memcg.charge_kernel |= row.reads.is_some();
+    }
+    rules::line(kernel, configs.iter().map(|(policy, config)| (*policy, config)))
 }
 
 /// One object; a line a row, so that tools for lines work too.

@@ -172,6 +172,7 @@ mod tests {
             seed: 0,
             accesses: 1000,
             misses,
+            reads: None,
             oom_at: None,
             seconds: 1.0,
             window_misses: None,

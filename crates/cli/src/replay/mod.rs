@@ -4,8 +4,10 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `args`, `policy` | the flags |
+//! | `check` | what makes no sense among them |
 //! | `command` | from flags to output: which traces, sizes and policies |
 //! | `cell`, `machine` | one trace, policy and size: the engine, and page tables and devices that cost nothing |
+//! | `recorded` | a recording of a kernel: what is wanted of the machine that `recording` has |
 //! | `run`, `recorder` | cells on threads; what is recorded on the way |
 //! | `alike` | what cells of several sizes have in common, once |
 //! | `stream` | the cells of a trace that is larger than memory |
@@ -22,6 +24,7 @@
 mod alike;
 mod args;
 pub mod cell;
+mod check;
 pub(crate) mod clocked;
 mod command;
 mod curve;
@@ -30,6 +33,7 @@ pub(crate) mod machine;
 mod metrics;
 pub mod policy;
 pub(crate) mod progress;
+mod recorded;
 mod recorder;
 mod row;
 mod rules;
@@ -42,10 +46,13 @@ mod text;
 
 pub use args::ReplayArgs;
 pub(crate) use args::{SwapMax, ViaArg};
-pub use command::{Loaded, run};
+pub(crate) use command::run;
+pub use command::{Loaded, Machine};
 pub(crate) use command::{check_output, load, replay_loaded, write};
 pub(crate) use curve::sizes as curve_sizes;
+pub(crate) use recorded::{About, After, Recorded, RecordedCell, load as load_recorded};
 pub use row::Row;
+pub(crate) use row::{DiskReads, EngineFigures};
 pub(crate) use rules::words as rules_in_words;
 pub(crate) use run::Plan;
 pub use run::PlugIn;

@@ -1,9 +1,10 @@
 //! The result of one (trace, size, policy).
 
+use super::cell::Cell;
 use super::policy::RowPolicy;
 use super::swap_map;
 use crate::flags::settings;
-use refault_mm::{Config, Counter, Gauge, Kernel, SizeStats, Stats, SwapMap};
+use refault_mm::{Config, Counter, Engine, Gauge, Kernel, Lru, MemcgId, SizeStats, Stats, SwapMap};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What a cell of the engine ends with, and OPT does not have.
@@ -31,6 +32,35 @@ pub struct EngineFigures {
     pub config: Config,
 }
 
+/// What was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct DiskReads {
+    /// Pages.
+    pub(crate) read_pages: u64,
+    /// Runs of them.
+    pub(crate) reads: u64,
+    /// Of the pages those of block devices themselves: metadata of file systems.
+    pub(crate) metadata_pages: u64,
+}
+
+impl std::ops::Sub for DiskReads {
+    type Output = DiskReads;
+
+    fn sub(self, other: DiskReads) -> DiskReads {
+        DiskReads {
+            read_pages: self.read_pages.saturating_sub(other.read_pages),
+            reads: self.reads.saturating_sub(other.reads),
+            metadata_pages: self.metadata_pages.saturating_sub(other.metadata_pages),
+        }
+    }
+}
+
+impl DiskReads {
+    pub(crate) fn bytes(&self) -> u64 {
+        4096 * self.read_pages
+    }
+}
+
 /// One row.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -56,6 +86,8 @@ pub struct Row {
     pub accesses: u64,
     /// Of those, misses.
     pub misses: u64,
+    /// What was read from disks: of recordings, but for OPT.
+    pub(crate) reads: Option<DiskReads>,
     /// The access, from 0, at which memory ran out.
     pub oom_at: Option<u64>,
     /// Seconds that the replay took.
@@ -121,6 +153,23 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
 }
 
 impl EngineFigures {
+    #[allow(private_bounds, private_interfaces, reason = "who watches is a matter of this crate")]
+    pub(crate) fn of<O>(cell: &Cell<O>, config: &Config, kernel: Kernel, lru_gen: bool) -> EngineFigures {
+        let events = cell.engine.memcg_events(cell.group);
+        EngineFigures {
+            counters: cell.engine.vmstat(),
+            gauges: cell.engine.memcg_gauges(cell.group),
+            sizes: cell.engine.size_stats().clone(),
+            lru_gen: (lru_gen && config.lru.kind == Lru::MultiGen).then(|| generations(&cell.engine, cell.group)),
+            events: events.iter().collect(),
+            swap_events: events.swap_iter().collect(),
+            swap: cell.engine.swap_maps(),
+            swap_map: false,
+            kernel,
+            config: config.clone(),
+        }
+    }
+
     /// The counters of the sizes of folios that there were, as `64kB.swpout`.
     pub fn size_counters(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         self.sizes.iter().map(|(order, counter, n)| (format!("{}kB.{}", 4u32 << order, counter.name()), n))
@@ -145,6 +194,10 @@ impl Serialize for Row {
         map.serialize_entry("hits", &self.hits())?;
         map.serialize_entry("misses", &self.misses)?;
         map.serialize_entry("hit_rate", &self.hit_rate())?;
+        if let Some(reads) = &self.reads {
+            map.serialize_entry("read_pages", &reads.read_pages)?;
+            map.serialize_entry("reads", &reads.reads)?;
+        }
         map.serialize_entry("oom_at", &self.oom_at)?;
         map.serialize_entry("maccesses_per_s", &self.maccesses_per_s())?;
         if let Some(windows) = &self.window_misses {
@@ -173,6 +226,14 @@ impl Serialize for Row {
         }
         map.end()
     }
+}
+
+/// The generations of the replay's group; those of the root, which nothing is charged to, are left
+/// out.
+fn generations(engine: &Engine, group: MemcgId) -> String {
+    let text = engine.lru_gen_full_text();
+    let group = format!("memcg {:5} ", group.0);
+    text.find(&group).map_or(text.clone(), |start| text[start..].to_owned())
 }
 
 /// The configuration as the command line names it.

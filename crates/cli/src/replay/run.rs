@@ -8,7 +8,7 @@ use super::recorder::{Recorder, Windows};
 use super::row::{EngineFigures, Row};
 use crate::Stop;
 use refault_mm::opt::{Opt, next_uses};
-use refault_mm::{CacheExtOps, Config, Kernel, Lru, Policy};
+use refault_mm::{CacheExtOps, Config, Kernel, Policy};
 use refault_trace::{PackedAccess, Trace};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -68,7 +68,7 @@ pub(super) enum Decides<'a> {
 }
 
 /// A row, and the bits of its misses if they were asked for.
-pub(super) type Done = (Row, Option<MissBits>);
+pub(crate) type Done = (Row, Option<MissBits>);
 
 /// A cell of the engine on its way.
 #[derive(Debug)]
@@ -241,19 +241,8 @@ impl Plan<'_> {
     /// What came out of a cell.
     pub(super) fn end(&self, running: Running<'_>) -> Done {
         let Running { policy, cfg, plug_in, pages, cell, recorder, seconds } = running;
-        let events = cell.engine.memcg_events(cell.group);
-        let inside = EngineFigures {
-            counters: cell.engine.vmstat(),
-            gauges: cell.engine.memcg_gauges(cell.group),
-            sizes: cell.engine.size_stats().clone(),
-            lru_gen: (self.lru_gen && cfg.lru.kind == Lru::MultiGen).then(|| generations(&cell)),
-            events: events.iter().collect(),
-            swap_events: events.swap_iter().collect(),
-            swap: cell.engine.swap_maps(),
-            swap_map: self.swap_map,
-            kernel: self.kernel,
-            config: cfg.clone(),
-        };
+        let figures = EngineFigures::of(&cell, cfg, self.kernel, self.lru_gen);
+        let inside = EngineFigures { swap_map: self.swap_map, ..figures };
         let mut row = self.row(policy, pages, seconds);
         (row.accesses, row.misses, row.oom_at) = (cell.accesses, cell.misses, cell.oom_at);
         row.inside = Some(inside);
@@ -300,6 +289,7 @@ impl Plan<'_> {
             seed: self.seed,
             accesses: self.accesses,
             misses: 0,
+            reads: None,
             oom_at: None,
             seconds,
             window_misses: None,
@@ -311,12 +301,4 @@ impl Plan<'_> {
 fn with_records(mut row: Row, recorder: Recorder) -> Done {
     row.window_misses = recorder.windows.map(Windows::into_misses);
     (row, recorder.bits)
-}
-
-/// The generations of the replay's group; those of the root, which nothing is charged to, are left
-/// out.
-fn generations(cell: &Cell) -> String {
-    let text = cell.engine.lru_gen_full_text();
-    let group = format!("memcg {:5} ", cell.group.0);
-    text.find(&group).map_or(text.clone(), |start| text[start..].to_owned())
 }

@@ -51,7 +51,7 @@ pub(super) fn replay(
     let (accesses, has_times) = (numbers.accesses(), numbers.has_times());
     let (trace, pieces) = numbers.pieces(open(path, &args.input.open_options())?);
     note_idle(&policies, &trace, path);
-    let loaded = Loaded { trace, page_size, recording };
+    let loaded = Loaded { trace, page_size, recording, machine: None };
     let mut plan = plan(args, &policies, &[], &loaded, args.output.miss_bits.is_some())?;
     plan.accesses = accesses;
     Replay { plan: &plan, pieces, has_times, file: path.display().to_string() }.run()

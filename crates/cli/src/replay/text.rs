@@ -33,7 +33,9 @@ pub(super) const WORK_HEADS: [&str; 7] =
 /// The table of one trace.
 pub fn table(rows: &[Row]) -> String {
     let heads = ["policy", "memory", "pages", "accesses", "hit\nrate", "misses"];
-    let heads = heads.into_iter().chain(WORK_HEADS).chain(["M acc\nper s"]);
+    let has_reads = rows.iter().any(|row| row.reads.is_some());
+    let of_reads = has_reads.then_some(["read", "reads"]);
+    let heads = heads.into_iter().chain(of_reads.into_iter().flatten()).chain(WORK_HEADS).chain(["M acc\nper s"]);
     let mut table = Table::new(heads, 1);
     let several = rows.iter().any(|row| row.policy != rows[0].policy);
     for (i, row) in rows.iter().enumerate() {
@@ -48,9 +50,19 @@ pub fn table(rows: &[Row]) -> String {
             format!("{:.2}%", 100.0 * row.hit_rate()),
             grouped(row.misses),
         ];
+        if has_reads {
+            let reads = row.reads.map(|reads| [human(reads.bytes()), grouped(reads.reads)]);
+            cells.extend(reads.unwrap_or(["-".to_owned(), "-".to_owned()]));
+        }
         cells.extend(row.shown().map(|(_, value)| value.map_or("-".into(), grouped)));
         cells.push(format!("{:.1}", row.maccesses_per_s()));
-        cells.extend(row.oom_at.map(|at| out_of_memory(at, row.swap_failures())));
+        if let (Some(at), Some(_)) = (row.oom_at, &row.reads) {
+            // Of a part of a recording there are no figures.
+            cells[3..].iter_mut().for_each(|cell| "-".clone_into(cell));
+            cells.push(if at == 0 { "out of memory".to_owned() } else { out_of_memory(at, 0) });
+        } else {
+            cells.extend(row.oom_at.map(|at| out_of_memory(at, row.swap_failures())));
+        }
         table.row(cells);
     }
     table.render()
@@ -153,6 +165,8 @@ pub fn csv(rows: &[Row], all: bool) -> String {
         let _ = write!(text, ",{name}");
     }
     text.push_str(",oom_at,maccesses_per_s");
+    let has_reads = rows.iter().any(|row| row.reads.is_some());
+    text.push_str(if has_reads { ",read_pages,reads" } else { "" });
     let names = match all {
         true => rows.iter().map(counters).find(|c| !c.is_empty()).unwrap_or_default(),
         false => Vec::new(),
@@ -161,6 +175,10 @@ pub fn csv(rows: &[Row], all: bool) -> String {
     text.push('\n');
     for row in rows {
         csv_row(&mut text, row);
+        if has_reads {
+            let [pages, reads] = [row.reads.map(|reads| reads.read_pages), row.reads.map(|reads| reads.reads)];
+            let _ = write!(text, ",{},{}", optional(pages), optional(reads));
+        }
         let values = counters(row);
         for at in 0..names.len() {
             text.push(',');

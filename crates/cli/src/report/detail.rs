@@ -103,6 +103,47 @@ fn end(bin: u32) -> u64 {
     (1u64 << power) + (u64::from(step + 1) << power).div_ceil(u64::from(STEPS)) - 1
 }
 
+/// What is looked at at the end of each window.
+pub(super) struct Samples {
+    detail: Detail,
+    counters: [u64; COUNTERS.len()],
+    has_generations: bool,
+}
+
+impl Samples {
+    /// Of a policy with that configuration.
+    pub(super) fn new(objects: usize, cfg: &Config) -> Samples {
+        let detail = Detail { object_resident: vec![Vec::new(); objects], ..Detail::default() };
+        Samples { detail, counters: [0; COUNTERS.len()], has_generations: cfg.lru.kind == Lru::MultiGen }
+    }
+
+    /// Looks at a group, of whose objects so many pages are in memory.
+    pub(super) fn take(&mut self, engine: &Engine, group: MemcgId, resident: &[u64]) {
+        let detail = &mut self.detail;
+        let now = counted(engine);
+        for ((name, now), before) in COUNTERS.iter().zip(now).zip(&mut self.counters) {
+            detail.window_counters.entry((*name).into()).or_default().push(now - *before);
+            *before = now;
+        }
+        let gauges = engine.memcg_gauges(group);
+        for name in GAUGES {
+            let value = gauges.iter().find(|gauge| gauge.name == name).map_or(0, |gauge| gauge.value);
+            detail.window_gauges.entry(name.into()).or_default().push(value);
+        }
+        if self.has_generations {
+            detail.window_generations.push(generations(engine, group));
+        }
+        detail.object_resident.iter_mut().zip(resident).for_each(|(all, &now)| all.push(now));
+    }
+
+    /// What was seen.
+    pub(super) fn into_detail(mut self) -> Detail {
+        self.detail.window_counters.retain(|_, all| all.iter().any(|&n| n > 0));
+        self.detail.window_gauges.retain(|_, all| all.iter().any(|&n| n > 0));
+        self.detail
+    }
+}
+
 /// Replays under a policy of Linux.
 pub(super) fn linux(
     trace: &Trace,
@@ -114,33 +155,16 @@ pub(super) fn linux(
 ) -> Result<Detail, String> {
     let watch = Watch::new(object_of, objects);
     let mut cell = Cell::watched(trace, cfg.clone(), pages, swap_max_pages, watch)?;
-    let count = windows.len() - 1;
-    let mut detail = Detail { object_resident: vec![Vec::with_capacity(count); objects], ..Detail::default() };
-    let (mut misses, mut counters) = (0, [0; COUNTERS.len()]);
+    let (mut samples, mut misses, mut window_misses) = (Samples::new(objects, cfg), 0, Vec::new());
     for window in windows.windows(2) {
         let part = &trace.accesses[window[0] as usize..window[1] as usize];
         cell.run_with_drops(part, None, &trace.drops, &mut CountOnly);
         progress.add(part.len() as u64);
-        detail.window_misses.push(cell.misses - misses);
+        window_misses.push(cell.misses - misses);
         misses = cell.misses;
-        let now = counted(&cell.engine);
-        for ((name, now), before) in COUNTERS.iter().zip(now).zip(&mut counters) {
-            detail.window_counters.entry((*name).into()).or_default().push(now - *before);
-            *before = now;
-        }
-        let gauges = cell.engine.memcg_gauges(cell.group);
-        for name in GAUGES {
-            let value = gauges.iter().find(|gauge| gauge.name == name).map_or(0, |gauge| gauge.value);
-            detail.window_gauges.entry(name.into()).or_default().push(value);
-        }
-        if cfg.lru.kind == Lru::MultiGen {
-            detail.window_generations.push(generations(&cell.engine, cell.group));
-        }
-        let resident = &cell.machine.observer.resident;
-        detail.object_resident.iter_mut().zip(resident).for_each(|(all, &now)| all.push(now));
+        samples.take(&cell.engine, cell.group, &cell.machine.observer.resident);
     }
-    detail.window_counters.retain(|_, all| all.iter().any(|&n| n > 0));
-    detail.window_gauges.retain(|_, all| all.iter().any(|&n| n > 0));
+    let mut detail = Detail { window_misses, ..samples.into_detail() };
     (detail.accesses, detail.misses, detail.oom_at) = (cell.accesses, cell.misses, cell.oom_at);
     detail.counters = cell.engine.vmstat().iter().filter(|&(_, n)| n > 0).map(|(name, n)| (name.into(), n)).collect();
     let watch = &cell.machine.observer;

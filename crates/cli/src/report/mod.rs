@@ -8,10 +8,12 @@
 //! | `trace` | a trace: its curves, and what the policies do with it at one size |
 //! | `survey` | one walk over the accesses: objects, the heat map, working sets |
 //! | `detail` | one policy at one size, window by window |
+//! | `recorded` | a recording: the machine that was recorded |
 //! | `groups` | a trace with memory cgroups, group by group |
 //! | `scenario` | a scenario, run |
 //!
-//! It replays with `replay`; `page` writes what `refault_report` makes. `main` calls `run`.
+//! It replays with `replay` and `recording`; `page` writes what `refault_report` makes. `main`
+//! calls `run`.
 
 mod applies;
 mod args;
@@ -19,6 +21,7 @@ mod command;
 mod detail;
 mod groups;
 mod input;
+mod recorded;
 mod scenario;
 mod survey;
 mod trace;

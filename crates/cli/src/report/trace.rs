@@ -1,6 +1,7 @@
 //! A trace: its curves, and what the policies do with it at one size.
 
 use super::args::ReportArgs;
+use super::recorded::{Machine, OfFiles, read_pages};
 use super::survey::{Survey, survey};
 use super::{detail, groups};
 use crate::Failure;
@@ -41,7 +42,8 @@ pub(super) type Policies = Vec<(RowPolicy, Option<Config>)>;
 /// Replays a trace as often as the pages need.
 pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> {
     let source = open(path, &args.input.open_options())?;
-    let mut source = Clocked::new(source, args.max_accesses, &args.stop);
+    let machine = source.header().recording.is_some().then(|| Machine::read(args, path)).transpose()?;
+    let mut source = Clocked::new(Box::new(OfFiles(source)), args.max_accesses, &args.stop);
     let opts = LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
     let trace = Trace::load(&mut source, &opts)?;
     let windows = windows(trace.accesses.len() as u64);
@@ -59,10 +61,23 @@ pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> 
         _ => None,
     };
     let rules = Rules::of(args, header.recording.as_ref());
-    let policies = rules.policies(args)?;
-    let work = Work { args, trace: &trace, page_size: header.page_size, rules, policies };
+    let mut policies = rules.policies(args)?;
+    if machine.is_some() {
+        // OPT knows pages only: beside readahead its misses say nothing.
+        policies.retain(|(policy, _)| *policy != RowPolicy::Opt);
+        if policies.is_empty() {
+            return Err(format!(
+                "--policy opt: {} is a recording, which is replayed with readahead, and opt has none; \
+                                refault replay --page-by-page has it",
+                path.display()
+            )
+            .into());
+        }
+    }
+    let work = Work { args, trace: &trace, page_size: header.page_size, rules, policies, machine };
     let document = work.document(&header, windows, seconds).map_err(|e| format!("{}: {e}", path.display()))?;
-    let groups = match has_groups {
+    // Groups are page by page: of a recording that would be another question.
+    let groups = match has_groups && work.machine.is_none() {
         true => groups::read(args, path, &work.policies, &document.windows, document.detail_pages)?,
         false => Vec::new(),
     };
@@ -119,6 +134,8 @@ struct Work<'a> {
     page_size: u32,
     rules: Rules,
     policies: Policies,
+    /// Of a recording: the machine that was recorded.
+    machine: Option<Machine>,
 }
 
 impl Work<'_> {
@@ -129,14 +146,16 @@ impl Work<'_> {
     fn pages(&self, flag: &str, size: &Size) -> Result<u64, String> {
         match size.pages(self.page_size, self.footprint()) {
             0 => Err(format!("{flag} {size}: is less than one page")),
+            // A recorded group has more than files.
+            pages if self.machine.is_some() => Ok(pages),
             pages => Ok(pages.min(self.footprint())),
         }
     }
 
-    /// The limit under which a recording was made, if what it touches does not fit into it.
+    /// The limit under which a recording was made.
     fn recorded_limit(&self, header: &Header) -> Option<u64> {
         let bytes = header.recording.as_ref()?.memory_max?;
-        Some(bytes / u64::from(self.page_size)).filter(|pages| (1..self.footprint()).contains(pages))
+        Some(bytes / u64::from(self.page_size)).filter(|&pages| pages > 0)
     }
 
     fn document(
@@ -167,6 +186,7 @@ impl Work<'_> {
             seed: self.args.seed,
             kernel: self.rules.kernel.unwrap_or_default().name().into(),
             recorded_policy: main,
+            as_recorded: self.machine.is_some(),
             trace: TraceFacts {
                 name: shown(&self.trace.name),
                 format: header.format.to_string(),
@@ -215,6 +235,14 @@ impl Work<'_> {
         }
     }
 
+    /// Rows of these sizes: of the recorded machine, or of the trace.
+    fn rows(&self, sizes: Vec<u64>, policies: &Policies) -> Result<Vec<Row>, String> {
+        match &self.machine {
+            Some(machine) => machine.rows(&sizes, policies),
+            None => Ok(self.plan(sizes, policies).run()?.into_iter().map(|(row, _)| row).collect()),
+        }
+    }
+
     /// How many points a curve has without `--memory`, of so many that there could be.
     fn points(&self, most: usize) -> usize {
         let replayed = self.trace.accesses.len() as u64 * self.policies.len() as u64;
@@ -232,23 +260,30 @@ impl Work<'_> {
     fn curves(&self, limit: Option<u64>) -> Result<Vec<Curve>, String> {
         let given = if self.args.memory.is_empty() { self.default_sizes() } else { self.args.memory.clone() };
         let mut sizes = Vec::new();
+        // Shares of the files come on top of what is not of files.
+        let besides = self.machine.as_ref().filter(|_| self.args.memory.is_empty());
+        let besides = besides.map_or(0, |machine| machine.about().besides_pages);
         for size in &given {
             // Small shares of a small trace are less than a page.
             match self.pages("--memory", size) {
                 Err(_) if self.args.memory.is_empty() => {}
-                pages => sizes.push(pages?),
+                pages => sizes.push(pages? + besides),
             }
         }
         sizes.extend(limit);
         sizes.sort_unstable();
         sizes.dedup();
-        let rows: Vec<Row> = self.plan(sizes, &self.policies).run()?.into_iter().map(|(row, _)| row).collect();
+        let rows = self.rows(sizes, &self.policies)?;
         let curve = |policy: RowPolicy| {
             let of = || rows.iter().filter(move |row| row.policy == policy);
             Curve {
                 policy: policy.name().into(),
                 pages: of().map(|row| row.memory_pages).collect(),
                 miss_ratio: of().map(detail::miss_ratio).collect(),
+                read_pages: match of().any(|row| row.reads.is_some()) {
+                    true => of().map(read_pages).collect(),
+                    false => Vec::new(),
+                },
             }
         };
         Ok(self.policies.iter().map(|(policy, _)| curve(*policy)).collect())
@@ -265,11 +300,12 @@ impl Work<'_> {
         sizes.retain(|&pages| pages > 0);
         let of = |(policy, _): &&(RowPolicy, Option<Config>)| policy.name() == curve.policy;
         let policies: Policies = self.policies.iter().filter(of).cloned().collect();
-        let rows: Vec<Row> = self.plan(sizes, &policies).run()?.into_iter().map(|(row, _)| row).collect();
+        let rows = self.rows(sizes, &policies)?;
         Ok(Some(Curve {
             policy: curve.policy.clone(),
             pages: rows.iter().map(|row| row.memory_pages).collect(),
             miss_ratio: rows.iter().map(detail::miss_ratio).collect(),
+            read_pages: Vec::new(),
         }))
     }
 
@@ -282,6 +318,9 @@ impl Work<'_> {
         let progress = Progress::new(format!("looking into {}", self.trace.name), Some(total));
         let one = |(policy, cfg): &(RowPolicy, Option<Config>)| -> Result<Detail, String> {
             let mut detail = match cfg {
+                Some(cfg) if let (Some(machine), RowPolicy::Linux(linux)) = (&self.machine, policy) => {
+                    machine.detail(self.trace, windows, objects, (*linux, cfg), pages)?
+                }
                 Some(cfg) => detail::linux(self.trace, windows, objects, cfg, (pages, swap_max_pages), &progress)?,
                 None => {
                     let ids = self.trace.accesses.iter().map(|a| a.page());
@@ -301,7 +340,7 @@ impl Work<'_> {
         let near = |percent: &i64| (pages as i64 + pages as i64 * percent / 100).max(1) as u64;
         let mut sizes: Vec<u64> = all.iter().map(near).filter(|&near| near != pages).collect();
         sizes.dedup();
-        for (row, _) in self.plan(sizes, &linux).run()? {
+        for row in self.rows(sizes, &linux)? {
             if let Some(detail) = details.iter_mut().find(|d| d.policy == row.policy.name() && row.oom_at.is_none()) {
                 detail.near.push((row.memory_pages, row.misses));
             }

@@ -1,6 +1,7 @@
 //! The flags of `refault size`.
 
 use super::grid::Grid;
+use super::search::{Probe, Verdict, search, walk};
 use super::target::Target;
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set};
@@ -15,6 +16,7 @@ use crate::{Failure, Given, Stop};
 use clap::{Args, ValueEnum};
 use refault_lab::scenario::LimitChanges;
 use refault_mm::{Config, Kernel, MemcgLimits, Policy};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -56,7 +58,7 @@ Examples:
 docs/reference/size.md says more.";
 
 /// Flags of `refault size`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_long_help = DETAILS)]
 pub struct SizeArgs {
     /// A scenario file (.toml), a trace of any format that `refault trace info` reads, or what
@@ -69,8 +71,13 @@ pub struct SizeArgs {
     pub(super) group: Option<String>,
 
     /// What must be met, such as 'some.avg60<1%', 'p99<5ms', 'hit_rate>99%'; quote it, < is special
-    /// in a shell. The long help (--help) lists all
-    #[arg(long, short, value_name = "TARGET")]
+    /// in a shell. The long help (--help) lists all [default: of a trace or a recording a summary:
+    /// what other sizes cost, beyond which one memory is not worth its price, what can be cut]
+    #[arg(long = "target", short = 't', value_name = "TARGET")]
+    pub(super) asked: Option<Target>,
+
+    /// The target, once it is known that there is one.
+    #[arg(skip = Target::none())]
     pub(super) target: Target,
 
     /// Which limit of the group: memory.max, memory.high, memory.low or memory.min
@@ -134,7 +141,7 @@ pub struct SizeArgs {
 }
 
 /// What only traces have.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Traces")]
 pub struct TraceArgs {
     /// memory.max of all groups together, a size as for --range, or max [default: max]
@@ -171,6 +178,23 @@ pub struct TraceArgs {
 }
 
 impl SizeArgs {
+    /// The same, with the target that was asked for.
+    pub(super) fn resolved(&self) -> SizeArgs {
+        SizeArgs { target: self.asked.clone().unwrap_or_else(Target::none), ..self.clone() }
+    }
+
+    /// Tries sizes in the order in which a search wants them, or, without a target, on a scale.
+    pub(super) fn tried<P: Probe, E>(
+        &self,
+        grid: Grid,
+        probe: impl FnMut(&[u64]) -> Result<Vec<P>, E>,
+    ) -> Result<(BTreeMap<u64, P>, Verdict), E> {
+        match self.asked {
+            Some(_) => search(grid, probe),
+            None => walk(grid, probe),
+        }
+    }
+
     /// An error if a flag was given that belongs to the other kind of input.
     pub(super) fn refuse_foreign(&self, given: &Given, flags: &[&str], of: &str, is: &str) -> Result<(), Failure> {
         match flags.iter().find(|flag| given.has(flag)) {

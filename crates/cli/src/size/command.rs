@@ -2,6 +2,7 @@
 
 use super::args::{Limit, SizeArgs};
 use super::report::Report;
+use super::summary::Summary;
 use super::{json, recording, sample, scenario, text, trace};
 use crate::replay::{check_output, is_scenario, write};
 use crate::{Failure, Given, print};
@@ -30,16 +31,41 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
     if let Some(path) = &args.output {
         check_output(iter::once(args.subject.as_path()), path)?;
     }
-    let report = report(args, given)?;
-    let text = if args.json { json::json(&report)? } else { text::text(&report) };
+    let (text, is_met) = answer(args, given)?;
     match &args.output {
         Some(path) => write(path, text.as_bytes())?,
         None => print(&text)?,
     }
-    Ok(report.answer().is_some())
+    Ok(is_met)
+}
+
+/// The output, and whether a size meets the target, if there is one.
+fn answer(args: &SizeArgs, given: &Given) -> Result<(String, bool), Failure> {
+    if args.asked.is_none() {
+        let summary = summary(args, given)?;
+        return Ok((if args.json { summary.json()? } else { summary.text() }, true));
+    }
+    let report = report(args, given)?;
+    let text = if args.json { json::json(&report)? } else { text::text(&report) };
+    Ok((text, report.answer().is_some()))
+}
+
+fn summary(args: &SizeArgs, given: &Given) -> Result<Summary, Failure> {
+    if is_scenario(&args.subject) {
+        return Err(format!(
+            "--target: {} is a scenario: say what must be met, such as p99<5ms",
+            args.subject.display()
+        )
+        .into());
+    }
+    if args.trace.sample.is_asked_for() {
+        return Err("--sample: a summary is of all pages; give a --target, or leave --sample out".into());
+    }
+    Ok(Summary::new(report(args, given)?))
 }
 
 fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
+    let args = &args.resolved();
     if is_scenario(&args.subject) {
         args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
         return scenario::run(args);
@@ -68,5 +94,8 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
 
 /// What `--json` prints.
 pub(crate) fn result(args: &SizeArgs, given: &Given) -> Result<String, Failure> {
-    json::json(&report(args, given)?)
+    match args.asked {
+        Some(_) => json::json(&report(args, given)?),
+        None => summary(args, given)?.json(),
+    }
 }

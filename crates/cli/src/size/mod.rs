@@ -6,6 +6,7 @@
 //! | `command` | from flags to output |
 //! | `grid`, `search` | the sizes that may be tried, and which is next |
 //! | `scenario`, `trace`, `sample`, `recording` | trying a size: a machine by the `runner`, or a replay |
+//! | `summary` | without a target: what other sizes cost |
 //! | `report`, `text`, `json`, `picture` | what came out |
 //!
 //! It calls `runner` for machines, `replay` for traces and `recording` for those of a kernel.
@@ -21,6 +22,7 @@ mod report;
 mod sample;
 mod scenario;
 mod search;
+mod summary;
 mod target;
 mod text;
 mod trace;

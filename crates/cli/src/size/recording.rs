@@ -3,7 +3,7 @@
 
 use super::args::SizeArgs;
 use super::report::{Baseline, Change, Figure, Object, Point, Recorded, Report, Trust};
-use super::search::{Verdict, search};
+use super::search::Verdict;
 use super::target::Metric;
 use crate::flags;
 use crate::flags::recorded;
@@ -57,7 +57,7 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
     let whole = footprint + footprint / 32 + 64 + subject.loaded.besides_files_pages();
     let pages = |size: &Size| size.pages(PAGE_SIZE as u32, footprint);
     let grid = args.grid(&pages, whole, u64::MAX, human(u64::MAX))?;
-    let (mut points, verdict) = search(grid, |sizes| subject.probe(sizes))?;
+    let (mut points, verdict) = args.tried(grid, |sizes| subject.probe(sizes))?;
     let recorded = subject.recorded()?;
     if let Some(recorded) = &recorded {
         let sizes = recorded.changes.iter().map(|change| change.pages).chain([recorded.pages]);

@@ -68,6 +68,17 @@ pub(super) fn search<P: Probe, E>(
     Ok((tried, Verdict::Found(grid.pages(above))))
 }
 
+/// Sizes that grow by an eighth each.
+pub(super) fn walk<P: Probe, E>(
+    grid: Grid,
+    mut probe: impl FnMut(&[u64]) -> Result<Vec<P>, E>,
+) -> Result<(BTreeMap<u64, P>, Verdict), E> {
+    let next = |size: &u64| Some((size + size.div_ceil(8)).min(grid.high)).filter(|next| next > size);
+    let sizes: Vec<u64> = std::iter::successors(Some(grid.low.max(1)), next).collect();
+    let results = probe(&sizes)?;
+    Ok((sizes.into_iter().zip(results).collect(), Verdict::NotMet))
+}
+
 /// The one or two numbers that divide what lies between two numbers.
 fn thirds(below: u64, above: u64) -> Vec<u64> {
     let width = above - below;

@@ -187,6 +187,13 @@ impl Target {
     }
 }
 
+impl Target {
+    /// One that nobody asked for: no misses at all.
+    pub(super) fn none() -> Target {
+        Target { text: "misses<=0".to_owned(), metric: Metric::Misses, comparison: Comparison::AtMost, bound: 0.0 }
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

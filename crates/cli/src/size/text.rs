@@ -49,7 +49,7 @@ fn caption(report: &Report) -> String {
 }
 
 /// How near the lab is to the kernel that was recorded: it comes before what the lab says.
-fn baseline(report: &Report) -> String {
+pub(super) fn baseline(report: &Report) -> String {
     let Some(Baseline { pages, kernel, lab, trust }) = report.baseline else { return String::new() };
     let metric = report.target.metric();
     let limit = if pages == u64::MAX { "without a limit".to_owned() } else { format!("with {}", size(report, pages)) };
@@ -63,6 +63,11 @@ fn baseline(report: &Report) -> String {
 }
 
 fn table(report: &Report) -> String {
+    table_of(report, &(0..report.points.len()).collect::<Vec<_>>())
+}
+
+/// Some of the sizes that were tried, by their places.
+pub(super) fn table_of(report: &Report, places: &[usize]) -> String {
     let metric = report.target.metric();
     let beside: Vec<_> = report.points.iter().flat_map(|p| &p.beside).map(|(name, _)| *name).collect();
     let mut names: Vec<&str> = Vec::new();
@@ -76,7 +81,7 @@ fn table(report: &Report) -> String {
     let bounds = ["at least", "at most"].into_iter().filter(|_| has_bounds);
     let heads = [report.limit, metric.name()].into_iter().chain(bounds).chain(["target"]).map(str::to_owned);
     let mut table = Table::new(heads.chain(names.iter().map(|name| head(name))), 0);
-    for point in &report.points {
+    for point in places.iter().filter_map(|&at| report.points.get(at)) {
         let met = if point.met { "met" } else { "-" };
         let mut cells = vec![size(report, point.pages), value(report, point)];
         if has_bounds {
@@ -116,7 +121,7 @@ fn value(report: &Report, point: &Point) -> String {
     point.value.map_or_else(|| "-".to_owned(), |value| report.target.metric().show(value))
 }
 
-fn size(report: &Report, pages: u64) -> String {
+pub(super) fn size(report: &Report, pages: u64) -> String {
     let of_points = report.points.iter().map(|point| point.pages * report.page_size);
     Apart::of(&of_points.collect::<Vec<_>>()).human(pages.saturating_mul(report.page_size))
 }
@@ -204,7 +209,7 @@ fn hope(report: &Report) -> String {
 }
 
 /// The recorded limit beside others, a line each.
-fn recorded(report: &Report) -> String {
+pub(super) fn recorded(report: &Report) -> String {
     let Some(recorded) = &report.recorded else { return String::new() };
     let mut text = format!(
         "\nas recorded, with {}: {} misses, {} read\n",

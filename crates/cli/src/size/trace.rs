@@ -3,7 +3,6 @@
 use super::args::{Limit, SizeArgs};
 use super::grid::Grid;
 use super::report::{Figure, Point, Report};
-use super::search::search;
 use super::target::Metric;
 use crate::Failure;
 use crate::flags;
@@ -33,7 +32,7 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
     let subject = Subject::new(args)?;
     let grid = subject.grid()?;
     let threads = flags::threads(args.threads);
-    let (points, verdict) = search(grid, |sizes| {
+    let (points, verdict) = args.tried(grid, |sizes| {
         let total = (subject.trace.accesses.len() * sizes.len()) as u64;
         let progress = Progress::new(format!("sizing {}", subject.trace.name), Some(total));
         let done = on_threads(threads, sizes, &|pages| subject.probe(pages, &progress));

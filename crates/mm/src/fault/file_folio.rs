@@ -10,6 +10,9 @@ use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::World;
 
+/// Names (`struct dentry`, 192 bytes) on a page.
+const NAMES_PER_PAGE: u64 = 21;
+
 /// Why there is no large folio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoFolio {
@@ -23,8 +26,36 @@ impl<W: World> Fault<'_, W> {
     /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
     #[inline]
     pub(crate) fn add_file_folio(&mut self, page: PageId, touch: Touch, memcg: MemcgId) -> Result<FolioId, MemcgId> {
+        self.charge_names(memcg);
         let node = self.mem.pages.folios.node_of(page);
         self.add_file_folio_at(page, (node, self.mem.pages.folios.links.owners[node.index()]), touch, memcg)
+    }
+
+    /// Something that readahead does: reclaim for it may not shrink file systems.
+    pub(crate) fn as_readahead<R>(&mut self, add: impl FnOnce(&mut Self) -> R) -> R {
+        self.mem.frames.nofs = true;
+        let added = add(self);
+        self.mem.frames.nofs = false;
+        added
+    }
+
+    /// Names are allocated by a task that may wait for a file system: reclaim for them may shrink
+    /// it. What they take is not charged for long, as the engine does not count it.
+    #[inline]
+    fn charge_names(&mut self, memcg: MemcgId) {
+        if self.mem.pages.new_names >= NAMES_PER_PAGE {
+            self.charge_page_of_names(memcg);
+        }
+    }
+
+    #[cold]
+    fn charge_page_of_names(&mut self, memcg: MemcgId) {
+        self.mem.pages.new_names -= NAMES_PER_PAGE;
+        let nofs = std::mem::take(&mut self.mem.frames.nofs);
+        if let Ok(zone) = self.alloc().charge(memcg, 1) {
+            self.mem.charged().cancel_charge(memcg, zone, 1);
+        }
+        self.mem.frames.nofs = nofs;
     }
 
     /// The same, of a page that is in that leaf node, whose owner has these lists on the first
@@ -77,6 +108,7 @@ impl<W: World> Fault<'_, W> {
     ) -> Result<FolioId, NoFolio> {
         let nr = 1u32 << order;
         let pages = first.0..first.0 + nr;
+        self.charge_names(memcg);
         let zone = self.alloc().charge_file_folio(memcg, u64::from(nr)).ok_or(NoFolio::NoRoom)?;
         let is_there = |p: u32| self.mem.pages.folios.slot(PageId(p)).folio().is_some();
         let refused = if pages.clone().any(is_there) {

@@ -156,7 +156,7 @@ impl<W: World> Fault<'_, W> {
             {
                 continue;
             }
-            let Ok(f) = self.add_file_folio(p, Touch::Read, memcg) else { return };
+            let Ok(f) = self.as_readahead(|s| s.add_file_folio(p, Touch::Read, memcg)) else { return };
             self.read_folio(f);
         }
     }
@@ -171,7 +171,7 @@ impl<W: World> Fault<'_, W> {
         let end = self.mem.pages.readahead_end(first);
         for p in (first.0..first.0.saturating_add(nr).min(end)).map(PageId) {
             if self.mem.pages.folios.slot(p).folio().is_none() {
-                let Ok(f) = self.add_file_folio(p, Touch::Read, memcg) else { return };
+                let Ok(f) = self.as_readahead(|s| s.add_file_folio(p, Touch::Read, memcg)) else { return };
                 self.read_folio(f);
             }
         }
@@ -228,7 +228,7 @@ impl<W: World> Fault<'_, W> {
             if !self.has_room_ahead() {
                 return self.mem.pages.space.mappings[mapping].streams.cut(p.0);
             }
-            let Ok(f) = self.add_file_folio(p, Touch::MapRead, memcg) else { return };
+            let Ok(f) = self.as_readahead(|s| s.add_file_folio(p, Touch::MapRead, memcg)) else { return };
             self.read_folio(f);
         }
     }

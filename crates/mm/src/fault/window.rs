@@ -96,8 +96,8 @@ impl<W: World> Fault<'_, W> {
             let order = self.order_at(page, end, order);
             let added = match order {
                 0 if self.mem.pages.folios.slot(page).folio().is_some() => break,
-                0 => self.add_file_folio(page, touch, memcg).ok(),
-                _ => self.add_large_file_folio(page, order, touch, memcg).ok(),
+                0 => self.as_readahead(|s| s.add_file_folio(page, touch, memcg)).ok(),
+                _ => self.as_readahead(|s| s.add_large_file_folio(page, order, touch, memcg)).ok(),
             };
             let Some(f) = added else { break };
             if window.mark.is_some_and(|mark| self.round_down(mark, order, page) == at) {
@@ -119,7 +119,7 @@ impl<W: World> Fault<'_, W> {
             {
                 continue;
             }
-            let Ok(f) = self.add_file_folio(p, touch, memcg) else { return };
+            let Ok(f) = self.as_readahead(|s| s.add_file_folio(p, touch, memcg)) else { return };
             if mark == Some(p.0) {
                 self.mem.pages.folios.set(f, State::READAHEAD);
             }

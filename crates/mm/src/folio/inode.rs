@@ -39,6 +39,16 @@ impl InodeCache {
         (4 * self.objects()).max(self.deferred)
     }
 
+    /// The files on the lists are those that say so.
+    pub(crate) fn validate(&self, inode: impl Fn(MappingId) -> Inode) -> Result<(), String> {
+        let names = self.names.iter().filter(|&&m| !inode(m).has_name);
+        let inodes = self.inodes.iter().filter(|&&m| !inode(m).is_listed);
+        match names.chain(inodes).next() {
+            Some(m) => Err(format!("{m:?}: is listed among names or inodes, but is {:?}", inode(*m))),
+            None => Ok(()),
+        }
+    }
+
     /// Takes over those of a group that is gone.
     pub(crate) fn append(&mut self, mut gone: InodeCache) {
         self.names.append(&mut gone.names);

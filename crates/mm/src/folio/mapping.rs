@@ -385,6 +385,11 @@ impl PageSpace {
             if used != u32::from(self.fill[i].count) || values != u32::from(self.fill[i].nr_values) {
                 return Err(format!("node {i}: {:?}, found {used} and {values}", self.fill[i]));
             }
+            let leaf = XaNodeId(i as u32);
+            let is_lone = used == 1 && self.may_be_head(folios, leaf) && !folios.slot(n.first).is_empty();
+            if n.is_head != (is_lone && self.leaf_table[i] != NONE) {
+                return Err(format!("node {i}: {used} entries, in the mapping itself: {}", n.is_head));
+            }
         }
         let count = |t: u32| self.table_pages(t).filter(|&p| self.is_mapped(PageId(p))).count();
         let wrong = |(i, t): (usize, &Table)| count(i as u32) != usize::from(t.mapped) || (t.mapped > 0 && !t.present);

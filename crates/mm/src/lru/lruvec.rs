@@ -183,6 +183,7 @@ impl Lruvec {
     }
 
     pub(crate) fn validate(&self, space: &PageSpace) -> Result<(), String> {
+        self.inodes.validate(|m| space.mappings[m.index()].inode)?;
         self.shadow_nodes.validate(space)
     }
 }

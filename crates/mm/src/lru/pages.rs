@@ -50,6 +50,8 @@ pub(crate) struct Pages {
     pub(crate) scratch: Vec<Vec<FolioId>>,
     /// Policies beside the lists, if there are some.
     pub(crate) ext: Option<Box<CacheExt>>,
+    /// Names of files that were made since a page was charged for them.
+    pub(crate) new_names: u64,
 }
 
 impl Pages {
@@ -80,6 +82,7 @@ impl Pages {
             work: Work::default(),
             scratch: Vec::new(),
             ext: None,
+            new_names: 0,
         };
         if cfg.cache_ext.is_some() {
             pages.start_ext(cfg.cache_ext);

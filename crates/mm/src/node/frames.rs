@@ -39,6 +39,9 @@ pub(crate) struct Frames {
     pub(crate) yielded: bool,
     /// Allocations may take what is kept for reclaim.
     pub(crate) memalloc: bool,
+    /// What is charged now is charged for readahead (`NOFS`): reclaim for it may not shrink file
+    /// systems.
+    pub(crate) nofs: bool,
     /// Where file systems keep them.
     pub(crate) buffer_heads: Option<BufferHeads>,
 }
@@ -56,6 +59,7 @@ impl Frames {
             reclaim_blocked: false,
             yielded: false,
             memalloc: false,
+            nofs: false,
             buffer_heads: cfg.node.as_ref().filter(|n| n.buffer_heads).map(|_| BufferHeads::default()),
         })
     }

@@ -18,6 +18,7 @@ impl Pages {
             return;
         }
         inode.has_name = true;
+        self.new_names += 1;
         let v = self.file_lists(m);
         self.lruvecs[v.index()].inodes.names.push_back(m);
     }

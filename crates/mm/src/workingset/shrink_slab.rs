@@ -103,7 +103,7 @@ impl Charged<'_> {
         let (freeable, deferred) = (cache.objects(), cache.deferred);
         let delta = 2 * (freeable >> priority);
         let mut pass = Pass::new(freeable, deferred, delta, priority, self.cfg.lru.part(INODE_BATCH));
-        while let Some(nr) = pass.next() {
+        while let Some(nr) = pass.next().filter(|_| !self.frames.nofs) {
             let cache = &self.pages.lruvecs[v.index()].inodes;
             let total = cache.objects() + 1;
             let [names, inodes] = [&cache.names, &cache.inodes].map(|list| nr * list.len() as u64 / total + 1);

@@ -1,6 +1,6 @@
 //! Names of files that nobody has open any more, by their numbers in folders.
 
-use super::{Names, device, pages};
+use super::{Known, Names, device, pages};
 use crate::event::Inode;
 use rustc_hash::FxHashMap;
 use std::fs;
@@ -16,12 +16,12 @@ impl Names {
     /// Looks for what has no name yet in the folders where it may be.
     pub fn search(&mut self) {
         let mut wanted: FxHashMap<Inode, Vec<usize>> = FxHashMap::default();
-        for (at, file) in self.files.iter().enumerate() {
+        let nameless = |file: &Known| file.path.is_none() && file.memory_of.is_none() && !file.shmem;
+        for (at, file) in self.files.iter().enumerate().filter(|(_, file)| nameless(file)) {
             let dev = file.inode.dev;
             // What cannot be opened by its number is deleted, and in no folder.
             let can_be = self.mounts.by_number(dev).is_none() || self.by_number(file.inode).is_some();
-            let is_there = self.mounts.has(dev) && can_be;
-            if file.path.is_none() && file.memory_of.is_none() && is_there {
+            if self.mounts.has(dev) && can_be {
                 wanted.entry(file.inode).or_default().push(at);
             }
         }
@@ -59,7 +59,7 @@ fn same_device(path: &Path, dev: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Known, inode};
+    use super::super::inode;
     use super::*;
 
     #[test]

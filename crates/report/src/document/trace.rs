@@ -21,6 +21,9 @@ pub struct TraceDocument {
     /// Of a recording: the policy that its kernel had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_policy: Option<String>,
+    /// Of a recording: all is of the machine that was recorded, with its readahead.
+    #[serde(skip_serializing_if = "is_false")]
+    pub as_recorded: bool,
     /// What the trace says of itself.
     pub trace: TraceFacts,
     /// The limit that there is today, if it was given.
@@ -54,6 +57,10 @@ pub struct TraceDocument {
     pub verify: Option<VerifyDocument>,
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 /// What a trace says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -81,6 +88,9 @@ pub struct Curve {
     pub pages: Vec<u64>,
     /// Share of the accesses that missed, 0 to 1; none: memory ran out.
     pub miss_ratio: Vec<Option<f64>>,
+    /// Pages read from disks, of a recording; none: memory ran out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read_pages: Vec<Option<u64>>,
 }
 
 /// What one policy does with the memory that is looked at.

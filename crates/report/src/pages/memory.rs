@@ -1,11 +1,19 @@
 //! How much memory is enough?
 
 use crate::document::trace::{TraceDocument, main_of};
+use crate::knee::knee_by_price;
 use crate::model::{Axis, Body, Cell, Chart, Figure, Mark, Page, Series, Shape, Table, Verdict};
 use crate::units::{Unit, bytes};
 
 const QUESTION: &str = "How much memory is enough?";
 const DOC: &str = "reference/replay.md#sizes";
+
+const OF_TRACE: &str = "Each point is a replay of the whole trace with that memory.max. Lower is better. OPT knows the \
+    future: no policy that loads single pages can miss less, so what lies between a policy and OPT is the policy's, and \
+    what lies below OPT is not to be had with that memory.";
+
+const OF_RECORDING: &str = "Each point is the recorded machine with that memory.max, with its readahead. A miss is a wait \
+    for a page that was not in memory: pages that are missing one after the other in one read are one. Lower is better.";
 
 /// Miss ratios by memory.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +32,8 @@ pub(crate) struct Curves {
 pub(crate) struct Line {
     pub(crate) policy: String,
     pub(crate) points: Vec<(f64, f64)>,
+    /// Bytes read from disks, by bytes of memory.
+    pub(crate) reads: Vec<(f64, f64)>,
 }
 
 impl Line {
@@ -43,15 +53,9 @@ impl Line {
         Some(m0 + (m1 - m0) * (bytes - b0) / (b1 - b0))
     }
 
-    /// Where the curve bends: the size at which it is farthest below the straight line from its
-    /// begin to its end.
+    /// The size beyond which memory is not worth its price.
     pub(crate) fn knee(&self) -> Option<(f64, f64)> {
-        let (&(b0, m0), &(b1, m1)) = (self.points.first()?, self.points.last()?);
-        if self.points.len() < 3 || m0 <= m1 || b0 >= b1 {
-            return None;
-        }
-        let gain = |&(b, m): &(f64, f64)| (m0 - m) / (m0 - m1) - (b - b0) / (b1 - b0);
-        self.points.iter().copied().max_by(|a, b| gain(a).total_cmp(&gain(b)))
+        self.points.get(knee_by_price(&self.points)?).copied()
     }
 }
 
@@ -64,6 +68,12 @@ impl Curves {
                 .iter()
                 .zip(&c.miss_ratio)
                 .filter_map(|(&p, m)| Some((d.bytes(p as f64), 100.0 * (*m)?)))
+                .collect(),
+            reads: c
+                .pages
+                .iter()
+                .zip(&c.read_pages)
+                .filter_map(|(&p, read)| Some((d.bytes(p as f64), d.bytes((*read)? as f64))))
                 .collect(),
         };
         Curves {
@@ -118,15 +128,39 @@ pub(crate) fn page(curves: &Curves) -> Option<Page> {
     if let Some(at) = curves.limit_bytes {
         chart.marks.push(Mark { at, label: "limit today".into() });
     }
-    let figure = Figure::new(
-        "Misses against memory",
-        "Each point is a replay of the whole trace with that memory.max. Lower is better. OPT knows the future: no \
-         policy that loads single pages can miss less, so what lies between a policy and OPT is the policy's, and what \
-         lies below OPT is not to be had with that memory.",
-        DOC,
-        Body::Chart(chart),
+    let meaning = match curves.all.iter().any(|line| !line.reads.is_empty()) {
+        true => OF_RECORDING,
+        false => OF_TRACE,
+    };
+    let figure = Figure::new("Misses against memory", meaning, DOC, Body::Chart(chart));
+    let page = Page::new("memory", QUESTION, answer(curves, knee)).with(figure);
+    Some(page.with_all(reads(curves, &xs)).with_all(steps(curves)))
+}
+
+/// What is read from disks, of a recording.
+fn reads(curves: &Curves, xs: &[f64]) -> Option<Figure> {
+    let lines = curves.all.iter().filter(|line| !line.reads.is_empty()).map(|line| Series {
+        name: line.policy.clone(),
+        values: xs.iter().map(|&x| line.reads.iter().find(|&&(b, _)| b == x).map(|&(_, read)| read)).collect(),
+        ..Series::of_policy(&line.policy, [])
+    });
+    let lines: Vec<_> = lines.collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let mut chart = Chart::new(
+        Shape::Lines,
+        Axis::new("memory", Unit::Bytes),
+        Axis::new("read from disks", Unit::Bytes),
+        xs.to_vec(),
+        lines,
     );
-    Some(Page::new("memory", QUESTION, answer(curves, knee)).with(figure).with_all(steps(curves)))
+    if let Some(at) = curves.limit_bytes {
+        chart.marks.push(Mark { at, label: "limit today".into() });
+    }
+    let meaning = "What the recorded machine reads with that memory, in the whole recording: pages that programs wait for, \
+                   and those that readahead brings in beside them, which no hit rate shows. Lower is better.";
+    Some(Figure::new("Disk reads against memory", meaning, "reference/record.md#what-verify-does", Body::Chart(chart)))
 }
 
 fn answer(curves: &Curves, knee: Option<(f64, f64)>) -> String {
@@ -209,12 +243,13 @@ mod tests {
     #[test]
     fn the_knee_is_where_the_curve_bends() {
         let points = vec![(1.0, 90.0), (2.0, 50.0), (3.0, 10.0), (4.0, 9.0), (10.0, 5.0)];
-        let line = Line { policy: "lru".into(), points };
+        let line = Line { policy: "lru".into(), points, reads: Vec::new() };
         assert_eq!(line.knee(), Some((3.0, 10.0)));
         assert_eq!(line.at(2.5), Some(30.0));
         assert_eq!(line.at(0.5), None);
         assert_eq!(line.at(11.0), None);
-        let flat = Line { policy: "lru".into(), points: vec![(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)] };
+        let points = vec![(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)];
+        let flat = Line { policy: "lru".into(), points, reads: Vec::new() };
         assert_eq!(flat.knee(), None);
     }
 }

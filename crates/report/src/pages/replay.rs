@@ -27,7 +27,7 @@ pub(crate) fn curves(d: &ReplayDocument, trace: &str) -> Curves {
         let point = (pages as f64 * all.page_size, 100.0 * row.miss_ratio());
         match all.all.iter_mut().find(|l| l.policy == row.policy) {
             Some(line) => line.points.push(point),
-            None => all.all.push(Line { policy: row.policy.clone(), points: vec![point] }),
+            None => all.all.push(Line { policy: row.policy.clone(), points: vec![point], reads: Vec::new() }),
         }
     }
     all.all.iter_mut().for_each(|l| l.points.sort_by(|a, b| a.0.total_cmp(&b.0)));

@@ -29,6 +29,11 @@ fn answer(d: &VerifyDocument) -> String {
 
 /// Why the other pages have other misses.
 fn apart_from(d: &VerifyDocument, trace: &TraceDocument) -> String {
+    if trace.as_recorded {
+        return " The other pages are of the same machine, with its readahead: pages that are missing one after the other \
+                in one read are one miss, as they are one wait."
+            .to_owned();
+    }
     let (_, lab) = d.total().hit_rates();
     let same = trace.details.iter().find(|x| x.policy == d.policy && d.memory_pages == Some(trace.detail_pages));
     let other = same.map_or(String::new(), |x| {

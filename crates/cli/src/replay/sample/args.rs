@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Samples in place of the whole trace.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Samples")]
 pub struct SampleArgs {
     /// Replay the accesses to a part of the pages in that part of the memory, and estimate the hit

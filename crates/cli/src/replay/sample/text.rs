@@ -69,6 +69,7 @@ fn row(e: &Estimate) -> Row {
         seed: 0,
         accesses: e.accesses,
         misses: e.misses(),
+        reads: None,
         oom_at: None,
         seconds: e.samples.iter().map(|sample| sample.seconds).sum(),
         window_misses: None,

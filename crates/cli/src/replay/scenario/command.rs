@@ -3,7 +3,8 @@
 use super::outcome::Outcome;
 use super::{csv, groups, json, text, tiers};
 use crate::replay::args::ReplayArgs;
-use crate::replay::command::{check_different, write, write_page};
+use crate::replay::check::check_different;
+use crate::replay::command::{write, write_page};
 use crate::replay::policy::{PolicyList, RowPolicy};
 use crate::runner::{Job, Runner, limit, scaled};
 use crate::{Failure, Given, Stop, is_same_file, print};
