@@ -19,6 +19,8 @@ pub struct Subject<'a> {
     pub place: &'a Place,
     /// Runs in each limit.
     pub repeats: usize,
+    /// The only limit that is sized.
+    pub recorded_mib: Option<u64>,
     /// Recordings that are there are taken.
     pub keep: bool,
 }
@@ -32,7 +34,7 @@ impl Subject<'_> {
         }
         fs::create_dir_all(&folder).map_err(at(folder.display()))?;
         let mut lines = Vec::new();
-        for &mib in self.row.recorded_mib {
+        for &mib in self.row.recorded_mib.iter().filter(|mib| self.recorded_mib.is_none_or(|only| only == **mib)) {
             for line in self.from(self.scaled(mib))? {
                 println!("{}", table::row(&line));
                 lines.push(line);
@@ -51,7 +53,7 @@ impl Subject<'_> {
         let file = self.file(recorded_bytes, 0);
         let mut lines = vec![self.line(recorded_bytes, "recorded".to_owned(), promise::at(&file, recorded_bytes))];
         for percent in TARGETS {
-            let misses = (1.0 - base.hit_rate()) * percent as f64 / 100.0;
+            let misses = ((1.0 - base.hit_rate()) * percent as f64 / 100.0).min(0.99);
             let target = format!("hit_rate>{:.2}%", 100.0 * (1.0 - misses));
             let answer = promise::sized(&file, target, (recorded_bytes / 2, recorded_bytes * 3));
             lines.push(match answer.promise {

@@ -2,22 +2,24 @@
 //! what is true.
 //!
 //! ```text
-//! cargo bench -p refault-cli --bench services -- [--folder DIR] [--keep] [--repeats N] [--scale N] [--install] [ROW...]
+//! cargo bench -p refault-cli --bench services -- [FLAG...] [ROW...]
 //! cargo bench -p refault-cli --bench services -- --from DIR
 //! ```
 //!
 //! Each program runs on a file system of its own in a memory cgroup, and is recorded once. The
 //! recording is sized for two targets, a fifth fewer and a fifth more misses, and replayed at
 //! further limits. Then the program runs at all these limits and is recorded there: these are the
-//! kernel's own figures. Loads are bound by counts. With `--keep` recordings that are in the folder
-//! are taken as they are, so that one set of them can be asked of several versions (`REFAULT` in the
-//! environment is the path of another); `--repeats N`
-//! has N runs in each limit, as the kernel is not the same each time; `--scale N` divides limits,
-//! data and counts; `--from` takes recordings that were made elsewhere, such as in
-//! `crates/record/guest`: `NAME-LIMIT.parquet`, with the limit in MiB, and `NAME-LIMIT.1.parquet`
-//! and so on of further runs. It takes root, and a folder
-//! with 8 GiB on a file system that can do direct I/O. Programs that are not installed are
-//! named, or installed with `--install` (apt-get).
+//! kernel's own figures. Loads are bound by counts. It takes root.
+//!
+//! - `--folder DIR`: for data and recordings; it wants 8 GiB on a file system with direct I/O.
+//! - `--keep`: takes recordings that are there as they are, so that one set of them can be asked of
+//!   several versions; `REFAULT` in the environment is the path of another.
+//! - `--recorded MIB`: sizes from this recorded limit only.
+//! - `--repeats N`: runs in each limit, as the kernel is not the same each time.
+//! - `--scale N`: divides limits, data and counts.
+//! - `--install`: installs programs that are missing, with apt-get; else they are named.
+//! - `--from DIR`: takes recordings that were made elsewhere, such as in `crates/record/guest`:
+//!   `NAME-LIMIT.parquet`, with the limit in MiB, and `NAME-LIMIT.1.parquet` of a further run.
 
 mod compare;
 mod disk;
@@ -34,6 +36,7 @@ mod truth;
 use compare::Subject;
 use machine::at;
 use rows::{ALL, Row};
+use rustix::fs::FlockOperation;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,6 +49,8 @@ struct Chosen {
     install: bool,
     scale: u64,
     repeats: usize,
+    /// None: all.
+    recorded_mib: Option<u64>,
     from: Option<PathBuf>,
     /// None: all.
     names: Vec<String>,
@@ -53,8 +58,16 @@ struct Chosen {
 
 fn arguments() -> Result<Chosen, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("services");
-    let mut chosen =
-        Chosen { folder, keep: false, install: false, scale: 1, repeats: 1, from: None, names: Vec::new() };
+    let mut chosen = Chosen {
+        folder,
+        keep: false,
+        install: false,
+        scale: 1,
+        repeats: 1,
+        recorded_mib: None,
+        from: None,
+        names: Vec::new(),
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg}: which?"));
@@ -65,6 +78,7 @@ fn arguments() -> Result<Chosen, String> {
             "--install" => chosen.install = true,
             "--scale" => chosen.scale = value()?.parse().map_err(at("--scale"))?,
             "--repeats" => chosen.repeats = value()?.parse().map_err(at("--repeats"))?,
+            "--recorded" => chosen.recorded_mib = Some(value()?.parse().map_err(at("--recorded"))?),
             "--from" => chosen.from = Some(value()?.into()),
             flag if flag.starts_with('-') => return Err(format!("{flag}: unknown option")),
             name if ALL.iter().any(|row| row.name == name) => chosen.names.push(arg),
@@ -99,6 +113,7 @@ fn all(chosen: &Chosen) -> Result<(), String> {
     }
     fs::create_dir_all(&chosen.folder).map_err(at(chosen.folder.display()))?;
     let folder = chosen.folder.canonicalize().map_err(at(chosen.folder.display()))?;
+    let _alone = alone(&folder)?;
     let place = run::Place { folder: folder.clone(), scale: chosen.scale };
     let mut lines = Vec::new();
     for row in ALL.iter().filter(|row| chosen.names.is_empty() || chosen.names.iter().any(|name| name == row.name)) {
@@ -107,12 +122,29 @@ fn all(chosen: &Chosen) -> Result<(), String> {
             println!("{}: skipped: install {}, or give --install", row.name, missing.join(", "));
             continue;
         }
-        match (Subject { row, place: &place, repeats: chosen.repeats, keep: chosen.keep }).lines() {
+        match (Subject {
+            row,
+            place: &place,
+            repeats: chosen.repeats,
+            recorded_mib: chosen.recorded_mib,
+            keep: chosen.keep,
+        })
+        .lines()
+        {
             Ok(row) => lines.extend(row),
             Err(e) => println!("{}: {e}", row.name),
         }
     }
     written(&lines, &folder)
+}
+
+/// A lock: two at once would end each other's programs.
+fn alone(folder: &Path) -> Result<fs::File, String> {
+    let path = folder.join("lock");
+    let lock = fs::File::create(&path).map_err(at(path.display()))?;
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| format!("{}: another run is under way; wait for its end", path.display()))?;
+    Ok(lock)
 }
 
 /// Prints the table, and leaves it as `services.json` and `services.md`.

@@ -26,7 +26,7 @@ pub struct Promise {
     pub refaults: Figure,
     /// Why there is none.
     pub refused: Option<String>,
-    /// Figures that `verify` of the recording does not trust, and why.
+    /// Figures that `size` does not trust this recording for, and why.
     pub not_for: BTreeMap<String, String>,
 }
 
@@ -68,7 +68,6 @@ fn verified(file: &Path, mut promise: Promise) -> Promise {
         Ok(json) => beside(&mut promise, &json),
         Err(why) => promise.refused = promise.refused.or(Some(why)),
     }
-    promise.not_for.extend(not_for(file));
     if promise.refused.is_none() {
         bounds(file, &mut promise);
     }
@@ -87,15 +86,17 @@ fn bounds(file: &Path, promise: &mut Promise) {
     };
     // Only metrics that are targets have bounds; older versions have not all of them.
     let accesses = promise.misses.value.zip(promise.hit_rate.value).map(|(misses, rate)| misses / (1.0 - rate));
-    if let (Some((low, high)), Some(accesses)) = (promise.hit_rate.interval, accesses.filter(|n| n.is_finite())) {
-        promise.misses.interval = Some((accesses * (1.0 - high), accesses * (1.0 - low)));
+    if let Some((value, interval)) = of("misses<1000000M", "misses") {
+        promise.misses = Figure { value: value.or(promise.misses.value), interval };
     }
     if let Some((value, interval)) = of("read_bytes<1000T", "disk_reads") {
         let pages = |bytes: f64| bytes / 4096.0;
         promise.disk_pages.value = value.map(pages).or(promise.disk_pages.value);
         promise.disk_pages.interval = interval.map(|(low, high)| (pages(low), pages(high)));
     }
-    if let (Some((_, Some((low, high)))), Some(accesses)) = (of("refaults_per_access<10000%", "refaults"), accesses) {
+    if let (Some((_, Some((low, high)))), Some(accesses)) =
+        (of("refaults_per_access<100%", "refaults"), accesses.filter(|n| n.is_finite()))
+    {
         promise.refaults.interval = Some((accesses * low, accesses * high));
     }
     promise.not_for.extend(untrusted);
@@ -105,15 +106,6 @@ fn bounds(file: &Path, promise: &mut Promise) {
 fn distrust(json: &Value) -> Option<String> {
     let of = &json["baseline"];
     (of["trust"] == "refused").then(|| format!("as recorded the kernel has {}, the lab {}", of["kernel"], of["lab"]))
-}
-
-/// Figures for which a recording is not to be trusted, by the replay of its own limit.
-fn not_for(file: &Path) -> BTreeMap<String, String> {
-    let said = machine::refault(&["verify", "--json", &file.to_string_lossy()]).unwrap_or_default();
-    let json: Value = serde_json::from_str(&said).unwrap_or_default();
-    let all = json["verdict"]["not_for"].as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    all.iter().map(|one| (text(&one["metric"]), text(&one["why"]))).collect()
 }
 
 fn refused(why: String, limit_bytes: u64) -> Promise {
@@ -161,7 +153,7 @@ fn point(json: &Value, bytes: u64) -> Result<Promise, String> {
         disk_pages: disk(point),
         refaults: figure(point, "refaults"),
         refused: why,
-        not_for: ["hit_rate", "misses"].into_iter().filter_map(|of| Some((of.to_owned(), distrust(json)?))).collect(),
+        not_for: distrust(json).map(|why| ("hit_rate".to_owned(), why)).into_iter().collect(),
     })
 }
 
