@@ -1,0 +1,85 @@
+//! Objects of which there are too many to name each: those that matter least are told by the folder
+//! that they are in.
+
+use std::collections::BTreeMap;
+
+/// Objects that are together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Together {
+    /// The name of one, or its folder with how many they are.
+    pub(super) name: String,
+    /// By their places.
+    pub(super) objects: Vec<usize>,
+}
+
+/// At most `most` of them, in the order of the first of each. `names` are in the order of how much
+/// they matter: the first half of `most` stay by themselves.
+pub(super) fn together(names: &[&str], most: usize) -> Vec<Together> {
+    let alone = |at: usize| Together { name: names[at].to_owned(), objects: vec![at] };
+    if names.len() <= most {
+        return (0..names.len()).map(alone).collect();
+    }
+    let single = most / 2;
+    let mut folders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, name) in names.iter().enumerate().skip(single) {
+        folders.entry(parent(name)).or_default().push(at);
+    }
+    while folders.len() > most - single {
+        // The deepest are the smallest: each goes into the one that it is in.
+        let deepest = folders.keys().map(|folder| depth(folder)).max().unwrap_or(0);
+        if deepest == 0 {
+            break;
+        }
+        let mut above: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (folder, objects) in folders {
+            let folder = if depth(folder) == deepest { parent(folder) } else { folder };
+            above.entry(folder).or_default().extend(objects);
+        }
+        folders = above;
+    }
+    let of_folder = |(folder, mut objects): (&str, Vec<usize>)| {
+        objects.sort_unstable();
+        match (objects.as_slice(), folder) {
+            (&[at], _) => alone(at),
+            (_, "") => Together { name: format!("{} others", objects.len()), objects },
+            (_, folder) => Together { name: format!("{folder}/ ({} others)", objects.len()), objects },
+        }
+    };
+    let mut all: Vec<_> = (0..single).map(alone).chain(folders.into_iter().map(of_folder)).collect();
+    all.sort_by_key(|of| of.objects[0]);
+    all
+}
+
+/// The folder of a path; of what is in none, nothing.
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+fn depth(folder: &str) -> usize {
+    if folder.is_empty() { 0 } else { folder.matches('/').count() + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regression_many_small_files_are_summed_by_folder() {
+        let names = ["/a/hot", "memory", "/w/1/x", "/w/1/y", "/w/2/z", "/w/2/u", "/b/c", "heap"];
+        let told = |most| {
+            let all = together(&names, most);
+            let mut places: Vec<_> = all.iter().flat_map(|of| of.objects.clone()).collect();
+            places.sort_unstable();
+            assert_eq!(places, (0..names.len()).collect::<Vec<_>>());
+            assert!(all.len() <= most);
+            all.into_iter().map(|of| of.name).collect::<Vec<_>>()
+        };
+        assert_eq!(told(8), names);
+        assert_eq!(
+            told(6),
+            ["/a/hot", "memory", "/w/1/x", "/w (3 others)".replace("/w ", "/w/ ").as_str(), "/b/c", "heap"]
+        );
+        assert_eq!(told(7), ["/a/hot", "memory", "/w/1/x", "/w/1/y", "/w/2/ (2 others)", "/b/c", "heap"]);
+        assert_eq!(told(2), ["/a/hot", "7 others"]);
+    }
+}
