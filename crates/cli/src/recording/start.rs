@@ -120,6 +120,8 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
         }
     }
     let (mut all, mut evicted): (Vec<_>, Vec<_>) = seen.into_iter().partition(|(_, page)| page.in_place);
+    // Others brought them in: the group never had them.
+    evicted.retain(|(_, page)| records[page.first].act != Act::AddOther);
     evicted.sort_unstable_by_key(|&(key, page)| (std::cmp::Reverse(page.first), key));
     // Reclaim takes the page first that was used longest ago; a program comes back first to the
     // page that it used last. Pages of which neither is known lie between.
