@@ -30,7 +30,7 @@ impl Files for Lengths {
             2 => Look::Failed,
             _ => Look::Never,
         };
-        Numbered { pages: self.pages(inode, pid), look }
+        Numbered { pages: self.pages(inode, pid), look, shmem: inode.ino == 3 }
     }
 
     fn is_anonymous(&mut self, pid: u32, address: u64) -> bool {

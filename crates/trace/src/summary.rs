@@ -167,9 +167,9 @@ struct Counts {
 impl Counts {
     fn add(&mut self, source: &dyn RecordSource, record: &Record) -> Result<(), TraceError> {
         let accesses = u64::from(record.pages);
-        // What happened to anonymous memory is no page cache.
+        // Anonymous and shared memory are no page cache.
         let info = source.header().objects.get(record.object as usize);
-        if record.act == Act::Sampled || info.is_none_or(|info| info.kind == ObjectKind::File) {
+        if record.act == Act::Sampled || info.is_none_or(|info| info.kind == ObjectKind::File && !info.shmem) {
             self.kernel.add(record);
         }
         if !record.act.is_touch() {

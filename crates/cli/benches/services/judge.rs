@@ -36,12 +36,14 @@ pub struct Cell {
 
 impl Cell {
     fn new(name: &'static str, promised: &Figure, truth: (f64, f64), near: f64, refused: bool) -> Cell {
+        // Bounds of counts come from rates.
+        let round = if name == "hit_rate" { 1e-9 } else { 0.5 };
         let is_near = |value: f64| (truth.0 - near..=truth.1 + near).contains(&value);
         let verdict = match (refused, promised.value, promised.interval) {
             (true, ..) => Verdict::Refused,
             (_, None, None) => Verdict::NotPromised,
             (_, Some(value), _) if is_near(value) => Verdict::Within,
-            (_, _, Some((low, high))) if low <= truth.0 && truth.1 <= high => Verdict::Inside,
+            (_, _, Some((low, high))) if low <= truth.1 + round && truth.0 - round <= high => Verdict::Inside,
             _ => Verdict::Off,
         };
         Cell { name, promised: promised.clone(), truth, verdict }

@@ -26,7 +26,7 @@ impl Cells {
 }
 
 fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/failures.md")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements/failures.md")
 }
 
 fn cell(outcome: u32) -> String {
@@ -106,12 +106,12 @@ pub fn settle(found: &Cells, columns: &[&str]) -> Result<(), String> {
     let is_there = |call: &str| known.0.keys().any(|k| k.0 == call);
     let missing: Vec<&str> = found.0.keys().map(|k| k.0).filter(|call| !is_there(call)).collect();
     if !missing.is_empty() {
-        return Err(format!("docs/reference/failures.md says nothing of: {}", missing.join(", ")));
+        return Err(format!("docs/measurements/failures.md says nothing of: {}", missing.join(", ")));
     }
     // Which explicit error a failure ends in depends on what else happens at the time, and on how
     // busy the machine is.
     if std::env::var_os("REFAULT_INJECT").is_none() && !news.is_empty() {
-        println!("docs/reference/failures.md does not say so:\n{}", news.join("\n"));
+        println!("docs/measurements/failures.md does not say so:\n{}", news.join("\n"));
         news.clear();
     }
     // All of these are explicit errors, but which of them a failure ends in is for the
@@ -119,6 +119,6 @@ pub fn settle(found: &Cells, columns: &[&str]) -> Result<(), String> {
     if news.is_empty() {
         Ok(())
     } else {
-        Err(format!("docs/reference/failures.md does not say so:\n{}", news.join("\n")))
+        Err(format!("docs/measurements/failures.md does not say so:\n{}", news.join("\n")))
     }
 }

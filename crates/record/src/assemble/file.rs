@@ -33,7 +33,10 @@ impl Assembler {
         let object = self.objects;
         self.objects += 1;
         self.unused += u32::from(!used);
-        let Numbered { pages, look } = files.numbered(inode, object, pid);
+        let Numbered { pages, look, shmem } = files.numbered(inode, object, pid);
+        if shmem {
+            self.of_memory.insert(object);
+        }
         if let Some(pages) = pages {
             self.first_lengths.insert(object, FirstLength::new(pages, files.now_ns()));
         }

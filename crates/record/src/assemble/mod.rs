@@ -78,6 +78,8 @@ pub struct Numbered {
     pub pages: Option<u64>,
     /// Which of its pages are in memory now.
     pub look: Look,
+    /// It is shared memory: a touch of it is none of the page cache.
+    pub shmem: bool,
 }
 
 /// An access whose outcome, or length, is still open.
@@ -152,7 +154,7 @@ pub struct Assembler {
     with_memory: bool,
     /// The kernel says where faults begin.
     has_addresses: bool,
-    /// The objects that are anonymous memory.
+    /// The objects that are memory: anonymous, or shared.
     of_memory: FxHashSet<u32>,
     /// Pages of files that are known to be mapped executable, by the first of each range.
     executable: FxHashSet<(Inode, u64, u64)>,
@@ -169,7 +171,8 @@ pub struct Assembler {
     pub accesses: u64,
     /// See `accesses`.
     pub misses: u64,
-    /// Pages touched by what was sampled, and faults on anonymous memory: not among `accesses`.
+    /// Pages touched by what was sampled, and faults on memory, anonymous or shared: not among
+    /// `accesses`.
     pub touches: u64,
     last_ns: u64,
 }

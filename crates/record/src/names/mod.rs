@@ -316,7 +316,7 @@ impl Files for Names {
         // A file whose name the kernel has forgotten has a number in the place of a path.
         let path = found.map(|(path, _)| path).filter(|path| path.is_absolute() && path.as_os_str() != "/");
         self.files.push(Known { inode, path, pages: length, shmem, memory_of: None });
-        Numbered { pages: length, look }
+        Numbered { pages: length, look, shmem }
     }
 }
 

@@ -11,7 +11,7 @@ stop() {
 	ask shutdown nosave >/dev/null 2>&1 || true
 	while ask ping >/dev/null 2>&1; do sleep 0.1; done
 }
-write() { redis-benchmark -s "$WORK/redis.socket" -t "$1" -n $(($2 / SCALE)) -r $keys -d 400 -c 20 -P 8 -q >/dev/null; }
+write() { redis-benchmark -s "$WORK/redis.socket" -t "$1" -n $(($2 / SCALE)) -r $keys -d 400 -c 1 -P 16 -q >/dev/null; }
 # The end of what redis does in the background.
 done_with() { while ask info persistence | grep -q "$1:1"; do sleep 0.2; done; }
 case $1 in

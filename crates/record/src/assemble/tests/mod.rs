@@ -44,7 +44,7 @@ impl Files for Ten {
             LARGE => Look::Later,
             _ => Look::Never,
         };
-        Numbered { pages: Some(10), look }
+        Numbered { pages: Some(10), look, shmem: false }
     }
 
     /// All from 4 GiB on.
