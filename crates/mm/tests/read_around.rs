@@ -120,7 +120,7 @@ fn structures_hold_together() {
 
 fn at_random(policy: Policy, hits: MmapHits, seed: u64) {
     let mut cfg = config(policy, hits);
-    cfg.readahead.file_order = if seed % 2 == 0 { 9 } else { 0 };
+    cfg.readahead.file_order = if seed.is_multiple_of(2) { 9 } else { 0 };
     cfg.fault_around.pages = [1, 16, 128][seed as usize % 3];
     let mut e = engine(cfg, 200);
     let (mut w, mut rng) = (AtOnce::default().with_accessed_bits(), Rng(seed));

@@ -339,12 +339,12 @@ impl<'a> Subject<'a> {
     fn notes(&self, points: &[Point]) -> Vec<String> {
         let mut notes = Vec::new();
         let tried = self.tried.lock().map(|tried| tried.clone()).unwrap_or_default();
-        let open = points.iter().filter(|point| point.failed.is_none()).filter_map(|point| {
+        let mut open = points.iter().filter(|point| point.failed.is_none()).filter_map(|point| {
             let estimate = Estimate::of(tried.get(&point.pages)?);
             (estimate.first_touches > 0).then_some((point.pages, estimate))
         });
         let of = |pages: u64| human(pages * PAGE_SIZE);
-        if let Some((pages, estimate)) = open.last() {
+        if let Some((pages, estimate)) = open.next_back() {
             let first = 100.0 * estimate.first_touches as f64 / estimate.accesses.max(1) as f64;
             let settled = match estimate.settled {
                 0.0 => "it was never full".to_owned(),

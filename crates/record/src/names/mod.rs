@@ -348,7 +348,10 @@ mod tests {
         let mut names = Names::new();
         let numbered = names.numbered(inode, 0, std::process::id());
         // What was written is in memory.
-        assert!(matches!(&numbered.look, Look::Seen(pages, _) if *pages == [0..3]), "{numbered:?}");
+        assert!(
+            matches!(&numbered.look, Look::Seen(pages, _) if pages[..] == *std::slice::from_ref(&(0..3))),
+            "{numbered:?}"
+        );
         assert_eq!(names.pages(inode, std::process::id()), Some(3));
         let canonical = path.canonicalize().expect("there").display().to_string();
         let about = |name: String| About { name, kind: ObjectKind::File, pages: Some(3), shmem: false };
