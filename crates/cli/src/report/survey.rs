@@ -5,7 +5,7 @@ use refault_report::document::trace::{HeatFacts, ObjectFacts, WorkingSet};
 use refault_report::names::shown;
 use refault_trace::{Object, ObjectKind, Trace};
 
-/// Objects, and folders of others, that are told by their names.
+/// Objects, and folders of others, that are told by their names, but for one of what is left.
 const OBJECTS: usize = 200;
 /// Rows of the heat map at most.
 const ROWS: u64 = 96;
@@ -91,7 +91,7 @@ fn busiest(trace: &Trace, touched: &[usize], counts: &[(u64, u64)]) -> (Vec<Obje
         }
         facts
     };
-    let objects = together(&names, OBJECTS).into_iter().enumerate().map(facts).collect();
+    let objects = together(&names, OBJECTS + 1).into_iter().enumerate().map(facts).collect();
     (objects, slot_of)
 }
 
