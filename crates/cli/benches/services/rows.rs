@@ -106,7 +106,6 @@ pub const ALL: &[Row] = &[
         recorded_mib: &[160],
         further_mib: &[96, 256],
         variables: &[("LOAD", "writes"), ("WARM", "20000"), ("COUNT", "10000")],
-        ..BATCH
     },
     Row {
         name: "rocksdb",

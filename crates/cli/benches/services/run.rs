@@ -74,12 +74,12 @@ impl Place {
         let group = Group::new("refault-services", limit_bytes)?;
         match row.how {
             How::Attached => self.attached(row, &disk, &group, file),
-            How::FromStart => self.from_start(row, &disk, &group, file),
+            How::FromStart => self.whole(row, &disk, &group, file),
             How::Shared => {
                 let other = Group::new("refault-services-2", row.recorded_mib[0] << 20)?;
                 let mut beside = self.command(row, "other", Some(&other))?.start()?;
                 machine::pause_ms(3000);
-                let read = self.from_start(row, &disk, &group, file);
+                let read = self.whole(row, &disk, &group, file);
                 drop(other);
                 machine::wait(&mut beside, "the second group", 60)?;
                 read
@@ -107,7 +107,7 @@ impl Place {
         Ok(read)
     }
 
-    fn from_start(&self, row: &Row, disk: &Disk, group: &Group, file: &Path) -> Result<u64, String> {
+    fn whole(&self, row: &Row, disk: &Disk, group: &Group, file: &Path) -> Result<u64, String> {
         let serve = self.command(row, "serve", None)?.command;
         let mut step = recorder(group, file);
         step.command.arg("--").arg(serve.get_program()).args(serve.get_args());
