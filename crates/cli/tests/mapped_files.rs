@@ -8,8 +8,8 @@ use serde_json::Value;
 ///
 /// Hit rates are further apart than evictions are. These were recorded when the recorder wrote the
 /// hits that fault-around finds over with the fault behind them; and touches of pages in place are
-/// in no recording of this machine: the lab does not know of them, and the kernel is not asked about
-/// them.
+/// in no recording of this machine: the lab does not know of them, and the kernel is not asked
+/// about them.
 #[test]
 fn regression_faults_at_random_are_read_around() {
     let Some(folder) = recordings() else { return };

@@ -106,7 +106,7 @@ fn a_tenth_more_and_less_are_replayed() {
     );
     assert!(!text.contains("estimated between"));
     // JSON of a replay has only the sizes that it has.
-    let json = ok(&sandbox.replay(&trace, &[&some[..], &["--memory", "200p,700p,2000p", "--json"]].concat()));
+    let json = ok(&sandbox.replay(&trace, &[&some[..], &["--memory", "200p,700p,2000p,3200p", "--json"]].concat()));
     let page = report(&sandbox, &[&sandbox.write("r.json", json.as_bytes())], "r.html", &[]);
     assert!(self::text(&page).contains(", estimated between the sizes that were replayed)"));
 }

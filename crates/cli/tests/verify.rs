@@ -133,7 +133,7 @@ fn regression_a_program_that_grows_after_its_files_are_read_needs_its_memory() {
     assert!(small["text"].as_str().expect("text").contains("out of memory"), "{small}");
     let said = ok(&s.run(&["size", path, "--target", "hit_rate>1%", "--range", "400K..4M", "--resolution", "64K"]));
     let answer = said.lines().find_map(|line| line.strip_prefix("answer: ")).expect("an answer").to_owned();
-    assert!(answer.contains("memory.max = 2.7M") || answer.contains("memory.max = 2.8M"), "{answer}");
+    assert!(answer.contains("memory.max = 2.75M"), "{answer}");
 }
 
 #[test]
@@ -313,9 +313,10 @@ fn what_programs_want_and_do_not_want_is_done() {
     assert_eq!(with(&[gone, advise(Advised::DontNeed, 0, 20), touch(0), touch(19)], Via::Fd), 22);
     // What is wanted comes in as far as the kernel brings it in, and what it had before is there.
     let wanted = [advise(Advised::WillNeed, 20, 40), (1100, Act::Add, 20, 8), touch(20), touch(27), touch(28)];
-    assert_eq!(with(&wanted, Via::Fd), 29);
+    // Page 28 was there before the recording, which does not count.
+    assert_eq!(with(&wanted, Via::Fd), 28);
     let unasked = [(1100, Act::Add, 20, 8), touch(20), touch(28)];
-    assert_eq!(with(&unasked, Via::Fd), 22, "without being asked it is the lab that reads ahead, or does not");
+    assert_eq!(with(&unasked, Via::Fd), 21, "without being asked it is the lab that reads ahead, or does not");
     // Mapped pages that are paged out are read anew.
     let out = [advise(Advised::PageOut, 5, 10), touch(4), touch(5)];
     assert_eq!(with(&out, Via::Map), 21);
@@ -445,7 +446,9 @@ fn every_command_has_the_same_figures_of_a_recording() {
         assert_eq!((&row["read_pages"], &row["reads"]), (&lab["read_pages"], &lab["reads"]), "{path}");
         assert_eq!(row["counters"], verified["lab_counters"]);
         // The recorded limit is among the sizes that are tried.
-        let sized = parsed(&["size", path, "--target", "hit_rate>1%"]);
+        // A made-up kernel misses otherwise than the lab, so that there may be no answer.
+        let sized = s.run(&["size", path, "--target", "hit_rate>1%", "--json"]).stdout;
+        let sized: Value = serde_json::from_slice(&sized).expect("JSON");
         let recorded = &sized["recorded"];
         assert_eq!((&recorded["pages"], &recorded["misses"]), (&limit, &row["misses"]), "{path}");
         assert_eq!(recorded["read_bytes"].as_u64(), row["read_pages"].as_u64().map(|pages| 4096 * pages));

@@ -6,7 +6,8 @@
 //! the engine asks for.
 //!
 //! ```
-//! use refault_mm::{Ack, Config, Effect, Engine, MappingKind, MemcgId, Outcome, PageId, Policy, Touch, World};
+//! use refault_mm::{Ack, Config, Effect, Engine, MappingKind, MemcgId, Outcome, PageId, Policy,
+//! Touch, World};
 //!
 //! struct Instant; // a world in which every read and write is done at once
 //! impl World for Instant {

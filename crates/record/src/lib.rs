@@ -1,6 +1,6 @@
 //! Records what programs do with the page cache of the kernel that they run on, and what that
-//! kernel does with it: every read and write by descriptor, faults on mapped files, pages that come in and
-//! go. The trace is replayed by `refault replay`, and compared with what the kernel did by
+//! kernel does with it: every read and write by descriptor, faults on mapped files, pages that come
+//! in and go. The trace is replayed by `refault replay`, and compared with what the kernel did by
 //! `refault verify`.
 //!
 //! | file | what is in it |

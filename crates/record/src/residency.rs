@@ -78,7 +78,8 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// How many pages of a range are in memory, by the kernel's count; an empty range is the whole file.
+/// How many pages of a range are in memory, by the kernel's count; an empty range is the whole
+/// file.
 fn count(file: &File, pages: Range<u64>) -> io::Result<Option<u64>> {
     let range = [pages.start * PAGE, (pages.end - pages.start) * PAGE];
     // In memory, dirty, being written, evicted, and evicted of late.

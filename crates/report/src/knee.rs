@@ -7,8 +7,8 @@
 /// Misses must fall with this power of the size at least.
 const WORTH: f64 = 0.5;
 
-/// Where, of sizes and their misses in ascending order of size, the last step ends that is worth it;
-/// none: no step is.
+/// Where, of sizes and their misses in ascending order of size, the last step ends that is worth
+/// it; none: no step is.
 pub fn knee_by_price(points: &[(f64, f64)]) -> Option<usize> {
     let is_worth = |pair: &[(f64, f64)]| {
         let ((size, misses), (larger, fewer)) = (pair[0], pair[1]);

@@ -35,12 +35,12 @@ pub struct Recording {
     pub oom_kills: u64,
     /// Its swappiness.
     pub swappiness: Option<u32>,
-    /// Bytes of swap that it may use at most, by its own limit and what the machine has; 0: there is
-    /// no swap; none: not known.
+    /// Bytes of swap that it may use at most, by its own limit and what the machine has; 0: there
+    /// is no swap; none: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap_max: Option<u64>,
-    /// The programs ran before the recorder looked at them (`--pid`, `--cgroup`, `--all`); none: not
-    /// known.
+    /// The programs ran before the recorder looked at them (`--pid`, `--cgroup`, `--all`); none:
+    /// not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attached: Option<bool>,
     /// Whether multi-gen LRU was on.

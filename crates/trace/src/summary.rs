@@ -126,7 +126,7 @@ impl KernelCounts {
                 self.hits += pages - 1;
             }
             Act::Drop => self.dropped += pages,
-            Act::Add => self.added += pages,
+            Act::Add | Act::AddOther => self.added += pages,
             Act::Evict => self.evicted += pages,
         }
     }

@@ -7,7 +7,8 @@
 //! said.
 //!
 //! ```text
-//! cargo bench -p refault-cli --bench programs -- [--time-out SECONDS] [--without-kernel] [--flag FLAG]... [NAME...]
+//! cargo bench -p refault-cli --bench programs -- [--time-out SECONDS] [--without-kernel] [--flag
+//! FLAG]... [NAME...]
 //! ```
 //!
 //! `--without-kernel` leaves the cgroups out; `--flag` is one more word for `refault run` (`--flag

@@ -165,7 +165,7 @@ impl Compared {
         }
         let pages = u64::from(record.pages);
         match record.act {
-            Act::Add => self.added += pages,
+            Act::Add | Act::AddOther => self.added += pages,
             Act::Evict => self.evicted += pages,
             Act::Drop => self.dropped += pages,
             _ => {}

@@ -29,7 +29,8 @@ pub(crate) struct Estimate {
     pub(crate) refaults: Interval,
     pub(crate) read_pages: Interval,
     pub(crate) reads: Interval,
-    /// Accesses to pages of which the recording does not say whether they would have been in memory.
+    /// Accesses to pages of which the recording does not say whether they would have been in
+    /// memory.
     pub(crate) first_touches: u64,
     /// The part of all accesses, 0 to 1, after this size was filled; 1: nothing is open.
     pub(crate) settled: f64,

@@ -25,10 +25,11 @@ impl Lengths {
     /// The new length of a file of which pages are touched or added, where that shows that it has
     /// grown.
     pub(super) fn reached(&mut self, record: &Record) -> Option<u64> {
-        if !record.act.is_touch() && record.act != Act::Add {
+        let is_added = matches!(record.act, Act::Add | Act::AddOther);
+        if !record.act.is_touch() && !is_added {
             return None;
         }
-        if record.act != Act::Add {
+        if !is_added {
             self.gives_up = self.gives_up.filter(|&(task, _)| task != record.task);
         }
         let pages = self.pages[record.object as usize].as_mut()?;

@@ -1,11 +1,12 @@
 //! A recording in memory: its records and its files.
 
 use super::by_address;
-use super::settings::WarmUp;
+use super::settings::{Settings, WarmUp};
 use super::start::Start;
 use refault_trace::{
     Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot, TraceError, Via,
 };
+use std::collections::HashMap;
 
 /// Files of no more pages than this are there as a whole; of larger ones what is near to what was
 /// touched.
@@ -152,8 +153,8 @@ impl Loaded {
         self.recording.duration_ns.saturating_sub(warm_up.end_ns(self))
     }
 
-    /// Remark on reads that bypass the page cache, where they are a considerable part of all reads of
-    /// a file.
+    /// Remark on reads that bypass the page cache, where they are a considerable part of all reads
+    /// of a file.
     pub(crate) fn direct_io_in_words(&self) -> Option<String> {
         let mut cached = vec![0u64; self.objects.len()];
         for record in self.records.iter().filter(|r| r.act.is_touch() && !r.op.write) {
@@ -172,6 +173,18 @@ impl Loaded {
             crate::terminal::grouped(direct.reads),
             100.0 * share,
         ))
+    }
+
+    /// The largest window of readahead, in pages, of most accesses: files may be on several
+    /// devices.
+    pub(crate) fn read_ahead_pages(&self, settings: &Settings) -> u32 {
+        let mut accesses: HashMap<u32, u64> = HashMap::new();
+        for record in self.records.iter().filter(|record| record.act.is_touch()) {
+            let pages = settings.read_ahead_pages(&self.objects[record.object as usize]);
+            *accesses.entry(pages).or_default() += u64::from(record.pages);
+        }
+        let most = accesses.into_iter().max_by_key(|&(pages, accesses)| (accesses, pages));
+        most.map_or(settings.config.readahead.file_pages, |(pages, _)| pages)
     }
 
     /// Pages that programs touched, each once.
@@ -214,13 +227,13 @@ pub(super) fn shmem(series: &Series, values: &[u64]) -> Option<u64> {
     value("shmem").or_else(|| Some((value("inactive_anon")? + value("active_anon")?).saturating_sub(value("anon")?)))
 }
 
-/// How the kernel names shared memory in a list of mappings: anonymous, of System V, of `memfd`, and
-/// files of `/dev/shm`.
+/// How the kernel names shared memory in a list of mappings: anonymous, of System V, of `memfd`,
+/// and files of `/dev/shm`.
 const SHMEM_NAMES: [&str; 4] = ["/dev/zero (deleted)", "/SYSV", "/memfd:", "/dev/shm/"];
 
-/// Which objects are shared memory, by number. Older recordings do not say: there its name tells, or
-/// it is what the kernel keeps in an internal file that is only ever mapped (block devices, the other
-/// internal files, are read).
+/// Which objects are shared memory, by number. Older recordings do not say: there its name tells,
+/// or it is what the kernel keeps in an internal file that is only ever mapped (block devices, the
+/// other internal files, are read).
 fn shmem_objects(objects: &[ObjectInfo], records: &[Record]) -> Vec<bool> {
     let mut mapped_only: Vec<_> = objects.iter().map(|o| o.name.starts_with("internal file ")).collect();
     let mut touched = vec![false; objects.len()];

@@ -282,6 +282,7 @@ impl Run<'_> {
         self.set_length(record.object, length);
         match record.act {
             Act::Add => self.add(record),
+            Act::AddOther => self.add_elsewhere(record),
             Act::Evict => {
                 self.cache.set(self.ids_of(record), false);
                 if !self.elsewhere.is_empty() {
@@ -312,6 +313,16 @@ impl Run<'_> {
             }
         }
         self.compared.count(record);
+    }
+
+    /// Somebody else brings pages in, and is charged for them. A page that only the lab has stays
+    /// with the group.
+    fn add_elsewhere(&mut self, record: &Record) {
+        let ids = self.ids_of(record);
+        self.cache.set(ids.clone(), true);
+        for id in ids.filter(|&id| self.cell.engine.folio_order(PageId(id)).is_none()) {
+            self.elsewhere.insert(id);
+        }
     }
 
     fn add(&mut self, record: &Record) {

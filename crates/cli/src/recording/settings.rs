@@ -120,8 +120,8 @@ impl Settings {
         }
     }
 
-    /// The limit under which memory comes into the state at the start: a warm service has come there
-    /// in the limit that it had then.
+    /// The limit under which memory comes into the state at the start: a warm service has come
+    /// there in the limit that it had then.
     pub(super) fn first_limit(&self, loaded: &Loaded) -> u64 {
         let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096).filter(|_| loaded.start.is_warm);
         recorded.or(self.memory_pages).unwrap_or(u64::MAX)
@@ -147,8 +147,12 @@ impl Settings {
 
     /// The readahead of a file that was just opened.
     pub(crate) fn readahead(&self, file: &ObjectInfo) -> Readahead {
-        let pages = self.read_ahead.or(file.read_ahead_pages).unwrap_or(self.config.readahead.file_pages);
-        Readahead::on_device(pages.min(1 << 16))
+        Readahead::on_device(self.read_ahead_pages(file))
+    }
+
+    /// The largest window of a file, in pages.
+    pub(super) fn read_ahead_pages(&self, file: &ObjectInfo) -> u32 {
+        self.read_ahead.or(file.read_ahead_pages).unwrap_or(self.config.readahead.file_pages).min(1 << 16)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The state of memory when a recording begins: which pages were there, and which of them a
 //! recording cannot tell.
 //!
-//! A program that is started by the recorder begins with nothing. A service that was attached to has
-//! been running: its group holds pages, of which a recording knows those that the recorder looked at
-//! (rows `Resident`) and those whose first touch was a hit. The rest is known by its number alone
-//! (`file` of `memory.stat`): stand-ins take its room, so that reclaim begins as it did there.
+//! A program that is started by the recorder begins with nothing. A service that was attached to
+//! has been running: its group holds pages, of which a recording knows those that the recorder
+//! looked at (rows `Resident`) and those whose first touch was a hit. The rest is known by its
+//! number alone (`file` of `memory.stat`): stand-ins take its room, so that reclaim begins as it
+//! did there.
 
 use super::load::shmem;
 use refault_trace::{Act, Record, Recording, Via};
@@ -91,9 +92,9 @@ struct Seen {
     first: usize,
 }
 
-/// Pages that were in memory when the recording began, the one that was most likely used last at the
-/// end: pages that the recorder saw there, pages whose first touch was a hit of the kernel though it
-/// had not added them, and pages that it evicted without having added them.
+/// Pages that were in memory when the recording began, the one that was most likely used last at
+/// the end: pages that the recorder saw there, pages whose first touch was a hit of the kernel
+/// though it had not added them, and pages that it evicted without having added them.
 fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
     let mut seen: HashMap<(u32, u64), Seen> = HashMap::new();
     // What programs say of pages says nothing of where these are.
@@ -119,9 +120,11 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
         }
     }
     let (mut all, mut evicted): (Vec<_>, Vec<_>) = seen.into_iter().partition(|(_, page)| page.in_place);
+    // Others brought them in: the group never had them.
+    evicted.retain(|(_, page)| records[page.first].act != Act::AddOther);
     evicted.sort_unstable_by_key(|&(key, page)| (std::cmp::Reverse(page.first), key));
-    // Reclaim takes the page first that was used longest ago; a program comes back first to the page
-    // that it used last. Pages of which neither is known lie between.
+    // Reclaim takes the page first that was used longest ago; a program comes back first to the
+    // page that it used last. Pages of which neither is known lie between.
     all.sort_unstable_by_key(|&((object, number), page)| {
         let order = match (page.evicted, page.touched) {
             (Some(at), _) => (0, at),

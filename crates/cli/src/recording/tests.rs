@@ -80,3 +80,25 @@ fn regression_a_lab_with_nothing_to_reclaim_stops() {
     assert!((500..=510).contains(&compared.replayed), "{}", compared.replayed);
     assert_eq!((compared.total.accesses, compared.total.kernel_misses), (1000, 1000));
 }
+
+#[test]
+fn regression_pages_that_another_group_brings_in_are_found_and_take_no_room() {
+    let op = Op { write: false, via: Some(Via::Fd) };
+    let at = |time_ns: u64, act: Act, page: u64, pages: u32| Record { time_ns, act, pages, ..Record::touch(page, op) };
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    header.recording = Some(Recording { read_ahead_pages: Some(0), ..Recording::default() });
+    let records = vec![
+        at(1, Act::Add, 0, 1),
+        at(2, Act::Miss, 0, 1),
+        at(3, Act::AddOther, 10, 20),
+        at(4, Act::Hit, 15, 1),
+        at(5, Act::Hit, 25, 1),
+        at(6, Act::Evict, 10, 20),
+        at(7, Act::Add, 15, 1),
+        at(8, Act::Miss, 15, 1),
+    ];
+    let loaded = Loaded::read(&mut Made { header, records }).expect("a recording");
+    let compared = run(&loaded, &Settings::of(&loaded.recording, None, None, false)).expect("a result");
+    assert_eq!((compared.total.lab_misses, compared.total.same, compared.ours["pgalloc"]), (2, 4, 2));
+}

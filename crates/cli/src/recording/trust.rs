@@ -107,8 +107,8 @@ impl Trust {
     }
 }
 
-/// A counter of the recorded group, from the first look at it to the last; none: there was no group,
-/// or it has no such counter.
+/// A counter of the recorded group, from the first look at it to the last; none: there was no
+/// group, or it has no such counter.
 pub(crate) fn kernel_count(loaded: &Loaded, name: &str) -> Option<u64> {
     let (first, last) = loaded.recording.series.ends(name).filter(|_| loaded.recording.group.is_some())?;
     Some(last.saturating_sub(first))

@@ -7,8 +7,8 @@ use refault_mm::MemcgLimits;
 use refault_trace::{PackedAccess, Via};
 
 impl Run<'_> {
-    /// Brings in pages that the group had had before the recording and had lost by then: what follows
-    /// drives them out, and leaves their shadows.
+    /// Brings in pages that the group had had before the recording and had lost by then: what
+    /// follows drives them out, and leaves their shadows.
     fn bring_in_the_evicted(&mut self) {
         for &(object, page) in &self.loaded.start.evicted {
             if let Some(id) = self.id(object, page) {

@@ -19,6 +19,7 @@ mod applies;
 mod args;
 mod command;
 mod detail;
+mod folders;
 mod groups;
 mod input;
 mod recorded;

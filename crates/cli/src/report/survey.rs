@@ -1,10 +1,11 @@
 //! One walk over the accesses of a trace: objects, the heat map, working sets.
 
+use super::folders::{Together, together};
 use refault_report::document::trace::{HeatFacts, ObjectFacts, WorkingSet};
 use refault_report::names::shown;
 use refault_trace::{Object, ObjectKind, Trace};
 
-/// Objects that are told by their names; all others are one.
+/// Objects, and folders of others, that are told by their names, but for one of what is left.
 const OBJECTS: usize = 200;
 /// Rows of the heat map at most.
 const ROWS: u64 = 96;
@@ -68,30 +69,29 @@ pub(super) fn survey(trace: &Trace, windows: &[u64]) -> Survey {
     Survey { objects, object_of, heat, working_set, writes }
 }
 
-/// The busiest objects, then all others as one; for each object that is touched, which of these.
+/// The busiest objects, then all others by their folders; for each object that is touched, which of
+/// these.
 fn busiest(trace: &Trace, touched: &[usize], counts: &[(u64, u64)]) -> (Vec<ObjectFacts>, Vec<u16>) {
     let mut order: Vec<usize> = (0..touched.len()).collect();
     order.sort_by_key(|&place| std::cmp::Reverse(counts[place].0));
-    let mut objects: Vec<ObjectFacts> = Vec::new();
+    let names: Vec<&str> = order.iter().map(|&place| trace.objects[touched[place]].name.as_str()).collect();
     let mut slot_of = vec![0; touched.len()];
-    for (n, &place) in order.iter().enumerate() {
-        let object = &trace.objects[touched[place]];
-        if n == OBJECTS {
-            objects.push(ObjectFacts { name: format!("{} others", order.len() - OBJECTS), ..ObjectFacts::default() });
-        } else if n < OBJECTS {
-            let kind = match object.kind {
-                ObjectKind::File => "file",
-                ObjectKind::Anon => "anon",
-            };
-            objects.push(ObjectFacts { name: name(&object.name), kind: kind.into(), ..ObjectFacts::default() });
+    let facts = |(slot, Together { name: given, objects }): (usize, Together)| {
+        let mut facts = ObjectFacts { name: name(&given), ..ObjectFacts::default() };
+        for at in &objects {
+            let place = order[*at];
+            let object = &trace.objects[touched[place]];
+            slot_of[place] = slot as u16;
+            facts.pages += object.indices.len() as u64;
+            facts.accesses += counts[place].0;
+            facts.writes += counts[place].1;
+            if let [_] = objects.as_slice() {
+                facts.kind = if object.kind == ObjectKind::File { "file" } else { "anon" }.into();
+            }
         }
-        let slot = n.min(OBJECTS);
-        slot_of[place] = slot as u16;
-        let facts = &mut objects[slot];
-        facts.pages += object.indices.len() as u64;
-        facts.accesses += counts[place].0;
-        facts.writes += counts[place].1;
-    }
+        facts
+    };
+    let objects = together(&names, OBJECTS + 1).into_iter().enumerate().map(facts).collect();
     (objects, slot_of)
 }
 

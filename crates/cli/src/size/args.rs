@@ -160,9 +160,9 @@ pub struct TraceArgs {
     #[arg(long, value_name = "HOW", default_value = "fd")]
     pub(super) via: ViaArg,
 
-    /// What of the start of a recording is left out of account: a time (30s, 2m), a part of it (25%),
-    /// or auto: nothing, for a warm service begins with what it had in memory, and what that leaves
-    /// open is said
+    /// What of the start of a recording is left out of account: a time (30s, 2m), a part of it
+    /// (25%), or auto: nothing, for a warm service begins with what it had in memory, and what that
+    /// leaves open is said
     #[arg(long, value_name = "TIME|PERCENT|auto", default_value = "auto")]
     pub(super) warm_up: WarmUp,
 

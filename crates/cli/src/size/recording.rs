@@ -26,8 +26,8 @@ const BESIDE: [(u64, &str); 3] = [(75, "25 % less memory"), (50, "half of it"), 
 /// The name of the column of accesses that a recording leaves open.
 const FIRST_TOUCHES: &str = "first_touches";
 
-/// Differences up to which the lab is as good as the kernel, and up to which its bounds are widened:
-/// of a hit rate in points (0 to 1), of counts as a ratio.
+/// Differences up to which the lab is as good as the kernel, and up to which its bounds are
+/// widened: of a hit rate in points (0 to 1), of counts as a ratio.
 const NEAR_POINTS: (f64, f64) = (0.005, 0.05);
 const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
 
@@ -169,7 +169,7 @@ impl<'a> Subject<'a> {
     }
 
     fn policy_text(&self) -> String {
-        let readahead = human(u64::from(self.settings.config.readahead.file_pages) * PAGE_SIZE);
+        let readahead = human(u64::from(self.loaded.read_ahead_pages(&self.settings)) * PAGE_SIZE);
         let (policy, kernel) = (self.settings.policy.name(), self.settings.kernel.name());
         format!("{policy} of Linux {kernel}, readahead {readahead}")
     }

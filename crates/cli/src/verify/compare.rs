@@ -87,7 +87,7 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
         "kernel": loaded.recording.kernel,
         "policy": settings.policy.name(),
         "memory_pages": settings.memory_pages,
-        "read_ahead_pages": settings.config.readahead.file_pages,
+        "read_ahead_pages": loaded.read_ahead_pages(settings),
         "large_folios": loaded.objects.iter().map(|file| settings.file_order(file)).max().unwrap_or(0),
         "events": loaded.recording.events,
         "lost": loaded.recording.lost,

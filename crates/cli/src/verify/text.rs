@@ -19,7 +19,7 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     let limit = settings.memory_pages.map_or("none".to_owned(), |pages| human(pages * 4096));
     let group = recording.group.as_deref().map_or(String::new(), |path| format!(" of {}", printable(path)));
     line("limit", format!("{limit}{group}"));
-    line("readahead", human(u64::from(settings.config.readahead.file_pages) * 4096));
+    line("readahead", human(u64::from(loaded.read_ahead_pages(settings)) * 4096));
     if let Some(order) = largest_order(loaded, settings) {
         line("large folios", format!("of files, up to {}", human(4096 << order)));
     }

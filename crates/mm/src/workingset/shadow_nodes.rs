@@ -135,7 +135,8 @@ impl Charged<'_> {
         self.pages.space.fill[n.index()] = is;
     }
 
-    /// A node comes or goes by the entry of a page, or starts or ceases to hold nothing but shadows.
+    /// A node comes or goes by the entry of a page, or starts or ceases to hold nothing but
+    /// shadows.
     #[inline(never)]
     fn note_node(&mut self, page: PageId, n: XaNodeId, was: Fill, is: Fill) {
         let was_head = self.pages.space.nodes[n.index()].is_head;

@@ -36,8 +36,8 @@ impl FirstLength {
     }
 
     /// In pages. Where what was written ends with the file, the writes may have made it so long: it
-    /// ends in front of them. Where they found those pages in place, they say so by themselves: what
-    /// is touched is there.
+    /// ends in front of them. Where they found those pages in place, they say so by themselves:
+    /// what is touched is there.
     pub(super) fn pages(&self) -> u64 {
         let has_grown = !self.run.is_empty() && pages(self.run.end) >= self.found;
         if has_grown { pages(self.run.start).min(self.found) } else { self.found }

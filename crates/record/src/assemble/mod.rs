@@ -296,7 +296,10 @@ impl Assembler {
         self.residents.changed(inode, page..page + pages, false);
         self.doubt(inode, page + pages);
         self.note_order(self.files[&inode].object, order);
-        self.kernel(event, inode, page, pages, Act::Add);
+        self.kernel(event, inode, page, pages, if watched { Act::Add } else { Act::AddOther });
+        if !watched {
+            return;
+        }
         let open = self.thread(event.tid).open.filter(|o| o.kind != Kind::Read && o.inode == inode);
         if let Some(record) = open.and_then(|open| self.queued(open.at))
             && record.act == Act::Touch

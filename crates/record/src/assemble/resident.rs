@@ -162,7 +162,8 @@ impl Assembler {
         self.residents.waiting.insert(inode, Waiting { at, object, changes: Vec::new(), seen });
     }
 
-    /// Files that are to be looked at, with a process that uses each: [`looked`](Self::looked) tells.
+    /// Files that are to be looked at, with a process that uses each: [`looked`](Self::looked)
+    /// tells.
     pub fn to_look(&mut self) -> Vec<(Inode, u32)> {
         std::mem::take(&mut self.residents.later)
     }

@@ -1,5 +1,5 @@
-//! A system call in the place of another process, by `ptrace`: it stops for a moment, makes the call,
-//! and goes on where it was. For what a process can only get for itself.
+//! A system call in the place of another process, by `ptrace`: it stops for a moment, makes the
+//! call, and goes on where it was. For what a process can only get for itself.
 //!
 //! Only on x86-64. A process that is traced already, that has stopped, or that filters its system
 //! calls (seccomp), is left alone.

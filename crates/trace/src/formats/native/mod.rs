@@ -74,11 +74,13 @@ const EVICT: i32 = 34;
 const ADVISE: i32 = 35;
 /// Pages that were in memory when the recorder first looked.
 const RESIDENT: i32 = 48;
+/// Pages that were added for somebody who is not recorded.
+const ADD_OTHER: i32 = 49;
 /// What is added to the code of a touch that was seen by sampling.
 const SAMPLED: i32 = 64;
 
 /// What the codes are, for messages.
-const OPS: &str = "0 to 5, 8 to 13, 16 to 21, 32 to 48 or 64 to 69";
+const OPS: &str = "0 to 5, 8 to 13, 16 to 21, 32 to 49 or 64 to 69";
 
 /// The code of an operation. Of a touch bit 0 is write, bits 1 and 2 are 0 unspecified, 1 by
 /// descriptor, 2 by mapping.
@@ -99,6 +101,7 @@ fn op_code(op: Op, act: Act) -> i32 {
         Act::Evict => EVICT,
         Act::Advise(advised) => ADVISE + advised as i32,
         Act::Resident => RESIDENT,
+        Act::AddOther => ADD_OTHER,
     }
 }
 
@@ -117,6 +120,7 @@ fn op_from_code(code: i64) -> Option<(Op, Act)> {
                 ADD => Act::Add,
                 EVICT => Act::Evict,
                 RESIDENT => Act::Resident,
+                ADD_OTHER => Act::AddOther,
                 _ => Act::Advise(*Advised::ALL.get(usize::try_from(code.checked_sub(ADVISE)?).ok()?)?),
             };
             return Some((Op::READ, act));
@@ -137,11 +141,11 @@ mod tests {
 
     #[test]
     fn op_codes_round_trip() {
-        for code in (0..6).chain(8..14).chain(16..22).chain(32..49).chain(64..70) {
+        for code in (0..6).chain(8..14).chain(16..22).chain(32..50).chain(64..70) {
             let (op, act) = op_from_code(code).expect("documented code");
             assert_eq!(i64::from(op_code(op, act)), code);
         }
-        for code in [-1, 6, 7, 14, 15, 22, 24, 31, 49, 63, 70, 72, 256, i64::MAX] {
+        for code in [-1, 6, 7, 14, 15, 22, 24, 31, 50, 63, 70, 72, 256, i64::MAX] {
             assert_eq!(op_from_code(code), None, "{code}");
         }
     }
