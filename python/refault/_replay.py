@@ -125,6 +125,8 @@ def _replay(
     if idle and warn:
         warnings.warn(f"{trace.name}: {_policy.nothing_for(idle)}", stacklevel=3)
     words = [*words, *_words.flag("memory", memory), *named, *_words.flags(settings, _words.FLAGS)]
+    # Of a recording it is refused, as by the command.
+    words += _words.flag("via", of_file.get("via"))
     words += _words.sets(settings, (*_words.FLAGS, *_words.READING, *_words.LOADING))
     rows, bits = _refault.replay(trace._inner, words, classes, miss_bits)
     return ReplayResult(rows, bits)

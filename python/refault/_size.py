@@ -31,12 +31,13 @@ FLAGS = (
     "swap_max",
     "swappiness",
     "via",
+    "warm_up",
     *_words.READING,
 )
 
 
 class SizeResult:
-    """The answer of ``refault size``, with every size that was tried.
+    """The answer of ``refault size``, or a summary, with every size that was tried.
 
     ``result`` is the object that ``--json`` prints (``docs/reference/size.md``).
     """
@@ -46,23 +47,47 @@ class SizeResult:
 
     @property
     def answer_bytes(self) -> int | None:
-        """The smallest size that meets the target, in bytes; none: not even the largest does."""
-        return self.result["answer_bytes"]
+        """The smallest size that meets the target, in bytes; none: not even the largest does.
+
+        Of a recording for which the lab is not to be trusted it is none, too, and so of a summary.
+        """
+        return self.result.get("answer_bytes")
+
+    @property
+    def certain_bytes(self) -> int | None:
+        """The smallest size that meets the target whatever a recording leaves open."""
+        return self.result.get("certain_bytes")
+
+    @property
+    def knee_bytes(self) -> int | None:
+        """Of a summary the size up to which memory is worth its price."""
+        return self.result.get("knee_bytes")
+
+    @property
+    def cut_bytes(self) -> int | None:
+        """Of a summary the smallest size with at most 2 % more misses; none: nothing can be cut."""
+        return self.result.get("cut_bytes")
 
     @property
     def points(self) -> Table:
-        """Every size that was tried, as a table."""
+        """Every size that was tried, as a table; ``low`` and ``high`` are the bounds of its ``value``."""
         return Table([json.dumps(point) for point in self.result["points"]])
 
     def __repr__(self) -> str:
-        return f"<refault.SizeResult: {self.answer_bytes} bytes>"
+        return f"<refault.SizeResult: {self._answer()}>"
+
+    def _answer(self) -> str:
+        size, what = self.answer_bytes, ""
+        if "target" not in self.result:
+            size, what = self.knee_bytes, "worth their price: "
+        return what + ("no size" if size is None else f"{size:,} bytes")
 
     def _repr_html_(self) -> str:
         line = [(p["bytes"] / (1 << 20), p["value"]) for p in self.result["points"] if p["value"] is not None]
-        metric = self.result["metric"]
+        metric = self.result.get("metric", "misses")
         picture = _svg.lines({metric: sorted(line)}, "limit, MiB", metric, y_percent=False)
-        answer = "no size" if self.answer_bytes is None else f"{self.answer_bytes:,} bytes"
-        return f"<p><b>{answer}</b> for {html.escape(self.result['target'])}</p>{picture}"
+        target = f" for {html.escape(self.result['target'])}" if "target" in self.result else ""
+        return f"<p><b>{self._answer()}</b>{target}</p>{picture}"
 
 
 @contextmanager
@@ -86,7 +111,7 @@ def files(subjects: list[Trace | Path]) -> Iterator[list[str]]:
 
 def size(
     subject: Trace | Path,
-    target: str,
+    target: str | None = None,
     *,
     group: str | None = None,
     limit: str = "max",
@@ -96,11 +121,12 @@ def size(
 ) -> SizeResult:
     """Finds the smallest limit of a memory cgroup that meets a target.
 
-    ``subject`` is a scenario file, a trace or its file; ``target`` such as ``"hit_rate>95%"`` or
-    ``"p99<5ms"``; ``group`` a path, needed for scenarios; ``limit`` is ``max``, ``high``, ``low`` or
-    ``min``; ``range`` such as ``"64M..1G"`` and ``resolution`` a size. Settings are ``policy``,
-    ``kernel``, ``seed``, ``scale``, ``threads``, ``memcg_limits``, and of traces ``memory``,
-    ``swap_max``, ``swappiness``, ``via`` and the keys of ``--set``.
+    ``subject`` is a scenario file, a trace or recording, or the file of one; ``target`` such as
+    ``"hit_rate>95%"`` or ``"p99<5ms"``, without which a trace has a summary of its sizes;
+    ``group`` a path, needed for scenarios; ``limit`` is ``max``, ``high``, ``low`` or ``min``;
+    ``range`` such as ``"64M..1G"`` and ``resolution`` a size. Settings are ``policy``,
+    ``kernel``, ``seed``, ``scale``, ``threads``, ``memcg_limits``, of traces ``memory``,
+    ``swap_max``, ``swappiness``, ``via`` and the keys of ``--set``, and of recordings ``warm_up``.
     """
     own = {"group": group, "target": target, "limit": limit, "range": range, "resolution": resolution}
     words = _words.flags({**settings, **own}, FLAGS) + _words.sets(settings, FLAGS)

@@ -27,6 +27,28 @@ def test_size(run, sqlite):
     assert refault.size(sqlite, "hit_rate>99.99999%").answer_bytes is None
 
 
+def test_size_without_a_target_is_a_summary(run, sqlite):
+    _, out, _ = run("size", sqlite, "--json")
+    got = refault.size(sqlite)
+    assert got.result == json.loads(out)
+    assert got.answer_bytes is None and got.certain_bytes is None
+    assert got.knee_bytes == got.result["knee_bytes"] > 0
+    assert got.cut_bytes == got.result["cut_bytes"]
+    assert f"{got.knee_bytes:,} bytes" in repr(got)
+    assert "<polyline" in got._repr_html_()
+
+
+def test_sizes_of_a_recording_have_bounds(run):
+    recording = ROOT / "data" / "orders.parquet"
+    _, out, _ = run("size", recording, "--target", "hit_rate>90%", "--warm-up", "10%", "--json")
+    got = refault.size(recording, "hit_rate>90%", warm_up="10%")
+    assert got.result == json.loads(out)
+    assert got.certain_bytes >= got.answer_bytes > 0
+    assert got.result["baseline"]["trust"] in ("whole", "widened")
+    points = pa.table(got.points).to_pylist()
+    assert all(p["low"] <= p["value"] <= p["high"] for p in points if p["value"] is not None)
+
+
 def test_size_of_an_array():
     trace = refault.Trace.generate("20000: a:loop:300")
     of_array = refault.Trace.from_numpy([n % 300 for n in range(20000)], name="a")
@@ -38,6 +60,8 @@ def test_size_tells_mistakes(run, sqlite):
         with pytest.raises(ValueError) as caught:
             refault.size(sqlite, target)
         assert f"error: {caught.value}\n" == run("size", sqlite, "--target", target)[2]
+    with pytest.raises(ValueError, match="--target"):
+        refault.size(ROOT / "data" / "tenants.toml", group="/web")
 
 
 def test_scenario(run):

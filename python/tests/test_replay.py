@@ -53,11 +53,23 @@ def test_a_recording_says_what_is_not_given(run):
         ([], {}),
         (["--memory", "50%", "--policy", "lru"], {"memory": "50%", "policy": "lru"}),
         (["--kernel", "6.1", "--swappiness", "10"], {"kernel": "6.1", "swappiness": 10}),
+        (["--page-by-page"], {"page_by_page": True}),
     ]:
         _, out, err = run("replay", recording, *words, "--json")
         expected = json.loads(out)["rows"]
         assert len(expected) == 1, err
         assert without_timing(refault.replay(recording, **settings).rows) == without_timing(expected)
+
+
+def test_a_recording_is_replayed_as_the_machine_that_was_recorded(run):
+    recording = ROOT / "data" / "orders.parquet"
+    rows = pa.table(refault.replay(recording)).to_pylist()
+    assert rows[0]["read_pages"] >= rows[0]["reads"] > 0
+    assert rows[0]["misses"] < refault.replay(recording, page_by_page=True).column("misses")[0]
+    for settings in [{"swap_max": "1M"}, {"thp": "64k=always"}, {"via": "map"}]:
+        with pytest.raises(ValueError, match="is a recording.*page-by-page"):
+            refault.replay(recording, **settings)
+        assert refault.replay(recording, page_by_page=True, memory="10%", **settings).rows
 
 
 def test_columns_are_typed_and_null_where_there_is_nothing(sqlite):
