@@ -84,7 +84,7 @@ mod tests {
         };
         assert_eq!(told(8), names);
         assert_eq!(told(7), ["/a/hot", "memory", "/w/1/x", "/w/1/y", "/w/2/ (2 others)", "/b/c", "heap"]);
-        assert_eq!(told(4), ["/a/hot", "memory", "/w/ (4 others)", "2 others"]);
+        assert_eq!(told(4), ["/a/hot", "memory", "/w/1/x", "5 others"]);
         assert_eq!(told(2), ["/a/hot", "7 others"]);
     }
 
