@@ -31,6 +31,11 @@ const FIRST_TOUCHES: &str = "first_touches";
 const NEAR_POINTS: (f64, f64) = (0.005, 0.05);
 const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
 
+/// Faults that had to read that are no matter of a loader alone, and the part of all misses (1 in so
+/// many) from which on they decide a hit rate.
+const FEW_FAULTS: u64 = 1000;
+const MANY_FAULTS: u64 = 5;
+
 /// Counts that differ by no more than this part of the accesses are alike, whatever their ratio.
 const FEW: f64 = 0.001;
 
@@ -40,6 +45,8 @@ struct Subject<'a> {
     loaded: Loaded,
     settings: Settings,
     span_s: f64,
+    /// Whether the target is a part of accesses whose number depends on the limit.
+    counts_faults: bool,
     /// How near the lab is to the kernel.
     baseline: Option<Baseline>,
     /// What came of the sizes that were tried.
@@ -64,7 +71,8 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
         let inside: Vec<_> = sizes.filter(|pages| (grid.low..=grid.high).contains(pages)).collect();
         points.extend(inside.iter().copied().zip(subject.probe(&inside)?));
     }
-    let points: Vec<_> = points.into_values().collect();
+    let mut points: Vec<_> = points.into_values().collect();
+    subject.raise(&mut points);
     Ok(Report {
         name: subject.loaded.name.clone(),
         group: subject.loaded.recording.group.clone().unwrap_or_else(|| "/".to_owned()),
@@ -94,6 +102,13 @@ fn verdict_of(points: &[Point], searched: Verdict) -> Verdict {
         Some(failed) => points.get(failed + 1).map_or(Verdict::NotMet, |point| Verdict::Found(point.pages)),
         None => searched,
     }
+}
+
+/// Whether many of the misses are faults on mapped files, of which a program has more the smaller its
+/// memory is: touches of what is mapped are in no recording.
+fn counts_faults(compared: &Compared) -> bool {
+    let (faults, all) = (compared.by_mapping.kernel_misses, compared.total.kernel_misses);
+    compared.evicted > 0 && faults >= FEW_FAULTS && faults.saturating_mul(MANY_FAULTS) >= all
 }
 
 /// How far a metric is to be trusted that the kernel and the lab have had in these amounts.
@@ -165,7 +180,7 @@ impl<'a> Subject<'a> {
         config.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
         settings.warm_up = args.trace.warm_up;
         let span_s = (loaded.measured_ns(args.trace.warm_up) as f64 / 1e9).max(1e-9);
-        Ok(Subject { args, loaded, settings, span_s, baseline: None, tried: Mutex::default() })
+        Ok(Subject { args, loaded, settings, span_s, counts_faults: false, baseline: None, tried: Mutex::default() })
     }
 
     fn policy_text(&self) -> String {
@@ -228,6 +243,24 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// Gives sizes of which only bounds are known the value of the next smaller one, where that is
+    /// better than their worse bound: what a size does a larger one does, too.
+    fn raise(&self, points: &mut [Point]) {
+        let target = &self.args.target;
+        let is_better = |a: f64, b: f64| if target.metric().grows() { a > b } else { a < b };
+        for at in 1..points.len() {
+            let before = points[at - 1].value;
+            let point = &mut points[at];
+            let (Some(before), Some(value), Some((least, most))) = (before, point.value, point.bounds) else {
+                continue;
+            };
+            if is_better(before, value) && (least..=most).contains(&before) {
+                point.value = Some(before);
+                point.met = target.is_met(before);
+            }
+        }
+    }
+
     /// The metric at the least, most likely and at the most.
     fn measured(&self, estimate: &Estimate) -> (f64, f64, f64) {
         let count = |of: Interval, factor: f64| {
@@ -269,11 +302,15 @@ impl<'a> Subject<'a> {
         let Some(kernel) = self.kernel_value(compared) else { return Ok(()) };
         let lab = self.measured(&Estimate::of(compared)).1;
         let accesses = compared.total.accesses.max(1) as f64;
-        let trust = match compared.is_out_of_memory {
+        let metric = self.args.target.metric();
+        let is_of_accesses = matches!(metric, Metric::HitRate | Metric::RefaultsPerAccess);
+        let counts_faults = is_of_accesses && counts_faults(compared);
+        let trust = match compared.is_out_of_memory || counts_faults {
             true => Trust::Refused,
-            false => trust(self.args.target.metric(), kernel, lab, accesses, self.span_s),
+            false => trust(metric, kernel, lab, accesses, self.span_s),
         };
         drop(tried);
+        self.counts_faults = counts_faults;
         self.baseline = Some(Baseline { pages, kernel, lab, trust });
         Ok(())
     }
@@ -358,6 +395,13 @@ impl<'a> Subject<'a> {
                 of(pages),
                 of(pages),
             ));
+        }
+        if self.counts_faults {
+            notes.push(
+                "many of the misses are faults on mapped files, and how many faults there are depends on the limit: a \
+                 part of all accesses says nothing of other sizes; ask for misses, read_bytes or refaults_per_s"
+                    .to_owned(),
+            );
         }
         notes.extend(self.loaded.direct_io_in_words());
         notes
