@@ -10,6 +10,7 @@ use crate::event::Inode;
 use crate::residency::Look;
 use refault_trace::{Act, MAX_PAGES_PER_RECORD, Op, Record};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Changes that are kept for looks that are to come.
@@ -199,27 +200,38 @@ impl Assembler {
 
 /// The pages that were in memory before these changes, of which the first of each page decides.
 fn before(seen: Vec<Range<u64>>, changes: &[(Range<u64>, bool)]) -> Vec<Range<u64>> {
-    let end = changes.iter().map(|(pages, _)| pages.end).chain(seen.last().map(|run| run.end)).max().unwrap_or(0);
     if changes.is_empty() {
         return seen;
     }
-    let mut bits = vec![0u64; end.div_ceil(64) as usize];
-    let mut set = |pages: &Range<u64>, is_there: bool| {
-        for page in pages.clone() {
-            let (word, bit) = (&mut bits[(page / 64) as usize], 1 << (page % 64));
-            *word = if is_there { *word | bit } else { *word & !bit };
-        }
-    };
-    seen.iter().for_each(|run| set(run, true));
-    changes.iter().rev().for_each(|(pages, was_there)| set(pages, *was_there));
-    let mut runs: Vec<Range<u64>> = Vec::new();
-    for page in (0..end).filter(|page| bits[(page / 64) as usize] >> (page % 64) & 1 != 0) {
-        match runs.last_mut() {
-            Some(last) if last.end == page => last.end += 1,
-            _ => runs.push(page..page + 1),
+    // By their first pages; a bit a page would be as large as a sparse file.
+    let mut runs = BTreeMap::new();
+    seen.iter().for_each(|run| set(&mut runs, run, true));
+    changes.iter().rev().for_each(|(pages, was_there)| set(&mut runs, pages, *was_there));
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for (start, end) in runs {
+        match joined.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => joined.push(start..end),
         }
     }
-    runs
+    joined
+}
+
+/// Puts pages among runs, or takes them out.
+fn set(runs: &mut BTreeMap<u64, u64>, pages: &Range<u64>, is_there: bool) {
+    let last = |runs: &BTreeMap<u64, u64>| runs.range(..pages.end).next_back().map(|(&start, &end)| (start, end));
+    while let Some((start, end)) = last(runs).filter(|&(_, end)| end > pages.start) {
+        runs.remove(&start);
+        if end > pages.end {
+            runs.insert(pages.end, end);
+        }
+        if start < pages.start {
+            runs.insert(start, pages.start);
+        }
+    }
+    if is_there && !pages.is_empty() {
+        runs.insert(pages.start, pages.end);
+    }
 }
 
 #[cfg(test)]
@@ -235,5 +247,15 @@ mod tests {
         let changes = [(2..3, false), (2..3, true), (5..6, true), (5..6, false), (90..91, true), (71..72, false)];
         assert_eq!(before(seen(), &changes), [0..2, 3..4, 5..6, 70..71, 72..80, 90..91]);
         assert_eq!(before(Vec::new(), &[(0..9, false)]), []);
+        assert_eq!(before(vec![0..9], &[(2..4, false), (3..6, true), (9..12, true)]), [0..2, 4..12]);
+    }
+
+    #[test]
+    fn regression_a_page_far_into_a_sparse_file_costs_no_more_than_one_at_its_beginning() {
+        let far = MOST_PAGES - 1;
+        for _ in 0..10_000 {
+            let changes = [(far..far + 1, true), (3..4, true), (far - 9..far - 8, false)];
+            assert_eq!(before(Vec::new(), &changes), [3..4, far..far + 1]);
+        }
     }
 }
