@@ -11,7 +11,7 @@ fn what_was_in_memory_comes_before_what_became_of_it() {
     let events = [read(2), came(5), went(9), came(3), went(3), read(6)];
     let row = |act, page| (act, false, page, 1);
     let was_there = [2, 6, 9].map(|page| row(Act::Resident, page));
-    let rest = [(Act::Hit, 2), (Act::Add, 5), (Act::Evict, 9), (Act::Add, 3), (Act::Evict, 3), (Act::Hit, 6)];
+    let rest = [(Act::Hit, 2), (Act::AddOther, 5), (Act::Evict, 9), (Act::AddOther, 3), (Act::Evict, 3), (Act::Hit, 6)];
     assert_eq!(records(&events), [&was_there[..], &rest.map(|(act, page)| row(act, page))].concat());
 }
 

@@ -300,7 +300,7 @@ fn removals_are_evictions_in_reclaim_and_drops_otherwise() {
 #[test]
 fn others_are_not_recorded_but_for_what_they_do_to_the_same_files() {
     let events = [(60, read(0, 0)), (60, add(1)), (1, read(0, 0)), (60, add(2)), (60, read(2, 2))];
-    assert_eq!(records(&events), [(Act::Hit, false, 0, 1), (Act::Add, false, 2, 1)]);
+    assert_eq!(records(&events), [(Act::Hit, false, 0, 1), (Act::AddOther, false, 2, 1)]);
 }
 
 #[test]
