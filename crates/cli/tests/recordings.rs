@@ -10,8 +10,8 @@ fn verified(name: &str) -> Option<Value> {
     Some(serde_json::from_str(&text).expect("JSON"))
 }
 
-/// Every page that was first touched counted as a miss at every size, and the lab began empty: 75.45 %
-/// were promised in 384M, and no more than 78.08 % in 704M.
+/// Every page that was first touched counted as a miss at every size, and the lab began empty:
+/// 75.45 % were promised in 384M, and no more than 78.08 % in 704M.
 #[test]
 fn regression_a_warm_service_in_a_tight_limit_is_promised_bounds_that_hold() {
     let Some(folder) = recordings() else { return };

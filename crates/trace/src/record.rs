@@ -66,8 +66,8 @@ pub enum Act {
     /// The pages were in the page cache when the recorder first looked at the object. Not replayed
     /// as an access: a warm start is made of it.
     Resident,
-    /// The kernel added the pages to the page cache for somebody who is not recorded, whose group is
-    /// charged for them: as long as they are there, a replay finds them.
+    /// The kernel added the pages to the page cache for somebody who is not recorded, whose group
+    /// is charged for them: as long as they are there, a replay finds them.
     AddOther,
 }
 

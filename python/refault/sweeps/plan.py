@@ -120,7 +120,7 @@ class Plan:
         tiny = _tiny()
         policies = classes(self.policy, self.own)
         for variant in self.variants():
-            quiet(tiny, "1p", policies, {**json.loads(variant), "beyond_footprint": True})
+            quiet(tiny, "64p", policies, {**json.loads(variant), "beyond_footprint": True})
         for size in self.memory:
             if not size.endswith("%"):
                 quiet(tiny, size, "opt", {"beyond_footprint": True})

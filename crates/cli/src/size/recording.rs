@@ -31,8 +31,8 @@ const FIRST_TOUCHES: &str = "first_touches";
 const NEAR_POINTS: (f64, f64) = (0.005, 0.05);
 const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
 
-/// Faults that had to read that are no matter of a loader alone, and the part of all misses (1 in so
-/// many) from which on they decide a hit rate.
+/// Faults that had to read that are no matter of a loader alone, and the part of all misses (1 in
+/// so many) from which on they decide a hit rate.
 const FEW_FAULTS: u64 = 1000;
 const MANY_FAULTS: u64 = 5;
 
@@ -104,8 +104,8 @@ fn verdict_of(points: &[Point], searched: Verdict) -> Verdict {
     }
 }
 
-/// Whether many of the misses are faults on mapped files, of which a program has more the smaller its
-/// memory is: touches of what is mapped are in no recording.
+/// Whether many of the misses are faults on mapped files, of which a program has more the smaller
+/// its memory is: touches of what is mapped are in no recording.
 fn counts_faults(compared: &Compared) -> bool {
     let (faults, all) = (compared.by_mapping.kernel_misses, compared.total.kernel_misses);
     compared.evicted > 0 && faults >= FEW_FAULTS && faults.saturating_mul(MANY_FAULTS) >= all
