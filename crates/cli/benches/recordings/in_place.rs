@@ -17,7 +17,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Those of a thread; the first is 1.
+    /// Number of a thread; the first is 1.
     fn of_thread(self, number: u64) -> impl Iterator<Item = u64> {
         let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (0..self.touches / self.threads).map(move |i| {

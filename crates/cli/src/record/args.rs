@@ -48,16 +48,16 @@ pub struct RecordArgs {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all"])]
     pub(super) cgroup: Option<PathBuf>,
 
-    /// What is in this container: its name or its id, or how that begins. Of Docker, Podman,
+    /// Record this container, by its name or its id, or how that begins: of Docker, Podman,
     /// containerd, CRI-O, LXC
     #[arg(long, value_name = "NAME|ID", conflicts_with_all = ["pid", "all", "cgroup", "unit", "pod", "memory"])]
     pub(super) container: Option<String>,
 
-    /// What is in this unit of systemd: a service, a scope or a slice
+    /// Record this unit of systemd: a service, a scope or a slice
     #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "all", "cgroup", "pod", "memory"])]
     pub(super) unit: Option<String>,
 
-    /// What is in this pod of Kubernetes: its name, NAMESPACE/NAME, its UID, or how that begins
+    /// Record this pod of Kubernetes: its name, NAMESPACE/NAME, its UID, or how that begins
     #[arg(long, value_name = "NAME|UID", conflicts_with_all = ["pid", "all", "cgroup", "memory"])]
     pub(super) pod: Option<String>,
 

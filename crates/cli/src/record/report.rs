@@ -85,12 +85,12 @@ struct Json<'a> {
     direct: Option<Direct>,
 }
 
-/// What bypassed the page cache.
+/// Reads and writes that bypassed the page cache.
 #[derive(Serialize)]
 struct Direct {
     #[serde(flatten)]
     io: DirectIo,
-    /// Of the bytes that were read and written by descriptor, 0 to 1.
+    /// Share of the bytes that were read and written by descriptor, 0 to 1.
     share: f64,
 }
 

@@ -47,7 +47,7 @@ impl Interval {
 }
 
 impl Estimate {
-    /// That of a replay.
+    /// Estimate of a replay.
     pub(crate) fn of(compared: &Compared) -> Estimate {
         let count = |name: &str| compared.ours.get(name).copied().unwrap_or(0);
         let refaults = count("workingset_refault_file") + count("workingset_refault_anon");

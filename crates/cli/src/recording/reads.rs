@@ -1,4 +1,4 @@
-//! What is read from disks: pages, and the requests that they come in.
+//! Reads from disks: pages, and the requests that they come in.
 //!
 //! A request is a run of pages of one file, one after the other, that a task brings in without an
 //! access between them. Both sides are counted by that, so that they can be compared; a device may

@@ -64,7 +64,7 @@ impl FromStr for WarmUp {
     }
 }
 
-/// What is kept of a replay.
+/// Parts of a replay that are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Keep {
     /// Windows of equal numbers of accesses.

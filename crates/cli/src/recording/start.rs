@@ -9,12 +9,12 @@
 
 use super::load::shmem;
 use refault_trace::{Act, Record, Recording, Via};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Pages in memory before a recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Start {
-    /// Those that are known, the one that is needed first last, as it was most likely used last.
+    /// Pages that are known, the one that is needed first last, as it was most likely used last.
     pub(crate) pages: Vec<Resident>,
     /// Pages that a warm service had lost by then, most likely the last of them last.
     pub(crate) evicted: Vec<(u32, u64)>,
@@ -37,14 +37,23 @@ pub(crate) struct Resident {
     pub(crate) page: u64,
     /// Touches of it in the recording; 0 where it was evicted before the first.
     pub(crate) touches: u32,
+    /// It was not touched in the recording, nor evicted from a file that was.
+    is_idle: bool,
 }
 
 impl Start {
-    /// That of a recording with these records of files.
+    /// State at the start of a recording with these records of files.
     pub(super) fn of(recording: &Recording, records: &[Record]) -> Start {
-        let (pages, mut evicted) = seen(records);
+        let (mut pages, mut evicted) = seen(records);
         let files = files_at_start(recording);
-        let is_own = files.is_none_or(|files| files >= pages.len() as u64 / 2);
+        // Pages that nobody used may be charged to another group, as libraries are. They say
+        // nothing of whose the others are, and where they are more than the group had their number
+        // counts alone.
+        if files.is_some_and(|files| pages.len() as u64 > files) {
+            pages.retain(|page| !page.is_idle);
+        }
+        let used = pages.iter().filter(|page| !page.is_idle).count() as u64;
+        let is_own = files.is_none_or(|files| files >= used / 2);
         let started = recording.attached.map(|attached| !attached);
         // Without that word: a group that has next to nothing has just been made.
         let is_warm = match started {
@@ -52,7 +61,8 @@ impl Start {
             None => files.is_some_and(|files| files >= LEAST_WARM && is_own),
         };
         let known = pages.len() as u64;
-        // What nobody looked at is there, too: files that no program touched while it was recorded.
+        // Pages that nobody looked at are there, too: files that no program touched while it was
+        // recorded.
         let stand_ins = files.filter(|_| is_warm && is_own).map_or(0, |files| files.saturating_sub(known));
         let active = snapshot_pages(recording, "active_file").filter(|_| is_warm && is_own);
         if !is_warm {
@@ -119,6 +129,7 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
             }
         }
     }
+    let touched: HashSet<u32> = records.iter().filter(|r| r.act.is_touch()).map(|r| r.object).collect();
     let (mut all, mut evicted): (Vec<_>, Vec<_>) = seen.into_iter().partition(|(_, page)| page.in_place);
     // Others brought them in: the group never had them.
     evicted.retain(|(_, page)| records[page.first].act != Act::AddOther);
@@ -135,7 +146,8 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
     });
     let resident = |((object, page), seen): ((u32, u64), Seen)| {
         let touches = if seen.evicted.is_some() { 0 } else { seen.touches };
-        Resident { object, page, touches }
+        let is_used = seen.touched.is_some() || seen.evicted.is_some() && touched.contains(&object);
+        Resident { object, page, touches, is_idle: !is_used }
     };
     (all.into_iter().map(resident).collect(), evicted.into_iter().map(|(key, _)| key).collect())
 }
@@ -143,7 +155,7 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refault_trace::{Advised, Op};
+    use refault_trace::{Advised, Op, Series, Snapshot};
 
     fn record(act: Act, page: u64, pages: u32) -> Record {
         Record { act, pages, ..Record::touch(page, Op { write: false, via: Some(Via::Fd) }) }
@@ -176,5 +188,27 @@ mod tests {
         // Page 30 was the first to go; nothing is known of page 20; the others are older the later
         // they are touched.
         assert_eq!(pages(&records), [(30, 0), (20, 0), (21, 1), (7, 1), (1, 2), (2, 1)]);
+    }
+
+    #[test]
+    fn regression_libraries_that_nobody_touches_do_not_make_pages_those_of_another_group() {
+        let series = Series {
+            names: vec!["usage".to_owned(), "file".to_owned()],
+            snapshots: vec![Snapshot { time_ns: 0, values: vec![4096 * 60, 4096 * 50] }],
+        };
+        let recording =
+            Recording { group: Some("/g".to_owned()), attached: Some(true), series, ..Recording::default() };
+        let library = Record { object: 1, ..record(Act::Resident, 0, 200) };
+        // A file beside it that another program uses is evicted meanwhile.
+        let beside = Record { object: 2, ..record(Act::Evict, 0, 300) };
+        let own = [record(Act::Resident, 0, 40), record(Act::Hit, 0, 30), record(Act::Evict, 30, 5)];
+        let records = [&[library, beside][..], &own].concat();
+        let start = Start::of(&recording, &records);
+        assert!(start.is_own && start.is_warm);
+        // 50 pages: 30 that are touched, 5 that are evicted, 15 of which nothing else is known.
+        assert_eq!((start.pages.len(), start.stand_ins), (35, 15));
+        // Pages that are used, and are more than twice what the group had, are another's.
+        let used = [record(Act::Hit, 0, 150)];
+        assert!(!Start::of(&recording, &used).is_own);
     }
 }

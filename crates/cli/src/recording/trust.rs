@@ -58,7 +58,7 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// That of a replay under the limit of the recording.
+    /// Trust in a replay under the limit of the recording.
     pub(crate) fn of(compared: &Compared, loaded: &Loaded) -> Trust {
         let mut trust = Trust::default();
         let total = &compared.total;

@@ -40,7 +40,7 @@ pub(crate) trait Recorded: fmt::Debug + Send + Sync {
     }
 }
 
-/// Who looks at a run.
+/// Observer of a run.
 pub(crate) type After<'a> = dyn FnMut(&Engine, MemcgId, u64) + 'a;
 
 /// What is known of a recorded machine before it runs.

@@ -179,6 +179,10 @@ impl<'a> Subject<'a> {
         args.trace.set.iter().for_each(|set| set.apply(config));
         config.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
         settings.warm_up = args.trace.warm_up;
+        if loaded.measured_ns(settings.warm_up) == 0 && loaded.recording.duration_ns > 0 {
+            let seconds = loaded.recording.duration_ns as f64 / 1e9;
+            return Err(format!("--warm-up: leaves nothing of the recording, which has {seconds:.1} s").into());
+        }
         let span_s = (loaded.measured_ns(args.trace.warm_up) as f64 / 1e9).max(1e-9);
         Ok(Subject { args, loaded, settings, span_s, counts_faults: false, baseline: None, tried: Mutex::default() })
     }

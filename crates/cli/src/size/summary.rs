@@ -1,4 +1,4 @@
-//! What other sizes cost, where nobody asked for a target: beyond which one memory is not worth its
+//! Costs of other sizes, where nobody asked for a target: beyond which one memory is not worth its
 //! price, and what can be cut.
 
 use super::report::{Point, Report};

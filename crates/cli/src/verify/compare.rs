@@ -1,4 +1,4 @@
-//! What to say of the numbers of the kernel and of the lab.
+//! The verdict on the numbers of the kernel and of the lab.
 
 use crate::flags::size::human;
 use crate::recording::{Compared, Loaded, Metric, Settings, Trust, kernel_count};

@@ -1,4 +1,4 @@
-//! What was in memory when a file was first seen.
+//! Pages in memory when a file was first seen.
 //!
 //! A look at the page cache comes after the events that are taken: between the moment at which a
 //! file becomes known and the look, pages come and go. Of each page the first event since then says

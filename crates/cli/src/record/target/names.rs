@@ -1,4 +1,4 @@
-//! What containers and pods of this machine are called, from files that their runtimes leave.
+//! Names of containers and pods of this machine, from files that their runtimes leave.
 //!
 //! | file | names |
 //! |---|---|
@@ -21,7 +21,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Those of this machine, as far as they may be read.
+    /// Names on this machine, as far as they may be read.
     pub(crate) fn read() -> Names {
         let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
         Names::below(Path::new("/"), home.as_deref())
