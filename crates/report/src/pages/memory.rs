@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_knee_is_where_the_curve_bends() {
-        let points = vec![(1.0, 90.0), (2.0, 50.0), (3.0, 10.0), (4.0, 9.0), (10.0, 5.0)];
+        let points = vec![(1.0, 90.0), (2.0, 50.0), (3.0, 10.0), (4.0, 9.0), (10.0, 8.0)];
         let line = Line { policy: "lru".into(), points, reads: Vec::new() };
         assert_eq!(line.knee(), Some((3.0, 10.0)));
         assert_eq!(line.at(2.5), Some(30.0));
