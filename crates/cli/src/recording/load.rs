@@ -1,6 +1,7 @@
 //! A recording in memory: its records and its files.
 
 use super::by_address;
+use super::calls::{self, Part};
 use super::settings::{Settings, WarmUp};
 use super::start::Start;
 use refault_trace::{
@@ -36,6 +37,8 @@ pub(crate) struct Loaded {
     pub(crate) objects: Vec<ObjectInfo>,
     pub(crate) files: Vec<File>,
     pub(crate) records: Vec<Record>,
+    /// By record: its place in the call that reads.
+    pub(super) parts: Vec<Part>,
     /// Touches of one page.
     pub(crate) accesses: u64,
     /// The state of memory before the recording.
@@ -143,7 +146,8 @@ impl Loaded {
             .collect();
         by_address::page_out(&mut records);
         let start = Start::of(&recording, &records);
-        Ok(Loaded { recording, name, objects, files, records, accesses, start, shmem_touches })
+        let parts = calls::parts(&records);
+        Ok(Loaded { recording, name, objects, files, records, parts, accesses, start, shmem_touches })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The engine, fed with a recording as the kernel was.
 
 use super::cache::Cache;
+use super::calls::Part;
 use super::count::Compared;
 use super::length::Lengths;
 use super::load::Loaded;
@@ -18,6 +19,8 @@ pub(super) struct Descriptor {
     pub(super) readahead: Readahead,
     /// The page that was read last.
     pub(super) last: Option<u64>,
+    /// The last page of the call so far was missing.
+    pub(super) missed: bool,
 }
 
 pub(super) struct Run<'a> {
@@ -87,7 +90,7 @@ pub(super) fn run_with(
         // The first look at the group came before the program ran.
         run.begin(snapshots.peek().copied())?;
     }
-    for record in &loaded.records {
+    for (record, &part) in loaded.records.iter().zip(&loaded.parts) {
         run.end_warm_up(record.time_ns);
         if run.compared.is_out_of_memory {
             run.count_kernel(record);
@@ -100,7 +103,7 @@ pub(super) fn run_with(
         }
         run.cell.engine.set_now_ns(record.time_ns);
         run.cell.engine.flush_expired(&mut run.cell.machine);
-        run.take(record);
+        run.take(record, part);
         run.note_oom();
         after(&run.cell.engine, run.cell.group, run.compared.total.accesses);
     }
@@ -275,7 +278,7 @@ impl Run<'_> {
         }
     }
 
-    fn take(&mut self, record: &Record) {
+    fn take(&mut self, record: &Record, part: Part) {
         self.kernel_reads.take(record, self.lengths.of(record.object));
         self.cell.machine.observer.take(record);
         let length = self.lengths.reached(record);
@@ -309,7 +312,7 @@ impl Run<'_> {
             Act::Touch | Act::Hit | Act::Miss => {
                 self.cache.end_pass(record.task);
                 self.cache.set(self.ids_of(record), true);
-                self.touch(record);
+                self.touch(record, part);
             }
         }
         self.compared.count(record);
