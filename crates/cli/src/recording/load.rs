@@ -157,6 +157,18 @@ impl Loaded {
         self.recording.duration_ns.saturating_sub(warm_up.end_ns(self))
     }
 
+    /// The part, 0 to 1, of the pages of files in use that came into memory for others than those
+    /// who were recorded.
+    pub(crate) fn others_part(&self) -> f64 {
+        let used = |record: &&Record| self.files[record.object as usize].touched;
+        let pages = |act: Act| -> u64 {
+            let of = self.records.iter().filter(used).filter(|record| record.act == act);
+            of.map(|record| u64::from(record.pages)).sum()
+        };
+        let (own, others) = (pages(Act::Add), pages(Act::AddOther));
+        others as f64 / (own + others).max(1) as f64
+    }
+
     /// Remark on reads that bypass the page cache, where they are a considerable part of all reads
     /// of a file.
     pub(crate) fn direct_io_in_words(&self) -> Option<String> {

@@ -244,7 +244,7 @@ impl Run<'_> {
             }
             _ => {}
         }
-        self.compared.count(record);
+        self.compared.count(record, 0);
     }
 
     pub(super) fn id(&self, object: u32, page: u64) -> Option<u32> {
@@ -283,13 +283,14 @@ impl Run<'_> {
         self.cell.machine.observer.take(record);
         let length = self.lengths.reached(record);
         self.set_length(record.object, length);
+        let mut others = 0;
         match record.act {
             Act::Add => self.add(record),
             Act::AddOther => self.add_elsewhere(record),
             Act::Evict => {
                 self.cache.set(self.ids_of(record), false);
                 if !self.elsewhere.is_empty() {
-                    self.ids_of(record).for_each(|id| _ = self.elsewhere.remove(&id));
+                    others = self.ids_of(record).filter(|id| self.elsewhere.remove(id)).count() as u64;
                 }
             }
             Act::Drop => {
@@ -315,7 +316,7 @@ impl Run<'_> {
                 self.touch(record, part);
             }
         }
-        self.compared.count(record);
+        self.compared.count(record, others);
     }
 
     /// Somebody else brings pages in, and is charged for them. A page that only the lab has stays

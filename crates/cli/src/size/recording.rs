@@ -10,6 +10,7 @@ use crate::flags::recorded;
 use crate::flags::size::{Size, human};
 use crate::recording::{self, Compared, Estimate, Interval, Loaded, Settings, WarmUp};
 use crate::replay::groups::on_threads;
+use crate::terminal::duration;
 use crate::{Failure, Given};
 use refault_trace::RecordSource;
 use std::collections::BTreeMap;
@@ -35,6 +36,9 @@ const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
 /// so many) from which on they decide a hit rate.
 const FEW_FAULTS: u64 = 1000;
 const MANY_FAULTS: u64 = 5;
+
+/// The part of the pages that come in that may be brought in by others before it is said.
+const OTHERS: f64 = 0.05;
 
 /// Counts that differ by no more than this part of the accesses are alike, whatever their ratio.
 const FEW: f64 = 0.001;
@@ -90,6 +94,7 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
         notes: subject.notes(&points),
         points,
         recorded,
+        rests_on_others: subject.rests_on_others(),
         baseline: subject.baseline,
         sampled: None,
     })
@@ -190,7 +195,14 @@ impl<'a> Subject<'a> {
     fn policy_text(&self) -> String {
         let readahead = human(u64::from(self.loaded.read_ahead_pages(&self.settings)) * PAGE_SIZE);
         let (policy, kernel) = (self.settings.policy.name(), self.settings.kernel.name());
-        format!("{policy} of Linux {kernel}, readahead {readahead}")
+        let warm_up = match self.settings.warm_up {
+            WarmUp::Auto => String::new(),
+            WarmUp::Time(_) | WarmUp::Part(_) => {
+                let left = self.loaded.measured_ns(self.settings.warm_up);
+                format!(", the last {} of {}", duration(left), duration(self.loaded.recording.duration_ns))
+            }
+        };
+        format!("{policy} of Linux {kernel}, readahead {readahead}{warm_up}")
     }
 
     /// Replays the recording with these sizes.
@@ -241,7 +253,7 @@ impl<'a> Subject<'a> {
             pages,
             value: Some(value),
             failed: None,
-            met: self.args.target.is_met(value),
+            met: self.args.target.is_met(self.safe(value)),
             bounds: (bounds.0 != bounds.1).then_some(bounds),
             beside,
         }
@@ -260,7 +272,7 @@ impl<'a> Subject<'a> {
             };
             if is_better(before, value) && (least..=most).contains(&before) {
                 point.value = Some(before);
-                point.met = target.is_met(before);
+                point.met = target.is_met(self.safe(before));
             }
         }
     }
@@ -288,13 +300,19 @@ impl<'a> Subject<'a> {
 
     /// Bounds that hold also where the lab is as far off as it is under the recorded limit.
     fn widened(&self, (least, _, most): (f64, f64, f64)) -> (f64, f64) {
-        let Some(Baseline { kernel, lab, trust: Trust::Widened, .. }) = self.baseline else { return (least, most) };
+        let Some(Baseline { kernel, lab, .. }) = self.baseline else { return (least, most) };
         if self.args.target.metric() == Metric::HitRate {
             let off = kernel - lab;
             return ((least + off.min(0.0)).max(0.0), (most + off.max(0.0)).min(1.0));
         }
         let ratio = kernel / lab.max(f64::MIN_POSITIVE);
         (least * ratio.min(1.0), most * ratio.max(1.0))
+    }
+
+    /// A value that is judged: as much worse as the kernel is under the recorded limit.
+    fn safe(&self, value: f64) -> f64 {
+        let (least, most) = self.widened((value, value, value));
+        if self.args.target.metric().grows() { least } else { most }
     }
 
     /// How near the lab is to the kernel under the recorded limit.
@@ -340,6 +358,12 @@ impl<'a> Subject<'a> {
             Metric::RefaultsPerS => refaults()? / self.span_s,
             _ => return None,
         })
+    }
+
+    /// Whether a considerable part of what is in memory is there for others, so that no size is
+    /// certain.
+    fn rests_on_others(&self) -> bool {
+        self.loaded.others_part() >= OTHERS
     }
 
     /// The recorded limit, and what other sizes would change; none: it had no limit.
@@ -408,6 +432,15 @@ impl<'a> Subject<'a> {
             );
         }
         notes.extend(self.loaded.direct_io_in_words());
+        if self.rests_on_others() {
+            notes.push(format!(
+                "{:.0} % of the pages of these files that came into memory were brought in by others, outside of {}: the \
+                 answer holds as long as they go on as they did; record all of them together (--cgroup of a parent, \
+                 --all) to know it without them",
+                100.0 * self.loaded.others_part(),
+                self.loaded.recording.group.as_deref().unwrap_or("the group"),
+            ));
+        }
         notes
     }
 }
