@@ -16,6 +16,7 @@ use super::components::components;
 use super::core::Core;
 use super::evidence::BatchEvidence;
 use super::handshake::is_descendant;
+use super::maps;
 use super::order::{self, Change, Doubt, Outcome, Piece};
 use super::table::BLOCK;
 use super::wake::wake_at;
@@ -48,11 +49,15 @@ impl Core {
             if self.space(space).is_none_or(|s| s.batch.is_empty()) || self.resolve(space) {
                 return true;
             }
-            if look + 1 < LOOKS {
+            if self.apply_in_order(space) {
+                // The thread that made the change is about to go on: until then the kernel refuses
+                // what is to be done to its memory.
+                std::thread::yield_now();
+            } else if look + 1 < LOOKS {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
         }
-        false
+        !self.has_batch(space)
     }
 
     /// As [`Core::settle`], for as long as it takes: until something was dealt with, or nothing is
@@ -90,12 +95,17 @@ impl Core {
                 }
                 Err(e) => fatal(&format!("reading faults: {e}")),
             };
+            let mut changed = false;
             for event in events.drain(..) {
                 match event {
                     Event::Fault(fault) => self.push(space, fault),
-                    change => any |= self.note(space, change),
+                    change => changed |= self.note(space, change),
                 }
             }
+            if changed && !self.space(space).is_some_and(AddressSpace::has_one_thread) {
+                self.space_mut(space).into_iter().for_each(|s| s.has_no_order = true);
+            }
+            any |= changed;
         }
         any
     }
@@ -132,7 +142,27 @@ impl Core {
         if outcome == Err(Doubt::Unsettled) || s.uffd.probe(s.bell) == Probe::Changing {
             return false;
         }
-        self.apply(space, outcome.ok());
+        if outcome.is_ok() || !self.apply_in_order(space) {
+            self.apply(space, outcome.ok());
+        }
+        true
+    }
+
+    /// Deals with the batch in the order in which it was read, if there is one thread that makes
+    /// changes: it waits until each was read, so nothing is to be found out, however many there
+    /// are, and whether or not another is under way. A program that moves page after page is always
+    /// at it. False: there may be more threads.
+    fn apply_in_order(&mut self, space: usize) -> bool {
+        let Some(s) = self.space(space) else { return true };
+        if s.has_no_order || maps::shares_its_memory(s.pid) {
+            return false;
+        }
+        let Some(s) = self.space_mut(space) else { return true };
+        let (batch, forks) = (std::mem::take(&mut s.batch), std::mem::take(&mut s.batch_forks));
+        for change in batch {
+            let outcome = order::of_one(&change);
+            self.apply_changes(space, &[change], &forks, &outcome);
+        }
         true
     }
 
@@ -147,16 +177,22 @@ impl Core {
 
     /// What came of the batch. `None`: it is not known, so the processes that it is about must end.
     fn apply(&mut self, space: usize, outcome: Option<Outcome>) {
-        self.batches += 1;
         let Some(s) = self.space_mut(space) else { return };
         let batch = std::mem::take(&mut s.batch);
         let forks = std::mem::take(&mut s.batch_forks);
-        s.doubtful = Default::default();
         let outcome = outcome.unwrap_or_else(|| {
             self.undecided += 1;
             self.condemn(space, "changed its mappings in several threads in an order that cannot be told");
             Outcome { now: Vec::new(), forks: (0..forks.len()).map(|n| (n, Vec::new())).collect() }
         });
+        self.apply_changes(space, &batch, &forks, &outcome);
+    }
+
+    /// Does what follows from changes that are over.
+    fn apply_changes(&mut self, space: usize, batch: &[Change], forks: &[Arc<Uffd>], outcome: &Outcome) {
+        self.batches += 1;
+        let Some(s) = self.space_mut(space) else { return };
+        (s.doubtful, s.has_no_order) = Default::default();
         let is_condemned = self.space(space).is_some_and(|s| s.is_condemned);
         for (n, pieces) in &outcome.forks {
             let child = self.fork(space, forks[*n].clone(), pieces);
@@ -164,9 +200,9 @@ impl Core {
                 s.is_condemned = is_condemned;
             }
         }
-        let discarded = self.note_discarded(space, &batch);
+        let discarded = self.note_discarded(space, batch);
         self.rearrange(space, &outcome.now);
-        let in_doubt = self.in_doubt(space, &batch, &outcome.now);
+        let in_doubt = self.in_doubt(space, batch, &outcome.now);
         discarded.into_iter().chain(in_doubt).for_each(|page| self.memory.doomed[page as usize] = true);
         let Some(s) = self.space_mut(space) else { return };
         for piece in &outcome.now {
@@ -179,7 +215,7 @@ impl Core {
         let unmapped = outcome.now.iter().filter(|p| p.watched == Some(false));
         let unmapped: Vec<u32> = unmapped.flat_map(|p| s.table.pages(&p.at)).map(|(_, page)| page).collect();
         let uffd = s.uffd.clone();
-        for change in &batch {
+        for change in batch {
             if let &Change::Remap { from, to, len } = change {
                 for part in s.unadopted.parts(&(from..from + len)) {
                     s.unadopted.remove(&part);

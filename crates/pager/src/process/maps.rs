@@ -104,6 +104,24 @@ fn parse_wiped(smaps: &str, address: usize) -> Option<Range<usize>> {
     None
 }
 
+/// How many threads a process has.
+pub(super) fn threads(pid: i32) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    // Two links of a directory are its own.
+    let task = calls::made(Call::ReadProc, || fs::metadata(format!("/proc/{pid}/task"))).ok()?;
+    task.nlink().checked_sub(2)
+}
+
+/// Whether another process has the memory of this one, not a copy of it (`CLONE_VM`): a child that
+/// it has started.
+pub(super) fn shares_its_memory(pid: i32) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    let children = read(pid, &format!("task/{pid}/children")).unwrap_or_default();
+    let mut children = children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok());
+    // SAFETY: the call compares two processes and takes numbers.
+    children.any(|child| unsafe { libc::syscall(libc::SYS_kcmp, pid, child, KCMP_VM, 0, 0) } == 0)
+}
+
 /// The process that started a process.
 pub(super) fn parent(pid: i32) -> Option<i32> {
     let stat = read_line(pid, "stat").ok()?;
