@@ -39,6 +39,7 @@ struct Json<'a> {
     mappings_asked_about: u64,
     unanswered: u64,
     forks: u64,
+    processes_killed: u64,
     faults: u64,
     first_touches: u64,
     swapped_in: u64,
@@ -111,6 +112,7 @@ impl<'a> Json<'a> {
             mappings_asked_about: s.asks,
             unanswered: s.unanswered,
             forks: s.forks,
+            processes_killed: s.killed,
             faults: c.faults,
             first_touches: c.first_touches,
             swapped_in: c.swapped_in,
@@ -185,6 +187,11 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
     if !o.was_served {
         return "refault: the program ended before its memory could be served".into();
     }
+    let killed = match s.killed {
+        0 => String::new(),
+        1 => "; 1 process was killed for want of memory".into(),
+        n => format!("; {n} processes were killed for want of memory"),
+    };
     let throttled = match c.throttled {
         0 => String::new(),
         n => format!(", and {n} faults waited for {:.1} s because of --memory-high", c.throttled_ns as f64 / 1e9),
@@ -198,7 +205,7 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
     let (some, full) = (Stall::of(o, s.stall_some_us), Stall::of(o, s.stall_full_us));
     format!(
         "refault: {:.2} s; peak {} of {}{beyond} (processes {}, pool {}), swapped {} at most, {}; {} faults, {} read back, {} refaults; stalled: some {:.1} %, full \
-         {:.1} % of the time{}",
+         {:.1} % of the time{}{killed}",
         o.wall.as_secs_f64(),
         mib(s.peak_pages),
         mib(s.max_pages),

@@ -184,6 +184,8 @@ pub(super) struct Agent {
     /// The memory that both map.
     shared: usize,
     memory: OwnedFd,
+    /// Pages of the window that are filled: they stay so until they are emptied.
+    filled: usize,
     /// It was late the last time: it is not waited for.
     pub(super) is_late: bool,
 }
@@ -201,7 +203,7 @@ impl Agent {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let map = || libc::mmap(std::ptr::null_mut(), abi::SHARED_BYTES, protection, libc::MAP_SHARED, fd, 0);
             let at = calls::number(Call::Map, || map() as isize)?;
-            Ok(Agent { link, shared: at as usize, memory, is_late: false })
+            Ok(Agent { link, shared: at as usize, memory, filled: 0, is_late: false })
         }
     }
 
@@ -228,6 +230,7 @@ impl Agent {
                 (&raw mut (*control).outcome[i]).write_volatile(libc::EIO as u32);
             }
         }
+        self.filled = self.filled.max(n);
         self.link.order(kind, n, &[])?;
         let (flags, waited) = if self.is_late { (libc::MSG_DONTWAIT, Duration::ZERO) } else { (0, ANSWERS_WITHIN) };
         Ok(match self.link.answer(flags)? {
@@ -253,6 +256,18 @@ impl Agent {
         let control = self.shared as *const Control;
         // SAFETY: as above.
         unsafe { (&raw const (*control).unshared).read_volatile() }
+    }
+
+    /// Bytes that the memory takes which both map: all but what of the window was never filled.
+    pub(super) fn shared_bytes(&self) -> usize {
+        abi::SHARED_BYTES - (WINDOW - self.filled) * PAGE
+    }
+
+    /// Empties the window, of which nothing is of use after an order.
+    pub(super) fn empty_window(&mut self) {
+        // SAFETY: the pages of the window, which the agent fills anew before they are read.
+        unsafe { libc::madvise((self.shared + PAGE) as *mut _, WINDOW * PAGE, libc::MADV_REMOVE) };
+        self.filled = 0;
     }
 
     /// What threads of the program and the manager tell each other.

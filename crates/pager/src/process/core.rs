@@ -201,11 +201,20 @@ impl Core {
     }
 
     /// The engine's page at an address of a process; there is one from now on. `None`: the process
-    /// is gone, or there are no more pages.
+    /// is gone, or is to go, for there is no room for tables.
     pub(super) fn page_at(&mut self, space: usize, address: usize) -> Option<u32> {
         if let Some(page) = self.space(space)?.table.get(address) {
             return Some(page);
         }
+        if self.free_blocks.is_empty() && !self.has_room_for_tables() {
+            self.out_of_tables(space);
+            return None;
+        }
+        self.new_page_at(space, address)
+    }
+
+    /// As [`Core::page_at`], whatever room there is.
+    pub(super) fn new_page_at(&mut self, space: usize, address: usize) -> Option<u32> {
         let first = match self.free_blocks.pop() {
             Some(first) => first,
             None => {
