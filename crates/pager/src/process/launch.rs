@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use super::door;
 use super::inherited;
 use super::orphans;
 use super::record::Recording;
@@ -56,9 +57,13 @@ pub fn run_watched(
     let open_files = inherited::raise_open_files()?;
     let mask = prepare()?;
     return_what_is_freed();
-    let name = format!("refault-{}-{:x}{}", std::process::id(), token()?, calls::for_agents());
+    // The number of its file is in the name, for those who find no socket of that name.
+    let beside = door::open();
+    let number = beside.as_ref().map_or(0, |door| door.file.as_raw_fd());
+    let name = format!("refault-{}-{number}-{:x}{}", std::process::id(), token()?, calls::for_agents());
     let preload = preload_file().map_err(Error::io("making a file for the library"))?;
-    let tree = Tree::new(&mut config, &name)?;
+    let (door_file, socket) = beside.map(|door| (door.file, door.socket)).unzip();
+    let tree = Tree::new(&mut config, &name, socket)?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), preload.as_raw_fd());
     let loaded = match std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
         Some(others) => [OsStr::new(&path), &others].join(OsStr::new(":")),
@@ -95,6 +100,7 @@ pub fn run_watched(
     let wall = started.elapsed();
     drop(over);
     watching.into_iter().for_each(|thread| _ = thread.join());
+    drop(door_file);
     let mut core = tree.shared.lock_now();
     if let Err(defect) = core.validate() {
         eprintln!("refault: defect: {defect}");

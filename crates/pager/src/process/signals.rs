@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::Shared;
+use super::maps;
 use super::orphans;
 
 /// Signals that are passed on to the program.
@@ -12,7 +13,8 @@ const PASSED_ON: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
 /// Of these, the ones that tell a run to end.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
-/// A program may be interrupted again and again and go on: but not twice within so long.
+/// A program that catches its signal may be interrupted again and again and go on: but not twice
+/// within so long.
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// A program that was told to end has ended. So long after it, what it has left behind is killed.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
@@ -100,7 +102,11 @@ impl Signals {
         let now = Instant::now();
         let before = self.since().told.replace(now);
         self.told.store(signal, Ordering::Release);
-        let is_second = before.is_some_and(|at| signal == libc::SIGTERM || has_ended || now - at < AT_ONCE);
+        let counts = |at| {
+            let is_interrupted = signal != libc::SIGTERM && !has_ended && maps::catches(self.program, signal);
+            !is_interrupted || now - at < AT_ONCE
+        };
+        let is_second = before.is_some_and(counts);
         if is_second {
             self.kill_all("it was told to end a second time");
         } else if has_ended {

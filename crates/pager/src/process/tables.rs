@@ -75,12 +75,15 @@ impl Core {
             return format!("the swap file may have no more than {limit} bytes (ulimit -f): raise that limit");
         } else if area.write_errors > 0 || pool > max / 2 {
             "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
-        } else if let Some(s) =
-            self.spaces.iter().flatten().find(|s| s.pid > 0 && (s.unanswered.is_some() || maps::is_stopped(s.pid)))
-        {
+        } else if let Some(s) = self.spaces.iter().flatten().find(|s| s.pid > 0 && maps::is_stopped(s.pid)) {
             let pid = s.pid;
             return format!(
                 "process {pid} is stopped (by a signal or a debugger), so its memory cannot be moved out: let it go on"
+            );
+        } else if let Some(s) = self.spaces.iter().flatten().find(|s| s.pid > 0 && s.unanswered.is_some()) {
+            let pid = s.pid;
+            return format!(
+                "process {pid} does not move its memory out: it has no processor, or the kernel has its mappings under a lock"
             );
         } else {
             "what is in place cannot be moved out (locked, not writable, or in use by a device): give it more --memory-max"
