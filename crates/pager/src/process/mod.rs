@@ -15,13 +15,16 @@
 mod abi;
 mod address_space;
 mod agent;
+mod beside;
 mod components;
 mod core;
 mod cow_swap;
+mod door;
 mod events;
 mod evict;
 mod evidence;
 mod fill;
+mod fork;
 mod gate;
 mod handshake;
 mod inherited;
@@ -40,8 +43,11 @@ mod pressure;
 mod record;
 mod scan;
 mod share;
+mod signals;
 mod stats;
+mod strangers;
 mod table;
+mod tables;
 mod unanswered;
 mod validate;
 mod wake;
@@ -50,7 +56,7 @@ mod written;
 
 use std::fs::File;
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -115,6 +121,8 @@ struct Shared {
     lanes: Lanes,
     latency: CpuLatencyQos,
     listener: Listener,
+    /// The name of the run.
+    name: String,
     /// What became of the program itself: it is served, or why not.
     first: Mutex<Option<Result<(), String>>>,
     arrived: Condvar,
@@ -127,8 +135,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// A manager whose agents come to the socket of this name.
-    fn new(config: &mut TreeConfig, name: &str) -> Result<Tree, Error> {
+    /// A manager whose agents come to the socket of this name, or to the one beside it.
+    fn new(config: &mut TreeConfig, name: &str, beside: Option<OwnedFd>) -> Result<Tree, Error> {
         config.memory.check()?;
         if PRELOAD.is_empty() {
             return Err(Error::Unsupported("whole programs are served on x86-64 Linux only".into()));
@@ -181,7 +189,8 @@ impl Tree {
             area,
             latency: CpuLatencyQos::new(m.awake_cpus)?,
             lanes,
-            listener: Listener::new(name).map_err(Error::io("opening a socket for the program"))?,
+            listener: Listener::new(name, beside).map_err(Error::io("opening a socket for the program"))?,
+            name: name.into(),
             first: Mutex::new(None),
             arrived: Condvar::new(),
         });
