@@ -46,6 +46,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Says something on standard error, in one line that cannot steer the terminal.
+pub fn say(text: &str) {
+    eprintln!("{}", one_line(text));
+}
+
 /// Whether two names mean the same file, links followed; also one that does not exist yet.
 pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
     whole(a) == whole(b)

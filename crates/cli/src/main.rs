@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_cli::{
-    Failure, Given, api, asked_for, bench, complaint, doctor, one_line, print, record, replay, report, run, size, top,
+    Failure, Given, api, asked_for, bench, complaint, doctor, print, record, replay, report, run, say, size, top,
     trace_cmd, verify,
 };
 use std::ffi::OsString;
@@ -52,10 +52,10 @@ const LEAST_STACK: u64 = 1 << 20;
 
 fn main() -> ExitCode {
     if let Some(bytes) = refault_pager::doctor::limit("stack_bytes").filter(|&bytes| bytes < LEAST_STACK) {
-        eprintln!(
+        say(&format!(
             "error: the stack may have no more than {} KiB here (ulimit -s); refault takes 1024: raise that limit",
             bytes >> 10
-        );
+        ));
         return ExitCode::from(BAD_INPUT);
     }
     let mut command = Cli::command();
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(e: &Failure) -> ExitCode {
-    eprintln!("error: {}", one_line(&e.to_string()));
+    say(&format!("error: {e}"));
     ExitCode::from(BAD_INPUT)
 }
 
@@ -96,17 +96,19 @@ fn complain(command: &mut clap::Command, words: &[OsString], e: &clap::Error) ->
         return print(list).map_or_else(|e| fail(&e), |()| ExitCode::SUCCESS);
     }
     match e.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match e.print() {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                fail(&format!("standard output: cannot be written: {e}").into())
+            }
             // A reader that has seen enough is no error.
-            let _ = e.print();
-            ExitCode::SUCCESS
-        }
+            _ => ExitCode::SUCCESS,
+        },
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = e.print();
             ExitCode::from(BAD_INPUT)
         }
         _ => {
-            eprintln!("error: {}", complaint(command, words, e));
+            say(&format!("error: {}", complaint(command, words, e)));
             ExitCode::from(BAD_INPUT)
         }
     }

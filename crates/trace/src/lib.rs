@@ -14,6 +14,7 @@ mod atomic;
 mod binary;
 mod collapse;
 mod dense;
+mod destination;
 mod error;
 mod format;
 mod formats;
