@@ -26,6 +26,7 @@ pub mod trace_cmd;
 pub mod verify;
 
 pub use complaint::{asked_for, complaint, one_line};
+pub use flags::memory::max_memory;
 pub use given::Given;
 pub use stop::Stop;
 

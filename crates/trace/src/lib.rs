@@ -24,6 +24,7 @@ mod interner;
 mod memcg;
 mod open;
 mod options;
+mod page_set;
 mod pages;
 mod record;
 mod recording;
