@@ -1,5 +1,6 @@
 //! What is wrong with a command line, in one line.
 
+use crate::terminal::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use std::ffi::OsString;
@@ -65,7 +66,8 @@ fn of_its_flag(command: &mut Command, words: &[OsString], number: &str) -> Optio
     matches!(e.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue).then(|| plain(&e))
 }
 
-/// The lines of a message in one.
+/// The lines of a message in one. Names of files are in messages: no control character of theirs
+/// reaches the terminal.
 pub fn one_line(text: &str) -> String {
     let mut line = String::new();
     for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
@@ -74,7 +76,7 @@ pub fn one_line(text: &str) -> String {
         }
         line.push_str(part);
     }
-    line
+    printable(&line)
 }
 
 #[cfg(test)]
@@ -84,5 +86,6 @@ mod tests {
     #[test]
     fn messages_are_one_line() {
         assert_eq!(one_line("a:\n  b\n\n  tip: c"), "a: b; tip: c");
+        assert_eq!(one_line("a\x1b[2J\u{202e}b"), "a?[2J?b");
     }
 }

@@ -26,6 +26,7 @@ pub mod trace_cmd;
 pub mod verify;
 
 pub use complaint::{asked_for, complaint, one_line};
+pub use flags::memory::max_memory;
 pub use given::Given;
 pub use stop::Stop;
 
@@ -44,6 +45,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: cannot be written: {e}").into()),
         _ => Ok(()),
     }
+}
+
+/// Says something on standard error, in one line that cannot steer the terminal.
+pub fn say(text: &str) {
+    eprintln!("{}", one_line(text));
 }
 
 /// Whether two names mean the same file, links followed; also one that does not exist yet.

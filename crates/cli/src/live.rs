@@ -1,7 +1,9 @@
 //! Where runs and recordings that are under way are found: a file for each, by the number of its
 //! process.
 
+use crate::Failure;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -9,13 +11,19 @@ use std::path::{Path, PathBuf};
 pub(crate) struct LiveFile(Option<PathBuf>);
 
 impl LiveFile {
-    /// Makes the directory; the file is written by its owner.
-    pub(crate) fn new() -> LiveFile {
-        LiveFile(directory().map(|dir| {
+    /// Makes the directory; the file is written by its owner. The folder that it is in must be
+    /// there: a name that the environment has wrong is said and not made.
+    pub(crate) fn new() -> Result<LiveFile, Failure> {
+        remove_stale();
+        let Some((dir, variable)) = directory() else { return Ok(LiveFile(None)) };
+        match fs::DirBuilder::new().mode(0o700).create(&dir) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                let folder = dir.parent().unwrap_or(&dir).display();
+                Err(format!("{variable} {folder}: is not there; make that folder, or name another").into())
+            }
             // Who cannot be found still runs.
-            _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-            dir.join(format!("{}.prom", std::process::id()))
-        }))
+            _ => Ok(LiveFile(Some(dir.join(format!("{}.prom", std::process::id()))))),
+        }
     }
 
     /// Where it is; none: there is no place for it.
@@ -36,28 +44,48 @@ pub(crate) fn shown(command: &[std::ffi::OsString]) -> String {
     words.join(" ").chars().take(200).collect()
 }
 
-/// The directory of the files; none: it belongs to someone else.
-fn directory() -> Option<PathBuf> {
-    let own = std::fs::metadata("/proc/self").ok()?.uid();
-    let dir = match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir).join("refault"),
-        None => std::env::temp_dir().join(format!("refault-{own}")),
+/// The directory of the files, and the variable that says where; none: it belongs to someone else.
+fn directory() -> Option<(PathBuf, &'static str)> {
+    let own = fs::metadata("/proc/self").ok()?.uid();
+    // Who became another user by `su` may have that of the one before, which is gone with them.
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_dir());
+    let found = match runtime {
+        Some(dir) => (dir.join("refault"), "XDG_RUNTIME_DIR"),
+        None => (std::env::temp_dir().join(format!("refault-{own}")), "TMPDIR"),
     };
-    match std::fs::symlink_metadata(&dir) {
-        Ok(there) => (there.is_dir() && there.uid() == own).then_some(dir),
-        Err(_) => Some(dir),
+    match fs::symlink_metadata(&found.0) {
+        Ok(there) => (there.is_dir() && there.uid() == own).then_some(found),
+        Err(_) => Some(found),
     }
+}
+
+/// Removes the files of runs that were killed.
+fn remove_stale() {
+    for (pid, path) in files() {
+        if !is_running(pid) {
+            _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn is_running(pid: u32) -> bool {
+    PathBuf::from(format!("/proc/{pid}")).exists()
 }
 
 /// What is under way: the number of each, and its file. Files of what was killed are passed over.
 pub(crate) fn runs() -> Vec<(u32, PathBuf)> {
-    let Some(entries) = directory().and_then(|dir| std::fs::read_dir(dir).ok()) else { return Vec::new() };
-    let run = |path: PathBuf| {
-        let pid = path.file_stem()?.to_str()?.parse().ok()?;
-        let is_there = PathBuf::from(format!("/proc/{pid}")).exists();
-        (is_there && path.extension()? == "prom").then_some((pid, path))
-    };
-    let mut all: Vec<_> = entries.filter_map(|entry| run(entry.ok()?.path())).collect();
+    let mut all = files();
+    all.retain(|(pid, _)| is_running(*pid));
     all.sort();
     all
+}
+
+/// All files, and the processes that they are named for.
+fn files() -> Vec<(u32, PathBuf)> {
+    let Some(entries) = directory().and_then(|(dir, _)| fs::read_dir(dir).ok()) else { return Vec::new() };
+    let run = |path: PathBuf| {
+        let pid = path.file_stem()?.to_str()?.parse().ok()?;
+        (path.extension()? == "prom").then_some((pid, path))
+    };
+    entries.filter_map(|entry| run(entry.ok()?.path())).collect()
 }

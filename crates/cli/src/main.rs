@@ -3,8 +3,8 @@
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_cli::{
-    Failure, Given, api, asked_for, bench, complaint, doctor, one_line, print, record, replay, report, run, size, top,
-    trace_cmd, verify,
+    Failure, Given, api, asked_for, bench, complaint, doctor, max_memory, print, record, replay, report, run, say,
+    size, top, trace_cmd, verify,
 };
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,6 +44,17 @@ enum Command {
     Doctor(doctor::DoctorArgs),
 }
 
+impl Command {
+    /// Whether the process can end at any place: it serves no other, and has no group to remove.
+    fn leaves_nothing(&self, given: &Given) -> bool {
+        match self {
+            Command::Run(_) | Command::Record(_) | Command::Top(_) | Command::Doctor(_) => false,
+            Command::Verify(_) => !given.has("play") && !given.has("beside"),
+            _ => true,
+        }
+    }
+}
+
 /// The exit status of bad input.
 const BAD_INPUT: u8 = 2;
 
@@ -52,19 +63,28 @@ const LEAST_STACK: u64 = 1 << 20;
 
 fn main() -> ExitCode {
     if let Some(bytes) = refault_pager::doctor::limit("stack_bytes").filter(|&bytes| bytes < LEAST_STACK) {
-        eprintln!(
+        say(&format!(
             "error: the stack may have no more than {} KiB here (ulimit -s); refault takes 1024: raise that limit",
             bytes >> 10
-        );
+        ));
         return ExitCode::from(BAD_INPUT);
     }
     let mut command = Cli::command();
     let words: Vec<_> = std::env::args_os().collect();
     let parsed = command.try_get_matches_from_mut(&words);
     let (cli, given) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
-        Ok((cli, matches)) => (cli, Given::new(&command, &matches)),
+        Ok((cli, matches)) => {
+            let given = Given::new(&command, &matches);
+            if cli.command.leaves_nothing(&given)
+                && let Some(bytes) = max_memory(&matches)
+            {
+                refault_pager::bound_heap(usize::try_from(bytes).unwrap_or(usize::MAX));
+            }
+            (cli, given)
+        }
         Err(e) => return complain(&mut command, &words, &e),
     };
+    refault_pager::say_file_limit();
     let done = match cli.command {
         Command::Replay(args) => api::run_replay(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
@@ -85,7 +105,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(e: &Failure) -> ExitCode {
-    eprintln!("error: {}", one_line(&e.to_string()));
+    say(&format!("error: {e}"));
     ExitCode::from(BAD_INPUT)
 }
 
@@ -96,17 +116,19 @@ fn complain(command: &mut clap::Command, words: &[OsString], e: &clap::Error) ->
         return print(list).map_or_else(|e| fail(&e), |()| ExitCode::SUCCESS);
     }
     match e.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match e.print() {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                fail(&format!("standard output: cannot be written: {e}").into())
+            }
             // A reader that has seen enough is no error.
-            let _ = e.print();
-            ExitCode::SUCCESS
-        }
+            _ => ExitCode::SUCCESS,
+        },
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = e.print();
             ExitCode::from(BAD_INPUT)
         }
         _ => {
-            eprintln!("error: {}", complaint(command, words, e));
+            say(&format!("error: {}", complaint(command, words, e)));
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -119,5 +141,54 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Flags and words that name what is read, and folders.
+    const INPUTS: [&str; 16] = [
+        "traces",
+        "trace",
+        "from",
+        "inputs",
+        "subject",
+        "recording",
+        "memcg_limits",
+        "cgroup",
+        "tracefs",
+        "swap_file",
+        "play",
+        "beside",
+        "folder",
+        "command",
+        "device",
+        "names",
+    ];
+
+    fn outputs(command: &clap::Command, words: &str, found: &mut Vec<String>) {
+        for arg in command.get_arguments() {
+            let id = arg.get_id().as_str();
+            let is_path = arg.get_value_parser().type_id() == std::any::TypeId::of::<std::path::PathBuf>();
+            if is_path && !INPUTS.contains(&id) {
+                let flag = arg.get_long().map_or_else(|| "\"OUT\"".to_owned(), |flag| format!("\"--{flag}\""));
+                found.push(format!("{words} {flag}"));
+            }
+        }
+        for inner in command.get_subcommands() {
+            outputs(inner, &format!("{words} \"{}\"", inner.get_name()), found);
+        }
+    }
+
+    /// The tests of what is written run every command that writes a file.
+    #[test]
+    fn every_file_of_results_is_in_the_table_of_tests() {
+        let mut found = Vec::new();
+        outputs(&Cli::command(), "", &mut found);
+        assert!(found.len() > 10, "{found:?}");
+        let table = include_str!("../tests/outputs.rs");
+        let commands: Vec<_> = table.split("&[").filter_map(|rest| rest.split(']').next()).collect();
+        for output in found {
+            let words: Vec<_> = output.split_whitespace().collect();
+            let is_there = commands.iter().any(|command| words.iter().all(|word| command.contains(word)));
+            assert!(is_there, "tests/outputs.rs has no command with {output}");
+        }
     }
 }

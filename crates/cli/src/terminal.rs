@@ -13,9 +13,13 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// Names come from files: no control character reaches the terminal.
+/// Names come from files: no control character reaches the terminal, nor one that turns the
+/// direction of the text.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    let steers = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if steers(c) { '?' } else { c }).collect()
 }
 
 /// Four digits that count, and no more than it has.

@@ -13,6 +13,7 @@ mod memcg_column;
 mod older_rules;
 mod opt_bound;
 mod oracle;
+mod outputs;
 mod record;
 mod record_failures;
 mod record_warm;

@@ -29,6 +29,7 @@ pub fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
 fn a_recording_in_progress_is_found_by_top_and_gone_after_it() {
     let Some((dir, _)) = recordable() else { return };
     let runtime = dir.path().join("runtime");
+    std::fs::create_dir(&runtime).expect("writable");
     let mut command = record(dir.path(), &["sh", "-c", "cat file >/dev/null; sleep 2"], &[]);
     let child = command.env("XDG_RUNTIME_DIR", &runtime).spawn().expect("it runs");
     let live = runtime.join("refault").join(format!("{}.prom", child.id()));

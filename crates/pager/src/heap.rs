@@ -4,6 +4,7 @@
 //! and on a virtual machine each miss walks two page tables. Where `transparent_hugepage/enabled`
 //! is `madvise`, as distributions have it, memory must ask.
 
+use crate::bound;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 
@@ -85,18 +86,20 @@ fn map(size: usize) -> *mut u8 {
 unsafe impl GlobalAlloc for HugeHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
-            return map(layout.size());
+            bound::take(layout.size());
+            return bound::given(map(layout.size()), layout.size());
         }
         // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
+        bound::given(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
-            return map(layout.size());
+            bound::take(layout.size());
+            return bound::given(map(layout.size()), layout.size());
         }
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-        unsafe { System.alloc_zeroed(layout) }
+        bound::given(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -105,6 +108,7 @@ unsafe impl GlobalAlloc for HugeHeap {
             // SAFETY: `block` came from `map` with this size, and by the contract of `dealloc`
             // nobody uses it any more.
             unsafe { libc::munmap(block.cast(), bytes) };
+            bound::give_back(layout.size());
             return;
         }
         // SAFETY: the block is from `System`, with this layout; see above.
@@ -116,10 +120,28 @@ unsafe impl GlobalAlloc for HugeHeap {
         let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         if !is_large(layout) && !is_large(new) {
             // SAFETY: the block is from `System` and stays there.
-            return unsafe { System.realloc(block, layout, new_size) };
+            return bound::given(unsafe { System.realloc(block, layout, new_size) }, new_size);
         }
         if is_large(layout) && is_large(new) && mapped_bytes(layout.size()) == mapped_bytes(new_size) {
+            bound::take(new_size);
+            bound::give_back(layout.size());
             return block;
+        }
+        if is_large(layout) && is_large(new) {
+            // While the block is copied, it takes no more than twice the smaller one: what is beyond
+            // that has not been touched yet.
+            bound::give_back(layout.size());
+            // SAFETY: `new` is valid and not empty; the blocks are different, and each has at least
+            // the bytes that are copied. The old one is given back once the new one is there.
+            unsafe {
+                let to = self.alloc(new);
+                bound::note(layout.size());
+                if !to.is_null() {
+                    ptr::copy_nonoverlapping(block, to, layout.size().min(new_size));
+                    self.dealloc(block, layout);
+                }
+                return to;
+            }
         }
         // SAFETY: `new` is valid and not empty; the blocks are different, and each has at least the
         // bytes that are copied. The old one is given back only once the new one is there.

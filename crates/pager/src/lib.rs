@@ -15,6 +15,7 @@
 //! ```
 #![deny(missing_docs)]
 
+mod bound;
 pub mod calls;
 mod config;
 mod core;
@@ -23,6 +24,7 @@ pub mod doctor;
 mod error;
 mod evict;
 pub mod file;
+mod file_limit;
 mod heap;
 mod machine;
 pub mod mem;
@@ -43,9 +45,11 @@ pub mod tree {
     };
 }
 
+pub use bound::bound_heap;
 pub use config::{FaultMode, PoolConfig, RegionConfig};
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
+pub use file_limit::say_file_limit;
 pub use heap::HugeHeap;
 pub use refault_mm::{
     AccessAdvice, HugeAdvice, Kernel, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag,

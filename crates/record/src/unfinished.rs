@@ -1,7 +1,7 @@
 //! The file of a recording that has not ended.
 
+use refault_trace::PartFile;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The unfinished file is removed unless somebody keeps it: there is nothing in it that could be
@@ -13,16 +13,9 @@ pub(crate) struct Unfinished {
 
 impl Unfinished {
     /// Of this output.
-    pub(crate) fn new(output: &Path) -> Unfinished {
-        let mut part = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned()).into_os_string();
-        part.push(".part");
-        Unfinished { part: part.into(), kept: false }
-    }
-
-    /// Nobody else may read it: it has names of files, and says who used them.
-    pub(crate) fn keep_private(&self) -> Result<(), String> {
-        fs::set_permissions(&self.part, fs::Permissions::from_mode(0o600))
-            .map_err(|e| format!("{}: cannot be kept from others: {e}", self.part.display()))
+    pub(crate) fn new(output: &Path) -> Result<Unfinished, String> {
+        let part = PartFile::part_of(output).map_err(|e| e.to_string())?;
+        Ok(Unfinished { part, kept: false })
     }
 
     /// There is something in it.

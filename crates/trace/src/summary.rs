@@ -1,9 +1,9 @@
 //! What a trace holds, counted in one pass without keeping the accesses.
 
 use crate::error::TraceError;
-use crate::interner::Pages;
 use crate::memcg::Groups;
 use crate::open::{empty, stem};
+use crate::page_set::PageSet;
 use crate::record::{Act, CHUNK, Collapse, Header, ObjectKind, Op, Record, RecordSource, Via};
 use crate::recording::Recording;
 use rustc_hash::FxHashSet;
@@ -161,7 +161,7 @@ struct Counts {
     groups: Groups,
     /// By group: pages touched first, accesses.
     of_group: Vec<(u64, u64)>,
-    objects: Vec<(Pages, u64)>,
+    objects: Vec<(PageSet, u64)>,
 }
 
 impl Counts {
@@ -192,13 +192,8 @@ impl Counts {
             self.objects.resize_with(object + 1, Default::default);
         }
         let (pages, touched) = &mut self.objects[object];
-        let before = pages.by_first_access.len();
         *touched += accesses;
-        for page in record.page..record.page + accesses {
-            // Only whether it is new matters here, not its id.
-            pages.id(page, 0);
-        }
-        let new = (pages.by_first_access.len() - before) as u64;
+        let new = pages.add(record.page, record.pages);
         let group = self.groups.number(source.name(), &source.header().memcgs, record.memcg)?;
         self.of_group.resize(self.groups.paths.len(), (0, 0));
         let of_group = &mut self.of_group[usize::from(group)];
@@ -229,7 +224,7 @@ impl Counts {
             .map(|(info, (pages, accesses))| ObjectSummary {
                 name: info.name.clone(),
                 kind: info.kind,
-                pages: pages.by_first_access.len() as u64,
+                pages: pages.len(),
                 accesses,
             })
             .collect();

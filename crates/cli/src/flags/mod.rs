@@ -1,12 +1,13 @@
 //! Values of flags that several subcommands take: sizes of memory, and variants of the engine
 //! (`--set`, `--thp`, `--kernel`); `list` prints all values of one; `threads` is how many there
-//! are; `recorded` has what they are for a recording.
+//! are; `recorded` has what they are for a recording; `memory` is what the process itself may take.
 //!
 //! It calls the engine for its settings, and nothing of the command; `replay`, `size`,
-//! `report`, `run` and `runner` call it.
+//! `report`, `run`, `runner` and `main` call it.
 
 pub(crate) mod kernel;
 pub(crate) mod list;
+pub(crate) mod memory;
 pub(crate) mod recorded;
 pub(crate) mod settings;
 pub(crate) mod size;

@@ -1,5 +1,6 @@
 //! What the flags of a replay are for a recording, unless they are given.
 
+use crate::say;
 use crate::terminal::printable;
 use refault_mm::{Kernel, Policy};
 use refault_trace::Recording;
@@ -30,10 +31,10 @@ pub(crate) fn stat_flush_interval_ns(kernel: Kernel) -> u64 {
 pub(crate) fn note_touches(recording: Option<&Recording>, path: &Path) {
     if let Some(touches) = recording.and_then(|recording| recording.touches) {
         let path = printable(&path.display().to_string());
-        eprintln!(
+        say(&format!(
             "note: {path}: touches of memory in place were sampled ({touches}): each is an accessed bit, seen at the end \
              of its interval"
-        );
+        ));
     }
 }
 
@@ -41,7 +42,9 @@ pub(crate) fn note_touches(recording: Option<&Recording>, path: &Path) {
 pub(crate) fn note_cut(recording: Option<&Recording>, path: &Path) {
     if recording.is_some_and(|recording| recording.cut) {
         let path = printable(&path.display().to_string());
-        eprintln!("note: {path}: is cut: its recorder was ended, or the file is not whole; what is there is replayed");
+        say(&format!(
+            "note: {path}: is cut: its recorder was ended, or the file is not whole; what is there is replayed"
+        ));
     }
 }
 
@@ -49,9 +52,9 @@ pub(crate) fn note_cut(recording: Option<&Recording>, path: &Path) {
 pub(crate) fn note_files_only(recording: &Recording, path: &Path) {
     if recording.group.is_none() {
         let path = printable(&path.display().to_string());
-        eprintln!(
+        say(&format!(
             "note: {path}: was recorded without a memory cgroup, so that sizes are of pages of files only; what the \
              programs take besides comes on top. With record --cgroup or --memory it is in the size"
-        );
+        ));
     }
 }

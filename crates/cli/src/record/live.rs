@@ -1,6 +1,7 @@
 //! A recording while it records: the file by which `refault top` finds it.
 
 use super::RecordArgs;
+use crate::Failure;
 use crate::live::{self, LiveFile};
 use crate::metrics::{Kind, Metrics};
 use refault_record::Progress;
@@ -18,9 +19,9 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(args: &RecordArgs) -> Live {
+    pub(super) fn new(args: &RecordArgs) -> Result<Live, Failure> {
         let (command, output) = (live::shown(&args.command), args.output().display().to_string());
-        Live { file: LiveFile::new(), command, output, told: Instant::now() }
+        Ok(Live { file: LiveFile::new()?, command, output, told: Instant::now() })
     }
 
     pub(super) fn tell(&mut self, now: &Progress) {

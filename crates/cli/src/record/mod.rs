@@ -21,7 +21,7 @@ pub use args::RecordArgs;
 pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let options = args.options()?;
     let mut line = report::Line::new();
-    let mut live = live::Live::new(args);
+    let mut live = live::Live::new(args)?;
     let done = refault_record::record(&options, |progress| {
         line.show(progress);
         live.tell(progress);

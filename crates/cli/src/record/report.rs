@@ -3,7 +3,7 @@
 use super::RecordArgs;
 use crate::flags::size::human;
 use crate::terminal::grouped;
-use crate::{Failure, print};
+use crate::{Failure, print, say};
 use refault_record::{Bypass, End, Progress, Report};
 use refault_trace::{DirectIo, TouchMethod};
 use serde::Serialize;
@@ -150,7 +150,7 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
         return print(&(serde_json::to_string_pretty(&json)? + "\n"));
     }
     let limit = report.recording.memory_max.map_or(String::new(), |bytes| format!(", limit {}", human(bytes)));
-    eprintln!(
+    say(&format!(
         "refault: recorded {} accesses to {} files in {:.1} s, {} of them hits of the kernel{limit}; {}: {}",
         grouped(p.accesses),
         grouped(u64::from(p.objects)),
@@ -158,32 +158,32 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
         percent(p),
         args.output().display(),
         human(p.bytes),
-    );
+    ));
     if let Some(touches) = report.recording.touches {
-        eprintln!(
+        say(&format!(
             "refault: and {} touches of memory in place and faults on anonymous memory ({touches})",
             grouped(p.touches)
-        );
+        ));
     }
     if let Some(words) = report.bypass.as_ref().and_then(|(bypass, name)| bypass_in_words(bypass, name)) {
-        eprintln!("refault: {words}");
+        say(&format!("refault: {words}"));
     }
     if let Some(complaint) = &report.complaint {
-        eprintln!("refault: not all memory could be looked at: {complaint}");
+        say(&format!("refault: not all memory could be looked at: {complaint}"));
     }
     if report.recording.oom_kills > 0 {
-        eprintln!(
+        say(&format!(
             "refault: the kernel killed {} processes of the group for want of memory{limit}; the program did not do all \
              of its work: give it more memory",
             grouped(report.recording.oom_kills)
-        );
+        ));
     }
     if p.lost > 0 {
-        eprintln!(
+        say(&format!(
             "refault: {} of {} events were lost, so that the recording is not exact; give more to --ring",
             grouped(p.lost),
             grouped(p.events + p.lost)
-        );
+        ));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::flags::recorded;
 use crate::flags::size::{Size, human};
 use crate::page::write_html;
 use crate::terminal::{grouped, printable};
-use crate::{Failure, Given, is_same_file, print};
+use crate::{Failure, Given, is_same_file, print, say};
 use refault_mm::{Config, Kernel, Lru, Policy};
 use refault_report::{Document, Source};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError, open};
@@ -152,7 +152,7 @@ pub(super) fn wants_time(args: &ReplayArgs, policies: &[(RowPolicy, Option<Confi
 /// Says which policies have nothing to choose among, if there are any.
 pub(super) fn note_idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace, path: &Path) {
     if let Some(note) = idle(policies, trace) {
-        eprintln!("note: {}: {note}", printable(&path.display().to_string()));
+        say(&format!("note: {}: {note}", printable(&path.display().to_string())));
     }
 }
 
@@ -317,12 +317,12 @@ pub(super) fn sizes_or_recorded(
         Some(pages) => {
             let limit = recorded_bytes.unwrap_or(0);
             if limit / u64::from(page_size) > pages {
-                eprintln!(
+                say(&format!(
                     "note: {trace}: the recorded limit of {} is more than all that the trace touches ({}); replayed with \
                      that",
                     human(limit),
                     human(pages * u64::from(page_size))
-                );
+                ));
             }
             Ok(vec![pages])
         }

@@ -4,7 +4,7 @@ use super::args::ReportArgs;
 use super::{applies, input};
 use crate::page::write_html;
 use crate::terminal::{grouped, printable};
-use crate::{Failure, Given, is_same_file};
+use crate::{Failure, Given, is_same_file, say};
 use refault_trace::AtomicFile;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ pub fn run(args: &ReportArgs, given: &Given) -> Result<(), Failure> {
         open(&args.output)?;
     }
     let path = printable(&args.output.display().to_string());
-    eprintln!("{path}: {} bytes, {seconds:.1} s", grouped(bytes as u64));
+    say(&format!("{path}: {} bytes, {seconds:.1} s", grouped(bytes as u64)));
     Ok(())
 }
 

@@ -104,6 +104,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
+    /// The files of --json, --record and --metrics have the arguments of the PROGRAM, too, which
+    /// may be passwords, and not its name alone
+    #[arg(long)]
+    command_line: bool,
+
     /// Write the figures as OpenMetrics text to a file, anew each second and at the end, as the
     /// textfile collector of Prometheus' node exporter reads them
     #[arg(long, value_name = "FILE")]
@@ -159,6 +164,12 @@ impl RunArgs {
             Some(dir) => Some(dir.clone()),
             None => swap_directory(),
         }
+    }
+
+    /// The program as files say it: its arguments may be passwords.
+    pub(super) fn said_words(&self) -> Vec<String> {
+        let words = if self.command_line { &self.command[..] } else { &self.command[..1] };
+        words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     pub(super) fn config(&self) -> Result<TreeConfig, Failure> {

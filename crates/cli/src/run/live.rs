@@ -1,24 +1,58 @@
 //! A run while it runs: `--metrics`, and the file by which `refault top` finds it.
 
 use super::RunArgs;
+use crate::Failure;
 use crate::live::{self, LiveFile};
 use crate::metrics::{Kind, Metrics};
 use refault_pager::tree::{Live, Watch};
-use std::path::{Path, PathBuf};
+use refault_trace::AtomicFile;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 const PAGE: f64 = 4096.0;
 
-/// What is told once a second; and the file that is to be gone at the end.
-pub(super) fn start(args: &RunArgs) -> (Watch, LiveFile) {
-    let command = live::shown(&args.command);
-    let runtime = LiveFile::new();
-    let files: Vec<PathBuf> = args.metrics.iter().cloned().chain(runtime.path().map(Path::to_owned)).collect();
+/// A run that tells how it goes.
+pub(super) struct Told {
+    /// The file by which `refault top` finds it; it is to be gone at the end.
+    _file: LiveFile,
+    /// Why `--metrics` could not be written the last time.
+    failed: Arc<Mutex<Option<String>>>,
+}
+
+impl Told {
+    /// An error if `--metrics` has not what the run came to.
+    pub(super) fn end(self) -> Result<(), Failure> {
+        match self.failed.lock().ok().and_then(|mut failed| failed.take()) {
+            Some(why) => Err(format!("--metrics {why}").into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is told once a second. A name that cannot be written is known before the program runs.
+pub(super) fn start(args: &RunArgs) -> Result<(Watch, Told), Failure> {
+    if let Some(path) = &args.metrics {
+        drop(AtomicFile::create(path).map_err(|e| format!("--metrics {e}"))?);
+    }
+    let file = LiveFile::new()?;
+    let (to_read, to_top) = (args.metrics.clone(), file.path().map(Path::to_owned));
+    // Nobody else reads the file of `top`.
+    let (said, all) = (args.said_words().join(" "), live::shown(&args.command));
+    let failed = Arc::new(Mutex::new(None));
+    let last = Arc::clone(&failed);
     let watch = move |live: &Live| {
-        let metrics = metrics(live, &command);
         // The program is not to fail for want of a file; the next second may be better.
-        files.iter().for_each(|file| _ = metrics.write(file));
+        if let Some(path) = &to_top {
+            _ = metrics(live, &all).write(path);
+        }
+        if let Some(path) = &to_read {
+            let why = metrics(live, &said).write(path).err().map(|e| e.to_string());
+            if let Ok(mut last) = last.lock() {
+                *last = why;
+            }
+        }
     };
-    (Box::new(watch), runtime)
+    Ok((Box::new(watch), Told { _file: file, failed }))
 }
 
 fn metrics(live: &Live, command: &str) -> Metrics {

@@ -10,7 +10,7 @@ mod program;
 mod record;
 mod report;
 
-use crate::Failure;
+use crate::{Failure, say};
 use refault_pager::tree;
 use std::process::ExitCode;
 
@@ -23,26 +23,27 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let config = args.config()?;
     let json = report::start(args)?;
     let trace = record::start(args.record.as_deref())?;
-    let (watch, gone) = live::start(args);
+    let (watch, told) = live::start(args)?;
     let mut outcome = tree::run_watched(config, &program, &args.command, Some(watch))
         .map_err(|e| format!("{}: {e}", args.command[0].display()))?;
-    drop(gone);
+    let told = told.end();
     let status = outcome.status;
     let recording = trace.zip(outcome.recording.take());
     let read_back = outcome.stats.counts.swapped_in;
-    let recorded = recording.map(|(trace, recording)| record::write(trace, recording, read_back, &args.command));
+    let recorded =
+        recording.map(|(trace, recording)| record::write(trace, recording, read_back, &args.said_words().join(" ")));
     // What the run did is said also where its record cannot be written.
     let (recorded, failed) = match recorded.transpose() {
         Ok(recorded) => (recorded, None),
         Err(e) => (None, Some(e)),
     };
     let given = report::give(args, json, &outcome, recorded.as_ref());
-    if let Some(e) = failed.or(given.err()) {
+    if let Some(e) = failed.or(given.err()).or(told.err()) {
         if status.success() {
             return Err(e);
         }
         // That the program failed says more.
-        eprintln!("error: {e}");
+        say(&format!("error: {e}"));
     }
     Ok(ExitCode::from(tree::exit_like(status)))
 }

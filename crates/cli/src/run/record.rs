@@ -6,7 +6,6 @@ use refault_pager::tree::Recording;
 use refault_trace::{Act, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Via};
 use serde::Serialize;
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::path::Path;
 
 /// Records that are handed on at a time.
@@ -14,7 +13,8 @@ const CHUNK: usize = 8192;
 
 /// Starts the trace, so that a name that cannot be written is known before the program runs.
 pub(super) fn start(path: Option<&Path>) -> Result<Option<NativeWriter>, Failure> {
-    Ok(path.map(NativeWriter::create).transpose()?)
+    // It says which addresses a program used, and when.
+    Ok(path.map(NativeWriter::create_private).transpose()?)
 }
 
 /// What is in a record: what a replay of it is to be compared with.
@@ -64,7 +64,7 @@ pub(super) fn write(
     mut writer: NativeWriter,
     recording: Recording,
     read_back: u64,
-    command: &[OsString],
+    command: &str,
 ) -> Result<Recorded, Failure> {
     let memory_bytes = recording.in_place_pages.map(|pages| pages * 4096);
     let (mut accesses, mut pages) = (0, HashSet::new());
@@ -73,9 +73,7 @@ pub(super) fn write(
         header.objects.push(ObjectInfo::new(format!("process {i}"), ObjectKind::Anon));
         header.tasks.push(format!("process {i}"));
     }
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    header.source =
-        Some(format!("refault run: faults, pages found in place and pages found written of: {}", words.join(" ")));
+    header.source = Some(format!("refault run: faults, pages found in place and pages found written of: {command}"));
     header.recorded_on =
         std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|r| format!("Linux {}", r.trim()));
     let mut chunk = Vec::with_capacity(CHUNK);

@@ -2,7 +2,7 @@
 
 use super::RunArgs;
 use super::record::Recorded;
-use crate::{Failure, print};
+use crate::{Failure, print, say};
 use refault_pager::tree::{Outcome, TreeStats};
 use refault_trace::AtomicFile;
 use serde::Serialize;
@@ -93,7 +93,7 @@ impl<'a> Json<'a> {
         let (some, full) = (Stall::of(o, s.stall_some_us), Stall::of(o, s.stall_full_us));
         Json {
             refault: env!("CARGO_PKG_VERSION"),
-            command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: args.said_words(),
             exit_status: o.status.code(),
             signal: o.status.signal(),
             served: o.was_served,
@@ -170,9 +170,9 @@ pub(super) fn give(
     recorded: Option<&Recorded>,
 ) -> Result<(), Failure> {
     if !args.quiet {
-        eprintln!("{}", line(args, outcome));
+        say(&line(args, outcome));
         if let (Some(recorded), Some(path)) = (recorded, &args.record) {
-            eprintln!("{}", recorded.line(path, args.policy));
+            say(&recorded.line(path, args.policy));
         }
     }
     let Some(sink) = json else { return Ok(()) };

@@ -40,7 +40,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
         return Err(format!("{}: is the trace to read; give the output another name", args.to.display()).into());
     }
     let mut source = open(&args.from, &args.input.open_options())?;
-    let mut writer = NativeWriter::create(&args.to)?;
+    let mut writer = NativeWriter::create_like(&args.to, &args.from)?;
     let mut collapser = Collapser::new(args.collapse);
     let mut progress = Progress::new("converting", source.header().records_hint);
     let mut chunk = Vec::new();

@@ -1,5 +1,6 @@
 //! Options of how a trace is read, shared by every subcommand that reads one.
 
+use crate::flags::size::Size;
 use clap::Args;
 use refault_trace::{Format, OpenOptions};
 
@@ -28,6 +29,11 @@ pub struct InputArgs {
     /// lackey and drmemtrace: count instruction fetches as reads [default: skip them]
     #[arg(long)]
     instructions: bool,
+
+    /// End with an error rather than take more memory for tables than so much [default: what is
+    /// available at the start, to this process and its memory cgroup]
+    #[arg(long, value_name = "SIZE", value_parser = Size::absolute, id = crate::flags::memory::MAX_MEMORY)]
+    max_memory: Option<Size>,
 }
 
 impl InputArgs {

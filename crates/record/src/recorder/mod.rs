@@ -174,8 +174,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     };
     let writer = NativeWriter::create_part(&options.output).map_err(|e| e.to_string())?;
     // A recorder that does not get as far as the first event leaves nothing.
-    let mut unfinished = Unfinished::new(&options.output);
-    unfinished.keep_private()?;
+    let mut unfinished = Unfinished::new(&options.output)?;
     let sees = sees(&decoder);
     let ids = group.as_ref().filter(|_| matches!(options.target, Target::Group)).and_then(Group::ids);
     let mut rings = Rings::open(decoder, options.ring_bytes, ids.is_some())?;

@@ -77,6 +77,16 @@ impl NativeWriter {
     pub fn create(path: &Path) -> Result<Self, TraceError> {
         Self::start(path, AtomicFile::create(path)?)
     }
+
+    /// Starts a file that nobody else may read.
+    pub fn create_private(path: &Path) -> Result<Self, TraceError> {
+        Self::start(path, AtomicFile::create_private(path)?)
+    }
+
+    /// Starts a file that is made of `from`: who may not read that may not read this.
+    pub fn create_like(path: &Path, from: &Path) -> Result<Self, TraceError> {
+        Self::start(path, AtomicFile::create_like(path, from)?)
+    }
 }
 
 impl NativeWriter<PartFile> {
