@@ -132,6 +132,8 @@ impl Burst<'_> {
         let ns = (own_ns + bill.io_ns).max(1);
         self.threads[t].debt_ns = bill.reclaim_ns;
         task.spend(phase, if done { phase.cpu_ns } else { 0 }, ns + bill.reclaim_ns);
+        // The outcome says whether somebody is to be killed: the access may find room all the same.
+        let _ = self.kernel.take_oom();
         let throttle = self.kernel.take_throttle();
         let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
         match (throttle, step) {

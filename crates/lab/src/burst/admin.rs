@@ -73,7 +73,7 @@ impl Burst<'_> {
     /// A group cannot be brought below its new `memory.max`: a task of it dies. An error: there is
     /// none.
     fn kill_for_limit(&mut self, id: MemcgId) -> Result<(), String> {
-        match self.kernel.hw.orders.oom.take() {
+        match self.kernel.take_oom() {
             Some(over) if self.kill_within(over) == 0 => {
                 let used = self.kernel.engine.memcg_usage(id);
                 Err(format!("it still uses {used} pages, and there is nothing to reclaim and nobody to kill"))

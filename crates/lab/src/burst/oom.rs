@@ -17,7 +17,6 @@ impl Burst<'_> {
 
     /// Kills who is to die for a group; how many.
     pub(super) fn kill_within(&mut self, memcg: MemcgId) -> usize {
-        self.kernel.hw.orders.oom = None;
         let spec = self.spec;
         let mut threads = Vec::new();
         let mut tasks = Vec::new();

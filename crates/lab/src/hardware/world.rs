@@ -142,6 +142,39 @@ impl Orders {
         !self.wake_kswapd.is_empty() || self.wake_flusher || self.wake_zswap
     }
 
+    /// Between two events of the machine nothing is left that a call of the engine asked for: what
+    /// is not taken by then nobody will take, or somebody whom it does not concern. Looked at in
+    /// debug builds and where the machine is checked.
+    pub(crate) fn check_taken(&self, is_checked: bool) -> Result<(), String> {
+        if !(is_checked || cfg!(debug_assertions)) {
+            return Ok(());
+        }
+        let left = match self {
+            Orders { throttle: Some(_), .. } => "throttle",
+            Orders { oom: Some(_), .. } => "oom",
+            Orders { wake_vmpressure: true, .. } => "wake_vmpressure",
+            Orders { wake_flusher: true, .. } => "wake_flusher",
+            Orders { wake_zswap: true, .. } => "wake_zswap",
+            // All of them are named, so that a new one is looked at, too.
+            Orders {
+                throttle: None,
+                oom: None,
+                wake_vmpressure: false,
+                wake_flusher: false,
+                wake_zswap: false,
+                unthrottle,
+                wake_kswapd,
+                discards,
+            } => match (unthrottle.is_empty(), wake_kswapd.is_empty(), discards.is_empty()) {
+                (false, ..) => "unthrottle",
+                (_, false, _) => "wake_kswapd",
+                (.., false) => "discards",
+                _ => return Ok(()),
+            },
+        };
+        Err(format!("the engine asked for {left}, and nobody took it"))
+    }
+
     #[inline]
     fn has_news(&self) -> bool {
         self.wakes() || self.throttle.is_some() || !self.unthrottle.is_empty()

@@ -91,7 +91,8 @@ fn tasks(spec: &Scenario, programs: &[Vec<u32>], traces: &[Option<Script>]) -> V
     threads
 }
 
-fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tiering>), String> {
+/// The configuration of the engine, and what a machine with nodes has beside it.
+pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tiering>), String> {
     let m = &spec.machine;
     let mut cfg = policy.config();
     cfg.cpus = m.cpus as usize;

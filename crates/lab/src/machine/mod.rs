@@ -35,5 +35,7 @@ pub use crate::results::{
     ContentionResult, DeviceResult, Ending, EventResult, GroupTasks, LockResult, LoopResult, MemcgResult, NodeResult,
     RunResult, SwapResult, TaskResult, TierResult, TiersResult,
 };
+#[cfg(test)]
+pub(crate) use build::config;
 pub use run::Progress;
 pub use state::Machine;

@@ -37,6 +37,7 @@ impl Machine {
             self.clock.advance(at_ns)?;
             self.kernel.engine.set_now_ns(at_ns);
             self.handle(event)?;
+            self.kernel.hw.orders.check_taken(self.check)?;
             if self.clock.count().is_multiple_of(REPORT_EVERY) && !watch(&self) {
                 return Err("interrupted".into());
             }
@@ -100,7 +101,7 @@ impl Machine {
                 (end, stop)
             }
             Work::Admin(i) => burst.run_admin(&mut progress[*i], *i, start),
-            Work::Kswapd(node) => burst::kswapd(*node, start, burst.kernel, burst.clock, burst.threads),
+            Work::Kswapd(node) => burst.run_kswapd(*node, start),
             Work::Zswap => burst::zswap(start, burst.kernel, burst.clock, burst.threads),
             Work::Flusher => burst::flusher(start, burst.kernel, burst.clock, burst.threads),
         };
