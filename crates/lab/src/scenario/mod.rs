@@ -168,7 +168,8 @@ impl Scenario {
         }
         let src = Source { file, text };
         let table = DeTable::parse(text).map_err(|e| not_toml(src, &e))?;
-        scenario(&Section::root(src, table.get_ref(), &KEYS)?)
+        let scenario = scenario(&Section::root(src, table.get_ref(), &KEYS)?)?;
+        Ok(Scenario { settings: parameters::settings(text), ..scenario })
     }
 
     /// The values that a benchmark has chosen, by key, and where in its text they stand. A table
@@ -231,6 +232,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         tasks: tasks.iter().map(|(task, _)| task.clone()).collect(),
         events: Vec::new(),
         published: None,
+        settings: Vec::new(),
     };
     if scenario.end_ns.is_some_and(|end| end / scenario.sample_ns > MAX_SAMPLES) {
         let field = root.get("sample").or(root.get("end"));
