@@ -1,6 +1,7 @@
 //! All tests of the crate's public side in one program: what they share is compiled once.
 
 mod cache_ext;
+mod cpu_time;
 mod events;
 mod machine_wide;
 mod oracle;

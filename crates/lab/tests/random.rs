@@ -365,6 +365,7 @@ fn scenario(seed: u64) -> Scenario {
         tasks,
         events,
         published: None,
+        settings: Vec::new(),
     }
 }
 

@@ -21,7 +21,11 @@ impl Burst<'_> {
             return self.reclaim_before(t, task, clock);
         }
         if let Some(tiering) = self.tiering.as_mut().filter(|_| task.cpu_ns >= task.next_scan_ns) {
-            clock += tiering.scan_for_hints(t, task, clock, self.kernel);
+            let ns = tiering.scan_for_hints(t, task, clock, self.kernel);
+            if let Some(phase) = spec.tasks[task.spec].phases.get(task.phase) {
+                task.spend(phase, 0, ns);
+            }
+            clock += ns;
         }
         if task.streams.is_empty() && task.phase == 0 && task.done.first_ns.is_none() {
             self.enter_phase(task, clock);

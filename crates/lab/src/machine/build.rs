@@ -15,8 +15,8 @@ use crate::kernel::Kernel;
 use crate::metric::Series;
 use crate::programs::{Programs, programs_of};
 use crate::record::Records;
-use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, SwapSpec, TIER_COLUMNS, preset_with_overrides};
-use crate::sched::{Clock, Event, Thread, Threads, Work};
+use crate::scenario::{self, PolicySpec, Scenario, SwapSpec, preset_with_overrides};
+use crate::sched::{Clock, Event, Thread, Threads, Usage, Work};
 use crate::task::{Script, Task};
 use crate::tiers::{Tiering, numa_config};
 
@@ -39,7 +39,6 @@ impl Machine {
         if contention.is_some() {
             hw.collect_demand();
         }
-        let columns = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| tiering.is_some()));
         let mut machine = Machine {
             clock: Clock::default(),
             requests: Requests::new(hw.storage.devices.len()),
@@ -49,7 +48,9 @@ impl Machine {
             groups,
             event_progress: vec![EventProgress::default(); spec.events.len()],
             records: Records::default(),
-            series: Series::new(columns.copied()),
+            series: Series::new(scenario::series_columns(tiering.is_some())),
+            usage: Usage::default(),
+            direct_reclaim_ns: 0,
             tiering,
             ending: None,
             last_swap: None,

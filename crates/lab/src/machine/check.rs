@@ -15,6 +15,7 @@ impl Machine {
             Machine::check_bytes,
             Machine::check_nodes,
             Machine::check_contention,
+            Machine::check_cpu_time,
         ];
         let checked = checks.into_iter().try_for_each(|check| check(self)).and_then(|()| self.check_pressure());
         checked.map_err(|what| format!("at {now_ns} ns: {what}"))
@@ -74,6 +75,16 @@ impl Machine {
     /// No lock is held by two CPUs at once.
     fn check_contention(&self) -> Result<(), String> {
         self.kernel.contention.as_ref().map_or(Ok(()), |contention| contention.validate())
+    }
+
+    /// Nobody had CPU time that there was not.
+    fn check_cpu_time(&self) -> Result<(), String> {
+        let (now_ns, cpus) = (self.clock.now_ns(), self.spec.machine.cpus);
+        let busy_ns: u64 = (0..self.threads.iter().len()).map(|t| self.threads.ran_ns(t, now_ns)).sum();
+        match busy_ns <= now_ns * u64::from(cpus) {
+            true => Ok(()),
+            false => Err(format!("{cpus} CPUs were busy for {busy_ns} ns")),
+        }
     }
 
     /// Nobody is fully stalled for longer than someone is.

@@ -32,7 +32,7 @@ mod sample;
 mod state;
 
 pub use crate::results::{
-    ContentionResult, DeviceResult, Ending, EventResult, GroupTasks, LockResult, LoopResult, MemcgResult, NodeResult,
+    ContentionResult, CpuResult, DeviceResult, Ending, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult, MemcgResult, NodeResult,
     RunResult, SwapResult, TaskResult, TierResult, TiersResult,
 };
 #[cfg(test)]

@@ -124,7 +124,8 @@ impl Machine {
         if debt > 0 {
             self.threads.set_psi_state(t, PsiState::Stalled, now_ns);
             if let Some(task) = self.threads[t].task_mut() {
-                task.done.stalled_ns += debt;
+                task.reclaim(debt);
+                self.direct_reclaim_ns += debt;
             }
             self.clock.push(now_ns + debt, Event::Cpu(cpu));
             return;

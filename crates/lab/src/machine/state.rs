@@ -11,7 +11,7 @@ use crate::programs::Programs;
 use crate::record::Records;
 use crate::results::{Ending, SwapResult};
 use crate::scenario::Scenario;
-use crate::sched::{Clock, Threads};
+use crate::sched::{Clock, Threads, Usage};
 use crate::tiers::Tiering;
 
 /// A machine on its way through a scenario.
@@ -27,6 +27,10 @@ pub struct Machine {
     pub(super) requests: Requests,
     pub(super) records: Records,
     pub(super) series: Series,
+    /// CPU time of the threads of the kernel.
+    pub(super) usage: Usage,
+    /// CPU time of reclaim that tasks did themselves, in all phases.
+    pub(super) direct_reclaim_ns: u64,
     /// Where there are nodes with latency and bandwidth.
     pub(super) tiering: Option<Tiering>,
     pub(super) ending: Option<Ending>,

@@ -79,8 +79,10 @@ pub const MAX_OBJECTS: usize = 1024;
 /// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.
 pub const MAX_PAGES: u64 = 1 << 29;
 
-/// The columns of the time series of a run.
-pub const COLUMNS: [&str; 14] = [
+/// The columns of the time series of a run that every run has, before its [counters].
+///
+/// [counters]: series_columns
+pub const COLUMNS: [&str; 16] = [
     "ops",
     "accesses",
     "hits",
@@ -95,12 +97,21 @@ pub const COLUMNS: [&str; 14] = [
     "max_seq",
     "some_avg10",
     "full_avg10",
+    "kswapd_us",
+    "direct_reclaim_us",
 ];
 
 /// The columns that a machine with nodes has beside: the threshold of the first node that pages are
 /// promoted to, and pages since the start.
 pub const TIER_COLUMNS: [&str; 5] =
     ["hot_threshold_ms", "pgpromote_candidate", "pgpromote_success", "pgdemote", "numa_hint_faults"];
+
+/// All columns of the time series of a run: [`COLUMNS`], those of nodes if there are any, and every
+/// counter that is not among them, of folios of each size, too.
+pub fn series_columns(has_nodes: bool) -> Vec<String> {
+    let own = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).map(|&name| name.to_owned());
+    own.chain(crate::record::column_names(has_nodes)).collect()
+}
 
 const KEYS: [&str; 17] = [
     "name",
@@ -157,7 +168,8 @@ impl Scenario {
         }
         let src = Source { file, text };
         let table = DeTable::parse(text).map_err(|e| not_toml(src, &e))?;
-        scenario(&Section::root(src, table.get_ref(), &KEYS)?)
+        let scenario = scenario(&Section::root(src, table.get_ref(), &KEYS)?)?;
+        Ok(Scenario { settings: parameters::settings(text), ..scenario })
     }
 
     /// The values that a benchmark has chosen, by key, and where in its text they stand. A table
@@ -220,6 +232,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         tasks: tasks.iter().map(|(task, _)| task.clone()).collect(),
         events: Vec::new(),
         published: None,
+        settings: Vec::new(),
     };
     if scenario.end_ns.is_some_and(|end| end / scenario.sample_ns > MAX_SAMPLES) {
         let field = root.get("sample").or(root.get("end"));

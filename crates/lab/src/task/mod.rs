@@ -26,7 +26,7 @@ use choices::{Choice, Choices};
 pub(crate) use hits::Hits;
 pub(crate) use script::Script;
 pub(crate) use stream::{Block, Direction, Shared, Stream};
-pub(crate) use turn::{Access, Advised, Done, Next, Turn};
+pub(crate) use turn::{Access, Advised, Done, Next, Turn, WAITS};
 
 /// One copy of a task.
 #[derive(Clone, Debug)]
@@ -60,6 +60,8 @@ pub(crate) struct Task {
     choices: Choices,
     /// Hits of its current phase follow one another, and nothing else follows them.
     rows_of_hits: bool,
+    /// Its current phase counts.
+    is_measured: bool,
     pub(crate) script: Option<Script>,
     /// CPU time that it has had, and up to which no pages are to be marked on its behalf.
     pub(crate) cpu_ns: u64,
@@ -91,6 +93,7 @@ impl Task {
             due_ns: 0,
             choices: Choices::new(Rng::new(seed, &[spec as u64, u64::from(copy)])),
             rows_of_hits: false,
+            is_measured: false,
             script: None,
             cpu_ns: 0,
             next_scan_ns: 0,
@@ -109,6 +112,7 @@ impl Task {
         self.choices.start(spec.streams.iter().map(|s| s.weight).collect(), &streams);
         self.streams = streams;
         self.rows_of_hits = self.has_rows_of_hits(spec);
+        self.is_measured = spec.measured;
         self.phase_start_ns = now_ns;
         self.accesses_left = self.accesses_of(spec);
         (self.block, self.counted, self.op_accesses, self.op_start_ns) = (None, false, 0, None);
@@ -235,6 +239,20 @@ impl Task {
         if spec.measured {
             self.done.user_ns += user_ns;
             self.done.system_ns += system_ns;
+        }
+    }
+
+    /// CPU time that it reclaimed for, which is among what it [spent](Self::spend).
+    pub(crate) fn reclaim(&mut self, ns: u64) {
+        if self.is_measured {
+            self.done.reclaim_ns += ns;
+        }
+    }
+
+    /// Time that it waited, of one kind.
+    pub(crate) fn wait(&mut self, kind: usize, ns: u64) {
+        if self.is_measured {
+            self.done.waited_ns[kind] += ns;
         }
     }
 

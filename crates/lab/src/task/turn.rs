@@ -4,6 +4,9 @@ use refault_mm::PageId;
 
 use crate::metric::Latency;
 
+/// Kinds of waits, as `sched` tells them apart.
+pub(crate) const WAITS: usize = 3;
+
 /// What a task did in the phases that count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
@@ -14,11 +17,12 @@ pub(crate) struct Done {
     /// When the first of these phases began and the last ended.
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
-    /// Time waiting on memory, as pressure stall information counts it.
-    pub(crate) stalled_ns: u64,
-    /// CPU time in the program itself, and in the kernel.
+    /// CPU time in the program itself, and in the kernel; of the latter that of direct reclaim.
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
+    pub(crate) reclaim_ns: u64,
+    /// Time without a CPU, by what it waited for; sleep by its own will is none of them.
+    pub(crate) waited_ns: [u64; WAITS],
     pub(crate) latency: Latency,
 }
 

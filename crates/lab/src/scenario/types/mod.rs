@@ -53,4 +53,7 @@ pub struct Scenario {
     pub events: Vec<EventSpec>,
     /// What was published.
     pub published: Option<Published>,
+    /// What its file sets of the machine, key and value as they stand there, whatever is changed
+    /// afterwards.
+    pub settings: Vec<(String, String)>,
 }
