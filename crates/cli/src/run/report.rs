@@ -148,7 +148,7 @@ impl<'a> Json<'a> {
 /// Where the figures go.
 pub(super) enum Sink {
     Stdout,
-    File(AtomicFile),
+    File(Box<AtomicFile>),
 }
 
 /// Says before the run what would fail at its end.
@@ -160,7 +160,8 @@ pub(super) fn start(args: &RunArgs) -> Result<Option<Sink>, Failure> {
     if args.record.as_ref().is_some_and(|record| std::path::absolute(record).ok() == std::path::absolute(path).ok()) {
         return Err(format!("--json {}: the trace of --record is to be there", path.display()).into());
     }
-    Ok(Some(Sink::File(AtomicFile::create(path).map_err(|e| format!("--json {e}"))?)))
+    let file = AtomicFile::create(path).map_err(|e| format!("--json {e}"))?;
+    Ok(Some(Sink::File(Box::new(file))))
 }
 
 pub(super) fn give(

@@ -32,8 +32,8 @@ mod sample;
 mod state;
 
 pub use crate::results::{
-    ContentionResult, CpuResult, DeviceResult, Ending, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult, MemcgResult, NodeResult,
-    RunResult, SwapResult, TaskResult, TierResult, TiersResult,
+    ContentionResult, CpuResult, DeviceResult, Ending, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
+    MemcgResult, NodeResult, RunResult, SwapResult, TaskResult, TierResult, TiersResult,
 };
 #[cfg(test)]
 pub(crate) use build::config;

@@ -12,8 +12,8 @@ use crate::groups::Group;
 use crate::metric::Latency;
 use crate::record::size_counters;
 use crate::results::{
-    ContentionResult, CpuResult, DeviceResult, Ending, GroupTasks, KthreadResult, LockResult, MemcgResult, NodeResult, RunResult, SwapResult,
-    TaskResult,
+    ContentionResult, CpuResult, DeviceResult, Ending, GroupTasks, KthreadResult, LockResult, MemcgResult, NodeResult,
+    RunResult, SwapResult, TaskResult,
 };
 use crate::sched::{Thread, Threads, Wait};
 
