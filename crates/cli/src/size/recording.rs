@@ -4,6 +4,7 @@
 use super::args::SizeArgs;
 use super::report::{Baseline, Change, Figure, Object, Point, Recorded, Report, Trust};
 use super::search::Verdict;
+use super::states;
 use super::target::Metric;
 use crate::flags;
 use crate::flags::recorded;
@@ -12,6 +13,7 @@ use crate::recording::{self, Compared, Estimate, Interval, Loaded, Settings, War
 use crate::replay::groups::on_threads;
 use crate::terminal::duration;
 use crate::{Failure, Given};
+use refault_mm::Policy;
 use refault_trace::RecordSource;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -207,9 +209,38 @@ impl<'a> Subject<'a> {
 
     /// Replays the recording with these sizes.
     fn probe(&self, sizes: &[u64]) -> Result<Vec<Point>, String> {
-        self.replay(sizes)?;
+        let beside: Vec<_> =
+            sizes.iter().filter(|_| self.has_states()).flat_map(|&pages| states::beside(pages)).collect();
+        self.replay(&[sizes, &beside].concat())?;
         let tried = self.tried.lock().map_err(|e| e.to_string())?;
-        Ok(sizes.iter().filter_map(|pages| Some(self.point(*pages, tried.get(pages)?))).collect())
+        let point = |&pages: &u64| {
+            let mut point = self.point(pages, tried.get(&pages)?);
+            if let Some((low, high)) = self.states(pages, &tried) {
+                let (least, most) = self.widened((low, low, high));
+                let (low, high) = point.bounds.unwrap_or((least, most));
+                point.bounds = Some((least.min(low), most.max(high)));
+            }
+            Some(point)
+        };
+        Ok(sizes.iter().filter_map(point).collect())
+    }
+
+    /// Whether the policy may have two states in a size.
+    fn has_states(&self) -> bool {
+        self.settings.policy == Policy::Mglru && self.settings.memory_pages.is_some()
+    }
+
+    /// The lowest and the highest value next to a size, where it has two states.
+    fn states(&self, pages: u64, tried: &BTreeMap<u64, Compared>) -> Option<(f64, f64)> {
+        if !self.has_states() {
+            return None;
+        }
+        let [below, above] = states::beside(pages);
+        let value = |pages| {
+            let compared = tried.get(&pages).filter(|compared| !compared.is_out_of_memory)?;
+            Some(self.measured(&Estimate::of(compared)).1)
+        };
+        states::spread([value(below)?, value(pages)?, value(above)?], self.args.target.metric().grows())
     }
 
     /// Sees to it that these sizes were tried.
@@ -422,6 +453,17 @@ impl<'a> Subject<'a> {
                 self.settings.memory_pages.map_or_else(|| "no limit".to_owned(), of),
                 of(pages),
                 of(pages),
+            ));
+        }
+        let unstable = points.iter().filter_map(|point| Some((point.pages, self.states(point.pages, &tried)?)));
+        if let Some((pages, (low, high))) = unstable.max_by(|a, b| (a.1.1 - a.1.0).total_cmp(&(b.1.1 - b.1.0))) {
+            let metric = self.args.target.metric();
+            notes.push(format!(
+                "multi-gen LRU has two states near {}: sizes within 4 % of it have {} to {}, and which of them a kernel \
+                 ends in hangs on a single aging; choose a size whose bounds are near, or record in it",
+                of(pages),
+                metric.show(low),
+                metric.show(high),
             ));
         }
         if self.counts_faults {
