@@ -126,7 +126,8 @@ impl Agent {
             }
         }
         let Ok(link) = Link::connect(&brief.name) else {
-            const ALONE: &[u8] = b"refault: this program runs without a limit: who would serve its memory cannot be reached from here\n";
+            const ALONE: &[u8] =
+                b"refault: this program runs without a limit: who would serve its memory cannot be reached from here\n";
             // SAFETY: a message on standard error.
             unsafe { sys::raw(sys::WRITE, [2, ALONE.as_ptr() as usize, ALONE.len(), 0, 0, 0]) };
             return None;

@@ -92,8 +92,9 @@ impl Link {
         if done < 0 {
             let beside = Address { family: AF_UNIX, path: door(name) };
             // SAFETY: likewise.
-            done =
-                unsafe { call3(sys::CONNECT, fd as usize, &raw const beside as usize, core::mem::size_of::<Address>()) };
+            done = unsafe {
+                call3(sys::CONNECT, fd as usize, &raw const beside as usize, core::mem::size_of::<Address>())
+            };
         }
         if done < 0 { Err(-done as u32) } else { Ok(Link(fd as usize)) }
     }

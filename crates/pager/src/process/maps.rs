@@ -256,7 +256,10 @@ mod tests {
 
     #[test]
     fn sizes_of_memory() {
-        assert_eq!(parse_size("5000 1200 200 10 0 3000 0\n"), Some(Size { resident: 1000, writable: 3000, shared: 200 }));
+        assert_eq!(
+            parse_size("5000 1200 200 10 0 3000 0\n"),
+            Some(Size { resident: 1000, writable: 3000, shared: 200 })
+        );
         assert_eq!(parse_size("5000 1200"), None);
     }
 

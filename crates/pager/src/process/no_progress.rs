@@ -87,7 +87,10 @@ mod tests {
         rounds(&mut p, 201, 1, 0, |_| true);
         assert!(!p.is_over(NO_PROGRESS_NS, IN_PLACE, false), "0.2 s");
         rounds(&mut p, 19, 100, 0, |_| true);
-        assert!(p.is_over(NO_PROGRESS_NS, IN_PLACE, false) && !p.is_over(NO_PROGRESS_NS, IN_PLACE, true), "a slow disk is waited for");
+        assert!(
+            p.is_over(NO_PROGRESS_NS, IN_PLACE, false) && !p.is_over(NO_PROGRESS_NS, IN_PLACE, true),
+            "a slow disk is waited for"
+        );
         p.round(p.now_ns + MS, Moved { swapped: 1, failed: 0 }, true);
         assert!(!p.is_over(NO_PROGRESS_NS, IN_PLACE, false), "progress");
     }
