@@ -121,8 +121,6 @@ struct Shared {
     lanes: Lanes,
     latency: CpuLatencyQos,
     listener: Listener,
-    /// The name of the run.
-    name: String,
     /// What became of the program itself: it is served, or why not.
     first: Mutex<Option<Result<(), String>>>,
     arrived: Condvar,
@@ -190,7 +188,6 @@ impl Tree {
             latency: CpuLatencyQos::new(m.awake_cpus)?,
             lanes,
             listener: Listener::new(name, beside).map_err(Error::io("opening a socket for the program"))?,
-            name: name.into(),
             first: Mutex::new(None),
             arrived: Condvar::new(),
         });

@@ -241,6 +241,37 @@ fn what_came_of_changes_is_found_or_it_is_said_that_it_is_not() {
     eprintln!("{known} known, {unknown} unknown, {moves} moves");
 }
 
+/// There were too many changes, and too many orders of them, of a program with one thread.
+#[test]
+fn regression_the_changes_of_one_thread_follow_one_another_however_many() {
+    let (mut moves, mut undecided) = (0, 0);
+    for seed in 0..300 {
+        let mut k = Kernel::new(seed);
+        let (start, mut now) = (k.slots, k.slots);
+        let mut read: Vec<Change> = Vec::new();
+        for _ in 0..200 {
+            k.step(0);
+            let first = read.len();
+            while !k.threads[0].told.is_empty() {
+                k.read(0, &mut read);
+            }
+            for change in &read[first..] {
+                let found = of_one(change);
+                for (slot, content) in now.iter_mut().zip(by_pieces(&now.clone(), &found.now)) {
+                    slot.content = content;
+                }
+                for (n, pieces) in &found.forks {
+                    assert_eq!(by_pieces(&now, pieces), content(&k.forks[*n]), "seed {seed} fork {n}: {read:?}");
+                }
+            }
+            assert_eq!(content(&now), content(&k.slots), "seed {seed}: {read:?}");
+        }
+        moves += read.iter().filter(|c| matches!(c, Change::Remap { .. })).count();
+        undecided += u32::from(outcome(&read, &mut BatchEvidence { before: &start, kernel: &k }).is_err());
+    }
+    assert!(moves > 1000 && undecided > 100, "{moves} moves, and {undecided} of 300 taken as a set are undecided");
+}
+
 #[test]
 fn the_address_that_a_move_left_was_taken_by_another() {
     // As it was seen: the second move is heard before the first says what it left.

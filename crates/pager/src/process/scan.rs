@@ -102,7 +102,7 @@ impl Shared {
             let core = self.lock();
             (0..core.spaces.len()).map(|index| core.pid_of(index)).collect()
         };
-        let found = strangers.look(&known, &self.name);
+        let found = strangers.look(&known);
         if found.kib > 0 || found.new > 0 {
             let beside = &mut self.lock().beside;
             beside.strangers += found.new;
