@@ -18,6 +18,7 @@ mod text;
 
 use crate::recording::{self, Compared, Loaded, Settings};
 use crate::replay::{check_output, write};
+use crate::trace_cmd::note;
 use crate::{Failure, print};
 use compare::Verdict;
 use refault_mm::Kernel;
@@ -86,6 +87,7 @@ fn load(path: &Path) -> Result<Loaded, Failure> {
             Failure::from(e)
         }
     })?;
+    note(source.header(), path);
     Ok(Loaded::read(&mut source)?)
 }
 

@@ -8,6 +8,7 @@ use crate::recording::POINTS;
 use crate::replay::cell::Cell;
 use crate::table::Table;
 use crate::terminal::{grouped, printable};
+use crate::trace_cmd::note;
 use refault_mm::{Config, Kernel, Policy};
 use refault_record::{Played, lru_gen, play, release, swappiness, with_one_descriptor};
 use refault_trace::{LoadOptions, PackedAccess, Recording, Trace};
@@ -53,6 +54,7 @@ struct Report {
 pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
     let Some(path) = &args.play else { return Err("no trace to play".into()) };
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
+    note(source.header(), path);
     let options = LoadOptions { max_accesses: args.max_accesses, ..LoadOptions::default() };
     let trace = Trace::load(&mut source, &options)?;
     let sizes = sizes(args, &trace)?;
