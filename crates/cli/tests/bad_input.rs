@@ -300,7 +300,6 @@ fn regression_what_cannot_be_printed_is_an_error() {
         &["trace", "info", trace],
         &["size", trace, "--target", "hit_rate>10%"],
         &["doctor"],
-        &["bench"],
     ] {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("there");
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_refault"));

@@ -3,9 +3,9 @@
 use crate::flags::size::Size;
 use crate::say;
 use clap::Args;
-use refault_trace::{Format, Header, OpenOptions, RecordSource, TraceError};
+use refault_trace::{Format, Header, OpenOptions, Record, RecordSource, TraceError};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// How to read traces
@@ -45,11 +45,10 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
-    /// Opens a trace, and says what is to be known of it: once, however often it is opened.
+    /// Opens a trace; once it is read, what is to be known of it is said.
     pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn RecordSource>, TraceError> {
         let source = refault_trace::open(path, &self.open_options())?;
-        note(source.header(), path);
-        Ok(source)
+        Ok(Box::new(Noted { source, path: path.to_owned(), is_read: false }))
     }
 
     /// The same for the library.
@@ -65,7 +64,40 @@ impl InputArgs {
     }
 }
 
-/// Says how numbers were read that may be meant otherwise, and that nobody would see damage.
+/// A source of which something is said when it was read, and nothing when that failed: an error is
+/// one line.
+struct Noted {
+    source: Box<dyn RecordSource>,
+    path: PathBuf,
+    is_read: bool,
+}
+
+impl RecordSource for Noted {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn header(&self) -> &Header {
+        self.source.header()
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let more = self.source.next_chunk(out);
+        self.is_read = more.is_ok();
+        more
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if self.is_read {
+            note(self.source.header(), &self.path);
+        }
+    }
+}
+
+/// Says how numbers were read that may be meant otherwise, and that nobody would see damage:
+/// once, however often the trace is opened.
 pub(crate) fn note(header: &Header, path: &Path) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let without = header.format == Format::Native && !header.has_checksums;

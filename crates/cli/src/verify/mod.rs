@@ -87,8 +87,9 @@ fn load(path: &Path) -> Result<Loaded, Failure> {
             Failure::from(e)
         }
     })?;
+    let loaded = Loaded::read(&mut source)?;
     note(source.header(), path);
-    Ok(Loaded::read(&mut source)?)
+    Ok(loaded)
 }
 
 fn verify(args: &VerifyArgs, path: &Path) -> Result<Verified, Failure> {

@@ -54,9 +54,9 @@ struct Report {
 pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
     let Some(path) = &args.play else { return Err("no trace to play".into()) };
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
-    note(source.header(), path);
     let options = LoadOptions { max_accesses: args.max_accesses, ..LoadOptions::default() };
     let trace = Trace::load(&mut source, &options)?;
+    note(source.header(), path);
     let sizes = sizes(args, &trace)?;
     let folder = args.folder.clone().unwrap_or_else(|| ".".into());
     let this = Recording { kernel: release(), lru_gen: lru_gen(), swappiness: swappiness(), ..Recording::default() };

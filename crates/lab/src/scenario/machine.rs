@@ -8,9 +8,9 @@ use super::{MAX_PAGES, nodes, read};
 use crate::contention::{ContentionSpec, InterruptCosts};
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
-    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations,
-    KswapdRevival, MemcgSelection, MemcgWalk, NodeConfig, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget,
-    SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
+    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations, KswapdRevival,
+    MemcgSelection, MemcgWalk, NodeConfig, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator,
+    SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
