@@ -11,6 +11,7 @@ mod input;
 mod progress;
 
 pub use input::InputArgs;
+pub(crate) use input::note;
 
 use crate::Failure;
 use clap::{Args, Subcommand};

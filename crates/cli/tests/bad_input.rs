@@ -1,7 +1,7 @@
 //! Every mistake ends in one line that names the file or the flag, with status 2 and nothing
 //! half-written.
 
-use crate::common::command::{Sandbox, error};
+use crate::common::command::{Sandbox, error, ok};
 use std::path::PathBuf;
 
 #[test]
@@ -90,7 +90,7 @@ fn files() {
             "prose.txt:1: page \"hello\" is not a number; if it is of another format, --format says which",
         ),
         (&["prose.txt", "--format", "plain"], "prose.txt:1: page \"hello\" is not a number\n"),
-        (&["noise"], "noise: format not recognised; say which with --format: native"),
+        (&["noise"], "say which it is with --format: native"),
         (&["noise"], "; docs/reference/formats.md has what each is"),
         (&["dir"], "dir: is a directory"),
         (&["empty"], "empty: holds no access"),
@@ -282,4 +282,67 @@ fn a_trace_is_not_converted_onto_itself() {
     assert_eq!(run.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&run.stderr).contains("is the trace to read"));
     assert_eq!(std::fs::read(&path).expect("the file"), b"1\n2\n1\n");
+}
+
+/// It exited well when nobody could read what it printed.
+#[test]
+fn regression_what_cannot_be_printed_is_an_error() {
+    let s = Sandbox::new();
+    let trace = s.generate("loop.parquet", &["900: A:loop:300"]);
+    let trace = trace.to_str().expect("text");
+    for words in [
+        &["--help"][..],
+        &["--version"],
+        &["replay", "--help"],
+        &["replay", "--set", "help"],
+        &["replay", trace, "--memory", "20%"],
+        &["replay", trace, "--kernel", "list"],
+        &["trace", "info", trace],
+        &["size", trace, "--target", "hit_rate>10%"],
+        &["doctor"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("there");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_refault"));
+        let done = command.args(words).stdin(std::process::Stdio::null()).stdout(full).output().expect("it runs");
+        let said = error(&done);
+        assert!(said.contains("standard output: cannot be written: No space left"), "{words:?}: {said}");
+    }
+}
+
+/// A few hundred bytes took gigabytes, and the kernel's or the shell's word was all that was said.
+#[test]
+fn regression_ranges_stay_ranges_and_memory_has_a_bound() {
+    let s = Sandbox::new();
+    let lines: String = (0..24u64).map(|i| format!("{} 16777216 0 {i}\n", i << 24)).collect();
+    let trace = s.write("ranges.lis", lines.as_bytes());
+    let trace = trace.to_str().expect("text");
+    let shown = ok(&s.run(&["trace", "info", trace, "--max-memory", "64M"]));
+    assert!(shown.contains("distinct pages  402,653,184"), "{shown}");
+    ok(&s.run(&["trace", "convert", trace, "out.parquet", "--max-memory", "256M"]));
+    let before = s.files();
+    let given = ["replay", trace, "--memory", "10%", "--output", "result", "--max-memory", "256M"];
+    let said = error(&s.run(&given));
+    assert!(said.starts_with("error: out of memory: ") && said.contains("--max-memory is 256 MiB"), "{said}");
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -v 600000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_refault")]);
+    let done = limited.args(&given[..6]).current_dir(s.path(".")).output().expect("it runs");
+    assert!(error(&done).starts_with("error: out of memory: "), "{done:?}");
+    assert_eq!(s.files(), before);
+}
+
+#[test]
+fn regression_units_that_are_in_doubt_are_said() {
+    let s = Sandbox::new();
+    let lines: String = (0..100u64).map(|i| format!("{}\n", i * 8)).collect();
+    let trace = s.write("sectors.txt", lines.as_bytes());
+    let trace = trace.to_str().expect("text");
+    for command in [&["replay", trace, "--memory", "20%"][..], &["trace", "info", trace], &["size", trace]] {
+        let done = s.run(command);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(said.matches("note: ").count(), 1, "{said}");
+        assert!(said.contains("all are multiples of 8, as of sectors of 512 bytes: --block-bytes 512"), "{said}");
+        assert!(error(&s.run(&[command, &["--strict"]].concat())).contains("--strict: numbers are read as pages"));
+        let sure = s.run(&[command, &["--strict", "--block-bytes", "4096"]].concat());
+        assert_eq!(String::from_utf8_lossy(&sure.stderr), "");
+    }
 }

@@ -46,7 +46,9 @@ const ALL: &[Writes] = &[
         words: &[
             "run",
             "--memory-max",
-            "4M",
+            "8M",
+            "--swap-max",
+            "256M",
             "--record",
             "OUT",
             "--",
@@ -282,6 +284,39 @@ fn regression_files_of_a_run_have_its_programs_name_alone_unless_asked() {
             ok(&s.run(&[&words[..1], flags, &words[1..]].concat()));
             let text = String::from_utf8_lossy(&fs::read(s.path("out")).expect("there")).into_owned();
             assert_eq!(text.contains(&secret.replace('\\', "\\\\")) || text.contains(&secret), shown, "{words:?}");
+        }
+    }
+}
+
+/// Files are written and lines are said by the two functions that do it as it is to be done.
+#[test]
+fn nothing_is_written_or_said_beside_the_two_ways() {
+    fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in fs::read_dir(folder).expect("there") {
+            let path = entry.expect("readable").path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut all = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+    assert!(all.len() > 50);
+    all.retain(|path| !path.ends_with("tests.rs"));
+    for path in all {
+        let text = fs::read_to_string(&path).expect("text");
+        let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (words, instead) in [
+            ("eprintln!", "crate::say"),
+            ("println!", "crate::print"),
+            (" File::create", "AtomicFile"),
+            ("fs::File::create", "AtomicFile"),
+            ("fs::write(", "AtomicFile"),
+            ("create(true)", "AtomicFile"),
+        ] {
+            let is_there = shipped.contains(words) && !path.ends_with("src/lib.rs");
+            assert!(!is_there, "{}: has {words}; use {instead}", path.display());
         }
     }
 }

@@ -201,3 +201,15 @@ fn what_samples_cannot_tell_is_refused() {
     assert!(refused(&["-t", "hit_rate>75%", "-g", "/web"]).contains("--group: the groups of a trace"));
     assert!(refused(&["-t", "hit_rate>75%", "-l", "high"]).contains("--limit: the groups of a trace"));
 }
+
+/// It answered that no refaults are few.
+#[test]
+fn regression_a_policy_that_counts_no_refaults_has_no_answer_about_them() {
+    let s = Sandbox::new();
+    let trace = s.generate("loop.parquet", &["900: A:loop:300"]);
+    let trace = trace.to_str().expect("text");
+    let asked = ["size", trace, "--target", "refaults_per_access<1%", "--policy"];
+    let said = error(&s.run(&[&asked[..], &["lru-none"]].concat()));
+    assert!(said.contains("--target refaults_per_access: lru-none keeps no shadows"), "{said}");
+    ok(&s.run(&[&asked[..], &["lru"]].concat()));
+}

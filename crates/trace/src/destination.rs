@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Place, TraceError};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Links that are followed on the way to one file, as by the kernel.
@@ -20,8 +20,16 @@ pub(crate) struct Destination {
     name: String,
     /// The same without links.
     path: PathBuf,
-    /// What is there.
-    replaced: Option<Metadata>,
+    /// The file that is there.
+    replaced: Option<Replaced>,
+}
+
+/// Whose a file is, and who may do what with it.
+#[derive(Clone, Copy, Debug)]
+struct Replaced {
+    user: u32,
+    group: u32,
+    rights: u32,
 }
 
 impl Destination {
@@ -50,6 +58,8 @@ impl Destination {
         if path.file_name().is_none() {
             return Err(fail("does not name a file".into()));
         }
+        let replaced =
+            replaced.map(|found| Replaced { user: found.uid(), group: found.gid(), rights: found.mode() & 0o777 });
         Ok(Self { name, path, replaced })
     }
 
@@ -70,12 +80,12 @@ impl Destination {
 
     /// The rights of the file that is replaced.
     pub(crate) fn rights(&self) -> Option<u32> {
-        self.replaced.as_ref().map(|found| found.permissions().mode() & 0o777)
+        self.replaced.map(|found| found.rights)
     }
 
     /// Its user and group.
     pub(crate) fn owner(&self) -> Option<(u32, u32)> {
-        self.replaced.as_ref().map(|found| (found.uid(), found.gid()))
+        self.replaced.map(|found| (found.user, found.group))
     }
 
     /// An error about it.
@@ -169,7 +179,7 @@ fn cannot_be_written(e: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{chown, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     fn path_of(given: &Path) -> Result<PathBuf, String> {
         Destination::of(given).map(|place| place.path).map_err(|e| e.to_string())

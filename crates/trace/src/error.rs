@@ -78,6 +78,11 @@ impl TraceError {
         self.0.kind
     }
 
+    /// What is wrong, without what it is about and where.
+    pub(crate) fn what(&self) -> &str {
+        &self.0.what
+    }
+
     /// Where it was found.
     pub fn place(&self) -> Place {
         self.0.place

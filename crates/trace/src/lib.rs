@@ -34,6 +34,8 @@ mod shape;
 mod stream;
 mod summary;
 mod text;
+mod units;
+mod unknown;
 mod zip;
 
 pub use atomic::{AtomicFile, PartFile, WholeFile};

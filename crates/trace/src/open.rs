@@ -6,6 +6,7 @@ use crate::formats::{self, drmemtrace, native, oracle_general, pgtrace, vscsi};
 use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::record::RecordSource;
+use crate::unknown::{self, is_text};
 use std::path::Path;
 
 /// Opens a trace: a file, or standard input for `-`.
@@ -37,19 +38,18 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
     }
     let candidates = by_content(input.head());
     let named = by_name(path);
-    match (candidates.as_slice(), named) {
-        ([one], _) => Ok(*one),
-        ([], Some(format)) => Ok(format),
-        (several, Some(format)) if several.contains(&format) => Ok(format),
-        _ => Err(TraceError::new(
-            ErrorKind::Unsupported,
-            input.name(),
-            Place::Whole,
-            format!(
-                "format not recognised; say which with --format: {}; docs/reference/formats.md has what each is",
-                Format::list()
-            ),
-        )),
+    let picked = match (candidates.as_slice(), named) {
+        ([one], _) => Some(*one),
+        ([], Some(format)) => Some(format),
+        (several, Some(format)) if several.contains(&format) => Some(format),
+        _ => None,
+    };
+    match picked.filter(|format| unknown::may_be(input.head(), *format)) {
+        Some(format) => Ok(format),
+        None => {
+            let what = unknown::about(input.head(), named.or(picked));
+            Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what))
+        }
     }
 }
 
@@ -80,11 +80,6 @@ fn by_content(head: &[u8]) -> Vec<Format> {
         found.push(Format::OracleGeneral);
     }
     found
-}
-
-/// Text has no control characters but white space.
-fn is_text(head: &[u8]) -> bool {
-    head.iter().all(|b| !b.is_ascii_control() || matches!(b, b'\t' | b'\r' | b'\n'))
 }
 
 /// The format of the first line that says something.

@@ -11,17 +11,20 @@ pub struct OpenOptions {
     /// oracleGeneral only: take the object id as a page as it is and ignore the size.
     pub raw_ids: bool,
     /// Plain, LIRS, ARC and bare numbers: bytes a block, folded into pages; `None` takes a block as
-    /// a page.
+    /// a page. oracleGeneral: bytes that an id counts; `None` takes sectors of 512.
     pub block_bytes: Option<u32>,
     /// Bytes a page, for formats that give addresses. A power of two from 512 to 2 MiB.
     pub page_size: u32,
     /// lackey and drmemtrace only: instruction fetches count as reads.
     pub instructions: bool,
+    /// Refuse numbers that may be meant in another unit, instead of saying so in
+    /// [`Header::doubt`](crate::Header::doubt).
+    pub strict: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, raw_ids: false, block_bytes: None, page_size: 4096, instructions: false }
+        Self { format: None, raw_ids: false, block_bytes: None, page_size: 4096, instructions: false, strict: false }
     }
 }
 

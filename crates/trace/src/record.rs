@@ -274,6 +274,11 @@ pub struct Header {
     pub recording: Option<Recording>,
     /// The number of records, if the format says so in advance. A hint: never trust it with memory.
     pub records_hint: Option<u64>,
+    /// Whether what is read is checked against checksums that the file carries.
+    pub has_checksums: bool,
+    /// Why its numbers may be meant in another unit than the one they are read in, and what to say
+    /// for the other.
+    pub doubt: Option<String>,
 }
 
 impl Header {
@@ -290,6 +295,8 @@ impl Header {
             collapse: None,
             recording: None,
             records_hint: None,
+            has_checksums: false,
+            doubt: None,
         }
     }
 

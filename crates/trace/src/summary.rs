@@ -16,6 +16,8 @@ pub struct Summary {
     pub trace: String,
     /// The format it was read in.
     pub format: String,
+    /// Whether what was read was checked against checksums of the file.
+    pub checksums: bool,
     /// Bytes a page.
     pub page_size: u32,
     /// Touches of one page.
@@ -233,6 +235,7 @@ impl Counts {
         Summary {
             trace: stem(source.name()),
             format: header.format.to_string(),
+            checksums: header.has_checksums,
             page_size: header.page_size,
             accesses: self.reads + self.writes,
             records: self.records,

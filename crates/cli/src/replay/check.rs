@@ -3,7 +3,6 @@
 use super::args::ReplayArgs;
 use super::stream;
 use crate::{Failure, is_same_file};
-use refault_trace::open;
 use std::path::PathBuf;
 
 /// What the flags ask for that makes no sense, before anything is read.
@@ -47,7 +46,7 @@ fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
         // alone.
         for path in args.traces.iter().filter(|path| path.is_file() || !path.exists()) {
             if path.as_os_str() != "-" {
-                open(path, &args.input.open_options())?;
+                args.input.open(path)?;
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::terminal::{grouped, printable};
 use crate::{Failure, Given, is_same_file, print, say};
 use refault_mm::{Config, Kernel, Lru, Policy};
 use refault_report::{Document, Source};
-use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError, open};
+use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ fn replay(
     policies: &[(RowPolicy, Option<Config>)],
     read: ReadRecorded,
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
-    let source = open(path, &args.input.open_options())?;
+    let source = args.input.open(path)?;
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);

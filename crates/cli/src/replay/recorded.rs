@@ -17,7 +17,7 @@ use crate::flags::size::Size;
 use crate::replay::groups::on_threads;
 use crate::{Failure, Given};
 use refault_mm::{Engine, Kernel, MemcgId, Policy};
-use refault_trace::{CHUNK, Header, Record, RecordSource, Recording, TraceError, open};
+use refault_trace::{CHUNK, Header, Record, RecordSource, Recording, TraceError};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ const FOREIGN: [&str; 13] = [
 pub(super) fn refuse(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     let Some(flag) = FOREIGN.iter().find(|flag| given.has(flag)).filter(|_| !args.page_by_page) else { return Ok(()) };
     for path in args.traces.iter().filter(|path| path.is_file()) {
-        let source = open(path, &args.input.open_options());
+        let source = args.input.open(path);
         if source.is_ok_and(|source| source.header().recording.is_some()) {
             return Err(foreign(flag, &path.display().to_string()));
         }

@@ -8,7 +8,7 @@ use super::policy::RowPolicy;
 use super::run::{Done, Plan, Running};
 use crate::{Failure, Given};
 use refault_mm::Config;
-use refault_trace::{LoadOptions, PageNumbers, Piece, Pieces, RecordSource, TraceError, open};
+use refault_trace::{LoadOptions, PageNumbers, Piece, Pieces, RecordSource, TraceError};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,7 +49,7 @@ pub(super) fn replay(
     let recording = source.header().recording.clone();
     let numbers = PageNumbers::read(&mut Clocked::new(source, args.max_accesses, &args.stop), &opts)?;
     let (accesses, has_times) = (numbers.accesses(), numbers.has_times());
-    let (trace, pieces) = numbers.pieces(open(path, &args.input.open_options())?);
+    let (trace, pieces) = numbers.pieces(args.input.open(path)?);
     note_idle(&policies, &trace, path);
     let loaded = Loaded { trace, page_size, recording, machine: None };
     let mut plan = plan(args, &policies, &[], &loaded, args.output.miss_bits.is_some())?;

@@ -49,7 +49,7 @@ pub(super) fn read(
 ) -> Result<Vec<GroupsUnder>, Failure> {
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
-    let (trace, tree, page_size) = load(path, &args.input.open_options(), &options)?;
+    let (trace, tree, page_size) = load(path, &args.input, &options)?;
     let Some(mut tree) = tree.filter(|tree| tree.groups.len() > 2 || args.memcg_limits.is_some()) else {
         return Ok(Vec::new());
     };

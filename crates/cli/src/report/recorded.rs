@@ -12,7 +12,7 @@ use crate::replay::progress::Progress;
 use crate::replay::{About, Recorded, RecordedCell, Row};
 use refault_mm::{Config, Kernel, PageId, Policy};
 use refault_report::document::trace::Detail;
-use refault_trace::{Act, Header, ObjectKind, Record, RecordSource, Trace, TraceError, open};
+use refault_trace::{Act, Header, ObjectKind, Record, RecordSource, Trace, TraceError};
 use std::path::Path;
 
 /// The machine, and what of it the flags change.
@@ -26,7 +26,7 @@ pub(super) struct Machine {
 impl Machine {
     /// That of a recording.
     pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Machine, Failure> {
-        let mut source = open(path, &args.input.open_options())?;
+        let mut source = args.input.open(path)?;
         let machine = recording::read(&mut source, args.max_accesses)?;
         Ok(Machine { machine, kernel: args.kernel, seed: args.seed, threads: args.threads() })
     }

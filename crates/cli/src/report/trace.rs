@@ -20,7 +20,7 @@ use refault_report::document::trace::{Curve, Detail, TraceDocument, TraceFacts};
 use refault_report::document::verify::VerifyDocument;
 use refault_report::names::shown;
 use refault_report::{Document, knee, main_curve};
-use refault_trace::{Header, LoadOptions, Recording, Trace, open};
+use refault_trace::{Header, LoadOptions, Recording, Trace};
 use std::path::Path;
 
 /// Windows of time at most.
@@ -41,7 +41,7 @@ pub(super) type Policies = Vec<(RowPolicy, Option<Config>)>;
 
 /// Replays a trace as often as the pages need.
 pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> {
-    let source = open(path, &args.input.open_options())?;
+    let source = args.input.open(path)?;
     let machine = source.header().recording.is_some().then(|| Machine::read(args, path)).transpose()?;
     let mut source = Clocked::new(Box::new(OfFiles(source)), args.max_accesses, &args.stop);
     let opts = LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };

@@ -71,7 +71,7 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
         return scenario::run(args);
     }
     args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
-    let mut source = refault_trace::open(&args.subject, &args.trace.input.open_options())?;
+    let mut source = args.trace.input.open(&args.subject)?;
     // Groups of a recording, and what protects them, are a matter of the trace.
     let is_whole = args.group.is_none() && args.memcg_limits.is_none() && args.limit == Limit::Max;
     if source.header().recording.is_some() && is_whole {

@@ -178,6 +178,7 @@ impl<'a> Subject<'a> {
             return Err(format!("--target {}: {}", args.target, swap_ins_unknown(&loaded)).into());
         }
         let mut settings = Settings::of(&loaded.recording, args.policy.map(|policy| policy.0), args.kernel, false);
+        metric.check_counted(settings.policy)?;
         let config = &mut settings.config;
         config.seed = args.seed.unwrap_or(0);
         if given.has("swappiness") {

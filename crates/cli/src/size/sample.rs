@@ -21,6 +21,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
     let samples = Samples::load(&mut source, &options, &args.trace.sample.samples(seed))?;
     let footprint = samples.footprint_pages;
     let cfg = args.config()?;
+    args.target.metric().check_counted(args.policy_of_trace())?;
     let policy = args.policy_of_trace_text(&cfg);
     let policies = [(RowPolicy::Linux(args.policy_of_trace()), Some(cfg))];
     // Page tables and tree nodes are charged, too.

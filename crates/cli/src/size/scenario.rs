@@ -65,6 +65,7 @@ impl Subject<'_> {
             policy.policy = named.0;
             policy.config().check().map_err(|e| format!("--policy {named}: {e}"))?;
         }
+        args.target.metric().check_counted(policy.policy)?;
         let paths: Vec<_> = scenario.memcgs.iter().map(|m| m.path.as_str()).collect();
         let known = || match paths.is_empty() {
             true => "it has none; write [memcg.\"/...\"] and place tasks in it".to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::flags::size::{Size, human};
 use crate::terminal::{duration, number};
+use refault_mm::Policy;
 use std::fmt;
 use std::str::FromStr;
 
@@ -96,6 +97,18 @@ impl Metric {
     /// Whether it needs operations that were measured.
     pub(super) fn needs_operations(self) -> bool {
         !matches!(self, Metric::Pressure(..) | Metric::RefaultsPerS | Metric::SwapInsPerS)
+    }
+
+    /// An error if a policy does not count it: 0 of it would be an answer to nothing.
+    pub(super) fn check_counted(self, policy: Policy) -> Result<(), String> {
+        match (self, policy) {
+            (Metric::RefaultsPerS | Metric::RefaultsPerAccess, Policy::LruNone) => Err(format!(
+                "--target {}: {policy} keeps no shadows and counts no refaults; name another --policy, or ask for \
+                 hit_rate or misses",
+                self.name()
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Whether it is something a second.

@@ -73,10 +73,11 @@ impl<'a> Subject<'a> {
             )
             .into());
         }
+        metric.check_counted(args.policy_of_trace())?;
         let t = &args.trace;
         let options =
             LoadOptions { default_via: t.via.into(), keep_time: metric.is_per_second(), ..LoadOptions::default() };
-        let (trace, tree, page_size) = load(&args.subject, &t.input.open_options(), &options)?;
+        let (trace, tree, page_size) = load(&args.subject, &t.input, &options)?;
         let span_s = trace.time_ns.as_ref().and_then(|times| {
             let span = times.last()?.saturating_sub(*times.first()?);
             (span > 0).then_some(span as f64 / 1e9)

@@ -4,7 +4,7 @@ use super::InputArgs;
 use super::progress::Progress;
 use crate::Failure;
 use clap::Args;
-use refault_trace::{Collapse, Collapser, Header, NativeWriter, RecordSource, open};
+use refault_trace::{Collapse, Collapser, Header, NativeWriter, RecordSource};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     if crate::is_same_file(&args.from, &args.to) {
         return Err(format!("{}: is the trace to read; give the output another name", args.to.display()).into());
     }
-    let mut source = open(&args.from, &args.input.open_options())?;
+    let mut source = args.input.open(&args.from)?;
     let mut writer = NativeWriter::create_like(&args.to, &args.from)?;
     let mut collapser = Collapser::new(args.collapse);
     let mut progress = Progress::new("converting", source.header().records_hint);

@@ -5,7 +5,7 @@ use crate::flags::size::human;
 use crate::terminal::{grouped, printable};
 use crate::{Failure, print};
 use clap::Args;
-use refault_trace::{ObjectKind, Summary, open};
+use refault_trace::{ObjectKind, Summary};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub struct InfoArgs {
 }
 
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let mut source = open(&args.trace, &args.input.open_options())?;
+    let mut source = args.input.open(&args.trace)?;
     let summary = Summary::of(&mut source)?;
     let text = if args.json {
         let mut text = serde_json::to_string_pretty(&summary)?;
@@ -50,6 +50,9 @@ fn table(summary: &Summary, all: bool) -> String {
     let footprint = summary.footprint_bytes as f64 / f64::from(1 << 20);
     line("trace", summary.trace.clone());
     line("format", summary.format.clone());
+    if !summary.checksums {
+        line("checksums", "none: damage is not seen; refault trace convert writes them".to_owned());
+    }
     line("accesses", grouped(summary.accesses));
     line("records", grouped(summary.records));
     line("distinct pages", grouped(summary.distinct_pages));

@@ -1,8 +1,12 @@
 //! Options of how a trace is read, shared by every subcommand that reads one.
 
 use crate::flags::size::Size;
+use crate::say;
 use clap::Args;
-use refault_trace::{Format, OpenOptions};
+use refault_trace::{Format, Header, OpenOptions, Record, RecordSource, TraceError};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// How to read traces
 #[derive(Clone, Debug, Default, Args)]
@@ -18,7 +22,7 @@ pub struct InputArgs {
     raw_ids: bool,
 
     /// plain, lirs, arc and bare numbers: bytes a block, folded into pages [default: a block is a
-    /// page]
+    /// page]; oracle-general: bytes that an id counts [default: 512]
     #[arg(long, value_name = "BYTES")]
     block_bytes: Option<u32>,
 
@@ -30,6 +34,10 @@ pub struct InputArgs {
     #[arg(long)]
     instructions: bool,
 
+    /// Refuse a trace whose numbers may be meant in another unit, instead of saying so
+    #[arg(long)]
+    strict: bool,
+
     /// End with an error rather than take more memory for tables than so much [default: what is
     /// available at the start, to this process and its memory cgroup]
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute, id = crate::flags::memory::MAX_MEMORY)]
@@ -37,6 +45,12 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
+    /// Opens a trace; once it is read, what is to be known of it is said.
+    pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn RecordSource>, TraceError> {
+        let source = refault_trace::open(path, &self.open_options())?;
+        Ok(Box::new(Noted { source, path: path.to_owned(), is_read: false }))
+    }
+
     /// The same for the library.
     pub fn open_options(&self) -> OpenOptions {
         OpenOptions {
@@ -45,6 +59,54 @@ impl InputArgs {
             block_bytes: self.block_bytes,
             page_size: self.page_size.unwrap_or(4096),
             instructions: self.instructions,
+            strict: self.strict,
+        }
+    }
+}
+
+/// A source of which something is said when it was read, and nothing when that failed: an error is
+/// one line.
+struct Noted {
+    source: Box<dyn RecordSource>,
+    path: PathBuf,
+    is_read: bool,
+}
+
+impl RecordSource for Noted {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn header(&self) -> &Header {
+        self.source.header()
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let more = self.source.next_chunk(out);
+        self.is_read = more.is_ok();
+        more
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if self.is_read {
+            note(self.source.header(), &self.path);
+        }
+    }
+}
+
+/// Says how numbers were read that may be meant otherwise, and that nobody would see damage:
+/// once, however often the trace is opened.
+pub(crate) fn note(header: &Header, path: &Path) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let without = header.format == Format::Native && !header.has_checksums;
+    let without =
+        without.then_some("carries no checksums, so that damage is not seen; refault trace convert adds them");
+    for what in header.doubt.as_deref().into_iter().chain(without) {
+        let line = format!("note: {}: {what}", path.display());
+        if SAID.lock().is_ok_and(|mut said| said.insert(line.clone())) {
+            say(&line);
         }
     }
 }

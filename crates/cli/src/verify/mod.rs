@@ -18,6 +18,7 @@ mod text;
 
 use crate::recording::{self, Compared, Loaded, Settings};
 use crate::replay::{check_output, write};
+use crate::trace_cmd::note;
 use crate::{Failure, print};
 use compare::Verdict;
 use refault_mm::Kernel;
@@ -86,7 +87,9 @@ fn load(path: &Path) -> Result<Loaded, Failure> {
             Failure::from(e)
         }
     })?;
-    Ok(Loaded::read(&mut source)?)
+    let loaded = Loaded::read(&mut source)?;
+    note(source.header(), path);
+    Ok(loaded)
 }
 
 fn verify(args: &VerifyArgs, path: &Path) -> Result<Verified, Failure> {

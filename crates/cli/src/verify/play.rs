@@ -8,6 +8,7 @@ use crate::recording::POINTS;
 use crate::replay::cell::Cell;
 use crate::table::Table;
 use crate::terminal::{grouped, printable};
+use crate::trace_cmd::note;
 use refault_mm::{Config, Kernel, Policy};
 use refault_record::{Played, lru_gen, play, release, swappiness, with_one_descriptor};
 use refault_trace::{LoadOptions, PackedAccess, Recording, Trace};
@@ -55,6 +56,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
     let options = LoadOptions { max_accesses: args.max_accesses, ..LoadOptions::default() };
     let trace = Trace::load(&mut source, &options)?;
+    note(source.header(), path);
     let sizes = sizes(args, &trace)?;
     let folder = args.folder.clone().unwrap_or_else(|| ".".into());
     let this = Recording { kernel: release(), lru_gen: lru_gen(), swappiness: swappiness(), ..Recording::default() };

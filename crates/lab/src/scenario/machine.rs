@@ -8,9 +8,9 @@ use super::{MAX_PAGES, nodes, read};
 use crate::contention::{ContentionSpec, InterruptCosts};
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
-    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations, Kernel,
-    KswapdRevival, MemcgSelection, MemcgWalk, NodeConfig, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget,
-    SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
+    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations, KswapdRevival,
+    MemcgSelection, MemcgWalk, NodeConfig, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator,
+    SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
@@ -262,13 +262,12 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
     let costs = [("io", ReclaimCost::Io), ("io-and-rotation", ReclaimCost::IoAndRotation)];
     let advices = [("ignored", AdviceRecency::Ignored), ("sequential-only", AdviceRecency::SequentialOnly)];
     let walks = [("incremental", MemcgWalk::Incremental), ("whole", MemcgWalk::Whole)];
-    let kernels = Kernel::ALL.map(|k| (k.name(), k));
     let allocators = SwapAllocator::ALL.map(|a| (a.name(), a));
     let overflows = [("none", SwapOverflow::None), ("try-next", SwapOverflow::TryNext)];
     let rotationals = [("cursor", SwapRotational::Cursor), ("clusters", SwapRotational::Clusters)];
     let spec = PolicySpec {
         policy: s.or(name, base.policy, named)?,
-        kernel: s.or("kernel", base.kernel, |f| f.choice(&kernels))?,
+        kernel: s.or("kernel", base.kernel, |f| f.kernel())?,
         clock: s.opt("clock", |f| f.choice(&clocks))?.or(base.clock),
         bound: s.opt("bound", |f| f.choice(&bounds))?.or(base.bound),
         refault_counting: s.opt("refault_counting", |f| f.choice(&countings))?.or(base.refault_counting),

@@ -3,6 +3,7 @@
 
 use super::error::{ScenarioError, Source, plain};
 use super::units;
+use refault_mm::Kernel;
 use std::ops::{Range, RangeInclusive};
 use std::sync::LazyLock;
 use toml::Spanned;
@@ -262,6 +263,12 @@ impl<'s> Field<'s> {
         let found = choices.iter().find(|(word, _)| *word == text);
         let words = || choices.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         found.map(|(_, value)| *value).ok_or_else(|| self.bad(&format!("is not known; known are {}", words())))
+    }
+
+    /// A profile of kernels; one that is not known has its nearest named.
+    pub(super) fn kernel(&self) -> Result<Kernel> {
+        let found = self.text()?.parse::<Kernel>();
+        found.map_err(|e| self.bad(&format!("is not known; {}", e.split_once("; ").map_or(&*e, |(_, rest)| rest))))
     }
 
     /// The index of a thing that is declared elsewhere.

@@ -86,6 +86,17 @@ impl Kind {
             () => None,
         }
     }
+
+    /// The key of its results, of which there is one at least.
+    fn results(self) -> Option<&'static str> {
+        match self {
+            Kind::Replay => Some("rows"),
+            Kind::Scenario => Some("runs"),
+            Kind::Bench => Some("benchmarks"),
+            Kind::Size => Some("points"),
+            Kind::Run | Kind::Verify => None,
+        }
+    }
 }
 
 impl Document {
@@ -98,6 +109,10 @@ impl Document {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("is no JSON: {e}"))?;
         let unknown = "is JSON, but not of refault replay, size, bench, run or verify with --json";
         let kind = Kind::of(&value).ok_or(unknown)?;
+        let is_empty = |key: &&str| value.get(key).and_then(Value::as_array).is_some_and(Vec::is_empty);
+        if let Some(key) = kind.results().filter(is_empty) {
+            return Err(format!("has nothing in {key:?}, so that there is nothing to show"));
+        }
         let broken = |e: serde_json::Error| format!("is not what refault writes: {e}");
         Ok(match kind {
             Kind::Replay => Document::Replay(Box::new(replay::read(value).map_err(broken)?)),

@@ -3,9 +3,11 @@
 
 use crate::binary::BinaryFormat;
 use crate::format::Format;
+use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
+use crate::units;
 
 pub(crate) struct Bare {
     header: Header,
@@ -15,18 +17,19 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    pub(crate) fn new(format: Format, opts: &OpenOptions) -> Self {
+    pub(crate) fn new(format: Format, input: &Input, opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(format, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self {
-            header,
-            size: match format {
-                Format::U32Le | Format::U32Be => 4,
-                _ => 8,
-            },
-            big_endian: matches!(format, Format::U32Be | Format::U64Be),
-            block_bytes: opts.block_bytes,
+        let size = match format {
+            Format::U32Le | Format::U32Be => 4,
+            _ => 8,
+        };
+        let big_endian = matches!(format, Format::U32Be | Format::U64Be);
+        if opts.block_bytes.is_none() {
+            let all = input.head().chunks_exact(size).map(|bytes| number(bytes, big_endian));
+            header.doubt = units::of_numbers(all, false, opts.page_size);
         }
+        Self { header, size, big_endian, block_bytes: opts.block_bytes }
     }
 }
 
@@ -40,10 +43,14 @@ impl BinaryFormat for Bare {
     }
 
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
-        let push = |value: u64, b: &u8| value << 8 | u64::from(*b);
-        let block = if self.big_endian { bytes.iter().fold(0, push) } else { bytes.iter().rev().fold(0, push) };
+        let block = number(bytes, self.big_endian);
         let (page, pages) = pages::of_blocks(block, 1, self.block_bytes, self.header.page_size)?;
         out.push(Record { pages, ..Record::touch(page, Op::READ) });
         Ok(())
     }
+}
+
+fn number(bytes: &[u8], big_endian: bool) -> u64 {
+    let push = |value: u64, b: &u8| value << 8 | u64::from(*b);
+    if big_endian { bytes.iter().fold(0, push) } else { bytes.iter().rev().fold(0, push) }
 }

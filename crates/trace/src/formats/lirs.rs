@@ -3,10 +3,12 @@
 
 use crate::error::TraceError;
 use crate::format::Format;
+use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat};
+use crate::units;
 
 pub(crate) struct Lirs {
     header: Header,
@@ -14,9 +16,12 @@ pub(crate) struct Lirs {
 }
 
 impl Lirs {
-    pub(crate) fn new(opts: &OpenOptions) -> Self {
+    pub(crate) fn new(input: &Input, opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Lirs, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
+        if opts.block_bytes.is_none() {
+            header.doubt = units::of_lines(input.head(), opts.page_size);
+        }
         Self { header, block_bytes: opts.block_bytes }
     }
 }

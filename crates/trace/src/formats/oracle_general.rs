@@ -1,14 +1,16 @@
 //! oracleGeneral: packed little-endian records of 24 bytes.
 //!
 //! u32 time in seconds, u64 object id, u32 size in bytes, i64 index of the next access to the same
-//! id. The id is a sector of 512 bytes, which folds into pages, or with `raw_ids` a page as it is,
-//! its size ignored.
+//! id. The id is a sector of 512 bytes (or of `block_bytes`), which folds into pages, or with
+//! `raw_ids` a page as it is, its size ignored.
 
 use crate::binary::{BinaryFormat, le32, le64};
 use crate::format::Format;
+use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
+use crate::units;
 
 pub(crate) const SIZE: usize = 24;
 const SECTOR: u64 = 512;
@@ -16,14 +18,20 @@ const SECTOR: u64 = 512;
 pub(crate) struct OracleGeneral {
     header: Header,
     raw_ids: bool,
+    /// Bytes that an id counts.
+    unit: u64,
     start: Option<u32>,
 }
 
 impl OracleGeneral {
-    pub(crate) fn new(opts: &OpenOptions) -> Self {
+    pub(crate) fn new(input: &Input, opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::OracleGeneral, "disk", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self { header, raw_ids: opts.raw_ids, start: None }
+        if !opts.raw_ids && opts.block_bytes.is_none() {
+            header.doubt = units::of_ids(input.head());
+        }
+        let unit = opts.block_bytes.map_or(SECTOR, u64::from);
+        Self { header, raw_ids: opts.raw_ids, unit, start: None }
     }
 }
 
@@ -41,8 +49,9 @@ impl BinaryFormat for OracleGeneral {
         let (page, pages) = if self.raw_ids {
             pages::of_blocks(id, 1, None, self.header.page_size)?
         } else {
-            let start =
-                id.checked_mul(SECTOR).ok_or_else(|| format!("id {id} is no sector address; is --raw-ids meant?"))?;
+            let start = id
+                .checked_mul(self.unit)
+                .ok_or_else(|| format!("id {id} is no sector address; is --raw-ids meant?"))?;
             pages::of_bytes(start, u64::from(size), self.header.page_size)?
         };
         let start = *self.start.get_or_insert(time);

@@ -6,10 +6,12 @@
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;
+use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat, words};
+use crate::units;
 
 pub(crate) struct Plain {
     header: Header,
@@ -22,9 +24,12 @@ pub(crate) struct Plain {
 const ANOTHER: &str = "if it is of another format, --format says which";
 
 impl Plain {
-    pub(crate) fn new(opts: &OpenOptions) -> Self {
+    pub(crate) fn new(input: &Input, opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Plain, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
+        if opts.block_bytes.is_none() {
+            header.doubt = units::of_lines(input.head(), opts.page_size);
+        }
         Self { header, block_bytes: opts.block_bytes, is_guess: opts.format.is_none() }
     }
 }

@@ -11,9 +11,10 @@ use crate::replay::command::{sizes, write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::progress::Progress;
 use crate::replay::rules;
+use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Stop, print};
 use refault_mm::Config;
-use refault_trace::{AtomicFile, LoadOptions, Trace, open};
+use refault_trace::{AtomicFile, LoadOptions, Trace};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -71,12 +72,8 @@ fn linux<'a>(
 }
 
 /// A trace, the tree of its groups if it says anything of them, and bytes a page.
-pub(crate) fn load(
-    path: &Path,
-    options: &refault_trace::OpenOptions,
-    load: &LoadOptions,
-) -> Result<(Trace, Option<Tree>, u32), Failure> {
-    let mut source = open(path, options)?;
+pub(crate) fn load(path: &Path, input: &InputArgs, load: &LoadOptions) -> Result<(Trace, Option<Tree>, u32), Failure> {
+    let mut source = input.open(path)?;
     let trace = Trace::load(&mut source, &LoadOptions { keep_memcg: true, ..load.clone() })?;
     let header = source.header();
     if header.memcgs.is_empty() && trace.groups == ["/0"] {
@@ -89,7 +86,7 @@ pub(crate) fn load(
 fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> Result<Vec<Row>, Failure> {
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
-    let (trace, tree, page_size) = load(path, &args.input.open_options(), &options)?;
+    let (trace, tree, page_size) = load(path, &args.input, &options)?;
     let Some(mut tree) = tree else {
         let what =
             "says nothing of memory cgroups; the native format has a column for them (docs/reference/formats.md)";

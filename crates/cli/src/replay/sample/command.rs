@@ -13,7 +13,7 @@ use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
 use crate::{Failure, Given, print};
 use refault_mm::Config;
-use refault_trace::{AtomicFile, LoadOptions, Samples, open};
+use refault_trace::{AtomicFile, LoadOptions, Samples};
 use std::io::{IsTerminal, stdout};
 use std::path::Path;
 
@@ -92,7 +92,7 @@ fn replay(
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<(Vec<Estimate>, Words), Failure> {
-    let source = open(path, &args.input.open_options())?;
+    let source = args.input.open(path)?;
     let page_size = source.header().page_size;
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;

@@ -8,7 +8,7 @@ use crate::{Failure, Given};
 use refault_lab::scenario::{DeviceOverrides, DeviceSpec, NodeSpec, PolicySpec, Scenario, SwapSpec};
 use refault_mm::Policy;
 use refault_mm::tiering::NodePreset;
-use refault_trace::{LoadOptions, ObjectKind, Trace, open};
+use refault_trace::{LoadOptions, ObjectKind, Trace};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -86,7 +86,7 @@ pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Fai
 /// The machine and the task.
 fn scenario(args: &ReplayArgs, path: &Path) -> Result<Scenario, Failure> {
     let file = path.display().to_string();
-    let mut source = open(path, &args.input.open_options())?;
+    let mut source = args.input.open(path)?;
     let trace = Trace::load(&mut *source, &LoadOptions { keep_time: true, ..LoadOptions::default() })?;
     let footprint = u64::from(trace.footprint_pages());
     let timed = trace.time_ns.as_ref().is_some_and(|t| t.iter().any(|&at| at > 0));

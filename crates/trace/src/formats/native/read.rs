@@ -87,13 +87,14 @@ struct NativeSource {
 impl NativeSource {
     fn new(name: String, mut file: File) -> Result<Self, TraceError> {
         let metadata = Metadata::read(&name, &mut file)?;
-        let header = header(&name, &metadata)?;
+        let mut header = header(&name, &metadata)?;
         let sums = if metadata.own { Sums::read(&metadata.pairs, &metadata.groups, metadata.rows) } else { Ok(None) };
         let sums = sums.map_err(|what| damaged(&name, &what))?;
         let columns = columns(&name, &metadata)?;
         if sums.is_some() && columns.iter().any(|column| column.present.is_none()) {
             return Err(damaged(&name, "a column has lost its name"));
         }
+        header.has_checksums = sums.is_some();
         let file = Arc::new(file);
         Ok(Self { name, header, file, metadata, sums, columns, group: 0, left: 0, row: 0, failed: None })
     }
