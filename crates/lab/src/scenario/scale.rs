@@ -115,6 +115,8 @@ impl Scale {
         let kb = machine.min_free_kbytes.unwrap_or((16 * full.machine.memory_pages * 4).isqrt().clamp(128, 262_144));
         machine.min_free_kbytes = Some(self.some(kb));
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
+        machine.dirty_expire_ns = self.some(machine.dirty_expire_ns);
+        machine.dirty_writeback_ns = self.some(machine.dirty_writeback_ns);
         // What fills in a time is smaller, too.
         machine.stat_flush_interval_ns = self.some(machine.stat_flush_interval_ns);
         for swap in &mut scaled.swap {

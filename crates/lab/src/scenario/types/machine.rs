@@ -50,6 +50,14 @@ pub struct MachineSpec {
     pub dirty_background_ratio: u64,
     /// `vm.dirty_ratio`.
     pub dirty_ratio: u64,
+    /// `dirty_expire_centisecs`; 0: nothing is written for its age.
+    pub dirty_expire_ns: u64,
+    /// `dirty_writeback_centisecs`.
+    pub dirty_writeback_ns: u64,
+    /// Whether groups have shares of their own of what may be dirty.
+    pub cgroup_writeback: bool,
+    /// The largest order of a folio of a file.
+    pub file_order: u8,
     /// `lru_gen/min_ttl_ms`; 0: off.
     pub min_ttl_ns: u64,
     /// `transparent_hugepage`: the sizes of anonymous folios.
