@@ -3,6 +3,7 @@
 mod cache_ext;
 mod events;
 mod machine_wide;
+mod min_ttl;
 mod oracle;
 mod random;
 mod scenario;

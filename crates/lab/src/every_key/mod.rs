@@ -34,7 +34,9 @@ fn bare(path: &str) -> String {
     let mut parts: Vec<&str> = path.split('.').map(|part| part.split('[').next().unwrap_or(part)).collect();
     parts.retain(|part| !part.is_empty() && part.parse::<u32>().is_err());
     // Steps of loops and streams of phases are read as phases are.
-    while let Some(at) = parts.iter().position(|part| ["step", "stream"].contains(part)).filter(|at| at + 1 < parts.len()) {
+    while let Some(at) =
+        parts.iter().position(|part| ["step", "stream"].contains(part)).filter(|at| at + 1 < parts.len())
+    {
         parts.remove(at);
     }
     if parts.len() > 1 && NAMED.contains(&parts[0]) {

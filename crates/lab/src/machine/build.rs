@@ -104,6 +104,7 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
     cfg.dirty.background_ratio = m.dirty_background_ratio;
     cfg.dirty.ratio = m.dirty_ratio;
     cfg.dirty.cgroup_writeback = m.cgroup_writeback;
+    cfg.dirty.waits_for_flusher = policy.kernel.waits_for_flusher(cfg.lru.kind);
     cfg.dirty.writeback_ns = m.dirty_writeback_ns;
     if m.dirty_expire_ns > 0 {
         cfg.dirty.expire_ns = m.dirty_expire_ns;
@@ -127,6 +128,7 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
     cfg.node = Some(NodeConfig {
         pages: m.memory_pages,
         min_free_kbytes: m.min_free_kbytes,
+        khugepaged: m.thp.runs_khugepaged(),
         watermark_scale_factor: m.watermark_scale_factor,
         low_zones: [m.dma_pages, m.dma32_pages],
         init_pages: m.init_pages,

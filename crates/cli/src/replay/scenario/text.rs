@@ -16,7 +16,13 @@ pub(super) fn caption(outcome: &Outcome) -> String {
     let about = if s.about.is_empty() { String::new() } else { format!(": {}", printable(&s.about)) };
     let memory = human(s.machine.memory_pages * 4096);
     let scale = if outcome.scale == 1.0 { String::new() } else { format!(", scale {}", outcome.scale) };
-    format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}\n", s.name, s.machine.cpus, s.seed)
+    let m = &s.machine;
+    let raised = m.min_free_kbytes.is_none() && m.thp.runs_khugepaged();
+    let marks = match raised {
+        true => format!("min_free_kbytes {}, to which khugepaged raises it\n", grouped(m.min_free_kbytes())),
+        false => String::new(),
+    };
+    format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}\n{marks}", s.name, m.cpus, s.seed)
 }
 
 /// The table of the tasks of a run.
