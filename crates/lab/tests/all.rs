@@ -4,6 +4,7 @@ mod cache_ext;
 mod cpu_time;
 mod events;
 mod machine_wide;
+mod min_ttl;
 mod oracle;
 mod random;
 mod scenario;

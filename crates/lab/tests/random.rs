@@ -292,6 +292,11 @@ fn machine(d: &mut Dice) -> MachineSpec {
         read_ahead_history: d.one_in(2),
         dirty_background_ratio: d.of(&[0, 10, 50]),
         dirty_ratio: d.of(&[5, 20, 60]),
+        // Not drawn: seeds stay what they are.
+        dirty_expire_ns: if memory_pages.is_multiple_of(3) { 20_000_000 } else { 0 },
+        dirty_writeback_ns: 5_000_000,
+        cgroup_writeback: !memory_pages.is_multiple_of(7),
+        file_order: if memory_pages.is_multiple_of(4) { 4 } else { 0 },
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
         thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),

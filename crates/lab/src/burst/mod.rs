@@ -27,4 +27,4 @@ mod worker;
 
 pub(crate) use admin::{EventProgress, event_results};
 pub(crate) use context::Burst;
-pub(crate) use worker::{flusher, zswap};
+pub(crate) use worker::zswap;

@@ -30,16 +30,20 @@ impl Burst<'_> {
             }
         }
     }
-}
 
-/// The flusher: everything that it was woken for, at once.
-pub(crate) fn flusher(start_ns: u64, kernel: &mut Kernel, clock: &mut Clock, threads: &mut Threads) -> (u64, Stop) {
-    kernel.set_now_ns(start_ns);
-    kernel.engine.flush(&mut kernel.hw);
-    let bill = kernel.settle(start_ns, clock, threads);
-    let t = threads.flusher();
-    threads[t].begin_wait();
-    (start_ns + bill.worker_ns(), Stop::Blocked(PsiState::Idle))
+    /// The flusher: everything that it was woken for, at once.
+    pub(crate) fn run_flusher(&mut self, start_ns: u64) -> (u64, Stop) {
+        self.kernel.set_now_ns(start_ns);
+        let kernel = &mut *self.kernel;
+        kernel.engine.flush(&mut kernel.hw);
+        if self.spec.machine.dirty_expire_ns > 0 {
+            kernel.engine.flush_expired(&mut kernel.hw);
+        }
+        let bill = self.settle(start_ns);
+        let t = self.threads.flusher();
+        self.threads[t].begin_wait();
+        (start_ns + bill.worker_ns(), Stop::Blocked(PsiState::Idle))
+    }
 }
 
 /// The worker of zswap: a step of it.

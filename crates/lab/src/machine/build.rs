@@ -75,6 +75,7 @@ impl Machine {
             }
         }
         self.clock.push(self.spec.sample_ns, Event::Sample);
+        self.schedule_expiry();
     }
 }
 
@@ -103,6 +104,15 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
     cfg.readahead.history = m.read_ahead_history;
     cfg.dirty.background_ratio = m.dirty_background_ratio;
     cfg.dirty.ratio = m.dirty_ratio;
+    cfg.dirty.cgroup_writeback = m.cgroup_writeback;
+    cfg.dirty.waits_for_flusher = policy.kernel.waits_for_flusher(cfg.lru.kind);
+    cfg.dirty.writeback_ns = m.dirty_writeback_ns;
+    if m.dirty_expire_ns > 0 {
+        cfg.dirty.expire_ns = m.dirty_expire_ns;
+    }
+    cfg.readahead.file_order = m.file_order;
+    cfg.readahead.order_growth = policy.kernel.order_growth();
+    cfg.readahead.mmap_hits = policy.kernel.mmap_hits();
     cfg.lru.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
     cfg.memcg.recursive_protection = m.recursive_protection;
@@ -119,6 +129,7 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
     cfg.node = Some(NodeConfig {
         pages: m.memory_pages,
         min_free_kbytes: m.min_free_kbytes,
+        khugepaged: m.thp.runs_khugepaged(),
         watermark_scale_factor: m.watermark_scale_factor,
         low_zones: [m.dma_pages, m.dma32_pages],
         init_pages: m.init_pages,

@@ -7,6 +7,22 @@ use crate::scenario::EventAction;
 use crate::sched::{ANY_WAIT, Event};
 
 impl Machine {
+    /// Announces when the flusher looks next for what has been dirty for too long, if it does.
+    pub(super) fn schedule_expiry(&mut self) {
+        if self.spec.machine.dirty_expire_ns > 0 {
+            self.clock.push(self.clock.now_ns() + self.spec.machine.dirty_writeback_ns, Event::Expiry);
+        }
+    }
+
+    /// The flusher looks for what has been dirty for too long. Like samples that alone does not
+    /// keep a machine going.
+    pub(super) fn look_for_expired(&mut self) {
+        self.wake(self.threads.flusher(), ANY_WAIT);
+        if self.clock.announced() > 1 {
+            self.schedule_expiry();
+        }
+    }
+
     /// Announces the events that wait for this task to end; none: those that wait for nothing.
     pub(super) fn schedule_events(&mut self, after: Option<usize>) {
         for (i, e) in self.spec.events.iter().enumerate().filter(|(_, e)| e.after == after) {

@@ -56,6 +56,7 @@ impl Machine {
                 self.settle();
             }
             Event::Sample => return self.take_sample(),
+            Event::Expiry => self.look_for_expired(),
             Event::Admin(i) => return self.begin_event(i),
             Event::Enter(task) => return self.groups.enter(&self.spec, task, self.clock.now_ns()),
         }
@@ -103,7 +104,7 @@ impl Machine {
             Work::Admin(i) => burst.run_admin(&mut progress[*i], *i, start),
             Work::Kswapd(node) => burst.run_kswapd(*node, start),
             Work::Zswap => burst::zswap(start, burst.kernel, burst.clock, burst.threads),
-            Work::Flusher => burst::flusher(start, burst.kernel, burst.clock, burst.threads),
+            Work::Flusher => burst.run_flusher(start),
         };
         self.threads[t].work = Some(work);
         self.threads[t].stop = stop;

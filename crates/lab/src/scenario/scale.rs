@@ -112,9 +112,11 @@ impl Scale {
         }
         // The formula of the kernel goes by the root of the size: a small machine would keep a
         // larger share free.
-        let kb = machine.min_free_kbytes.unwrap_or((16 * full.machine.memory_pages * 4).isqrt().clamp(128, 262_144));
+        let kb = full.machine.min_free_kbytes();
         machine.min_free_kbytes = Some(self.some(kb));
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
+        machine.dirty_expire_ns = self.some(machine.dirty_expire_ns);
+        machine.dirty_writeback_ns = self.some(machine.dirty_writeback_ns);
         // What fills in a time is smaller, too.
         machine.stat_flush_interval_ns = self.some(machine.stat_flush_interval_ns);
         for swap in &mut scaled.swap {

@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Discarded(u32),
     /// A sample of the time series is due.
     Sample,
+    /// The flusher looks for what has been dirty for too long.
+    Expiry,
     /// An event of the scenario, an index, is due.
     Admin(usize),
     /// A task, a specification, begins.
@@ -55,8 +57,9 @@ impl Clock {
         self.heap.push(Reverse((at_ns, self.announced, event)));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+    /// Events that are announced.
+    pub(crate) fn announced(&self) -> usize {
+        self.heap.len()
     }
 
     pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {

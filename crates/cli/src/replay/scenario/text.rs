@@ -18,7 +18,13 @@ pub(super) fn caption(outcome: &Outcome) -> String {
     let scale = if outcome.scale == 1.0 { String::new() } else { format!(", scale {}", outcome.scale) };
     let settings: Vec<_> = s.settings.iter().filter_map(shown).collect();
     let settings = if settings.is_empty() { String::new() } else { format!("; {}", settings.join(", ")) };
-    format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}{settings}\n", s.name, s.machine.cpus, s.seed)
+    let m = &s.machine;
+    let raised = m.min_free_kbytes.is_none() && m.thp.runs_khugepaged();
+    let marks = match raised {
+        true => format!("min_free_kbytes {}, to which khugepaged raises it\n", grouped(m.min_free_kbytes())),
+        false => String::new(),
+    };
+    format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}{settings}\n{marks}", s.name, m.cpus, s.seed)
 }
 
 /// A setting of the machine as the file has it, but for those that the line has anyway.
