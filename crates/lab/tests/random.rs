@@ -4,6 +4,8 @@
 //! tries a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before
 //! and after a change that must change nothing.
 
+mod machine_events;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use refault_lab::contention::ContentionSpec;
@@ -248,6 +250,7 @@ fn events(d: &mut Dice, memcgs: &mut Vec<MemcgSpec>, tasks: u64) -> Vec<EventSpe
         EventSpec {
             at_ns: d.of(&[0, 1_000_000, 20_000_000, 100_000_000, 300_000_000]) + d.below(1_000_000),
             after: d.one_in(5).then(|| d.below(tasks) as usize),
+            watch: None,
             action,
         }
     };
@@ -307,6 +310,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
 fn swap_devices(d: &mut Dice) -> Vec<SwapSpec> {
     let nr = d.of(&[0, 1, 1, 2]);
     let device = |i| SwapSpec {
+        enabled: true,
         device: i,
         pages: d.within(2, 5000),
         priority: d.one_in(2).then_some(1),
@@ -344,7 +348,7 @@ fn scenario(seed: u64) -> Scenario {
     policy.swap_allocator = d.one_in(2).then(|| d.of(&SwapAllocator::ALL));
     policy.swap_slot_cache = d.one_in(3).then_some(true);
     policy.batch_folios = d.one_in(3).then_some(0);
-    Scenario {
+    let mut scenario = Scenario {
         name: format!("seed {seed}"),
         about: String::new(),
         source: None,
@@ -366,7 +370,9 @@ fn scenario(seed: u64) -> Scenario {
         events,
         published: None,
         settings: Vec::new(),
-    }
+    };
+    machine_events::add(seed, &mut scenario);
+    scenario
 }
 
 /// A task may begin in a group that was removed before: that ends the run, and is said.

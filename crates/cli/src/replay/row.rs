@@ -4,7 +4,9 @@ use super::cell::Cell;
 use super::policy::RowPolicy;
 use super::swap_map;
 use crate::flags::settings;
-use refault_mm::{Config, Counter, Engine, Gauge, Kernel, Lru, MemcgId, SizeCounter, SizeStats, Stats, SwapMap, ThpConfig};
+use refault_mm::{
+    Config, Counter, Engine, Gauge, Kernel, Lru, MemcgId, SizeCounter, SizeStats, Stats, SwapMap, ThpConfig,
+};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What a cell of the engine ends with, and OPT does not have.

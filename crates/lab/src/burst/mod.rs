@@ -21,6 +21,7 @@ mod access;
 mod admin;
 mod context;
 mod hits;
+mod kill;
 mod oom;
 mod task;
 mod worker;

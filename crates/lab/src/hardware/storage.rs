@@ -13,6 +13,8 @@ pub(crate) struct SwapArea {
     /// What it holds, if it is in the memory of this machine.
     pub(crate) zram: Option<Zram>,
     changed: bool,
+    /// The kernel swaps to it.
+    on: bool,
     /// The machine has no memory left for it.
     pub(crate) refused: bool,
 }
@@ -60,16 +62,18 @@ pub(crate) struct Storage {
     next_request: u64,
 }
 
+fn area(devices: &[Device], device: usize, base: u64) -> SwapArea {
+    let spec = devices[device].spec();
+    let zram = || Zram::new(spec.compression_ratio, spec.mem_limit_pages);
+    let zram = (spec.preset == Preset::Zram).then(zram);
+    SwapArea { device, base, zram, changed: false, on: true, refused: false }
+}
+
 impl Storage {
     /// `swap`: the device of each swap area, and the place of its first page there.
     pub(super) fn new(devices: Vec<Device>, swap: Vec<(usize, u64)>) -> Storage {
-        let area = |(device, base): (usize, u64)| {
-            let spec = devices[device].spec();
-            let zram = || Zram::new(spec.compression_ratio, spec.mem_limit_pages);
-            SwapArea { device, base, zram: (spec.preset == Preset::Zram).then(zram), changed: false, refused: false }
-        };
         Storage {
-            swap: swap.into_iter().map(area).collect(),
+            swap: swap.into_iter().map(|(device, base)| area(&devices, device, base)).collect(),
             plug: Vec::new(),
             sent: vec![0; devices.len()],
             plugged: vec![0; devices.len()],
@@ -79,6 +83,25 @@ impl Storage {
             next_request: 0,
             devices,
         }
+    }
+
+    /// The number of the swap on a device, if the kernel swaps to it.
+    pub(crate) fn swap_number(&self, device: usize) -> Option<u8> {
+        self.swap.iter().position(|s| s.device == device && s.on).map(|n| n as u8)
+    }
+
+    /// The kernel swaps to a device from now on, under that number.
+    pub(crate) fn swapon(&mut self, number: u8, device: usize, base: u64) {
+        let area = area(&self.devices, device, base);
+        match self.swap.get_mut(usize::from(number)) {
+            Some(old) => *old = area,
+            None => self.swap.push(area),
+        }
+    }
+
+    /// The kernel does not swap to it any more.
+    pub(crate) fn swapoff(&mut self, number: u8) {
+        self.swap[usize::from(number)].on = false;
     }
 
     /// Whether anything waits to be sent, or to be paid for.

@@ -45,7 +45,8 @@ pub(super) fn page(run: &Run, n: usize) -> Option<Page> {
     });
     let figures: Vec<_> = chunks.filter_map(|(family, names)| figure(run, n, family, &names)).collect();
     let answer = format!("{count} counters of the machine moved. Those that stayed 0 are left out.");
-    (!figures.is_empty()).then(|| Page::new("counters", "What did the kernel count, and when?", answer).with_all(figures))
+    (!figures.is_empty())
+        .then(|| Page::new("counters", "What did the kernel count, and when?", answer).with_all(figures))
 }
 
 /// What a counter counts: of `mthp.64kB.swpout` the size, of others the first word.

@@ -158,7 +158,11 @@ pub(super) fn timed(run: &Run, n: usize, shape: Shape, y: Axis, series: Vec<Seri
     Some(Body::Chart(chart))
 }
 
-pub(super) fn columns(run: &Run, names: &[(&str, &str, Colour)], of: impl Fn(&str) -> Option<Vec<Option<f64>>>) -> Vec<Series> {
+pub(super) fn columns(
+    run: &Run,
+    names: &[(&str, &str, Colour)],
+    of: impl Fn(&str) -> Option<Vec<Option<f64>>>,
+) -> Vec<Series> {
     let one = |&(name, column, colour): &(&str, &str, Colour)| {
         let values = of(column)?;
         let shown = run.series.get(column)?.iter().any(|&n| n > 0.0);
