@@ -13,7 +13,7 @@ use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{
     Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, EventAction, EventSpec, LimitChanges, LoopSpec,
     MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec, PolicySpec, Scenario, Share, StreamSpec, SwapSpec,
-    TaskSpec, Until,
+    Sync, TaskSpec, Until,
 };
 use refault_mm::{
     AccessAdvice, CacheExtPolicy, HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode,
@@ -81,6 +81,8 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
             0 if anon => Action::Drop,
             1 if anon => Action::PageOut,
             2 | 3 if anon => Action::Renew,
+            0 => Action::Drop,
+            1 => Action::Direct,
             _ => Action::Access,
         },
         pattern: match d.below(4) {
@@ -90,6 +92,7 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
         },
         weight: d.within(1, 5) as f64,
         via: if anon || d.one_in(2) { Via::Map } else { Via::Fd },
+        sync: d.of(&[Sync::None, Sync::None, Sync::Fsync, Sync::SyncFileRange]),
         write_share: d.of(&[0.0, 0.0, 0.1, 0.5, 1.0]),
         block_pages: d.of(&[1, 1, 2, 8, 40]),
         advice: d.of(&AccessAdvice::ALL).1,

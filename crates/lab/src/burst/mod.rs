@@ -20,6 +20,7 @@
 mod access;
 mod admin;
 mod context;
+mod direct;
 mod hits;
 mod kill;
 mod oom;
