@@ -3,6 +3,8 @@
 mod cache_ext;
 mod cpu_time;
 mod events;
+mod file_io;
+mod machine_events;
 mod machine_wide;
 mod min_ttl;
 mod oracle;

@@ -20,7 +20,9 @@
 mod access;
 mod admin;
 mod context;
+mod direct;
 mod hits;
+mod kill;
 mod oom;
 mod task;
 mod worker;

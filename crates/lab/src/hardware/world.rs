@@ -124,6 +124,17 @@ impl Hardware {
         self.storage.has_news() || self.tables.has_news() || self.orders.has_news()
     }
 
+    /// Pages of a file go past the page cache, for a thread that waits if that takes a while.
+    pub(crate) fn direct(&mut self, page: PageId, pages: u32, write: bool, t: usize) -> Ack {
+        let Some((device, at)) = self.tables.file_place(page) else { return Ack::Failed };
+        let io = Io { page, pages, write, device, at, waiter: Some(t) };
+        let ack = self.storage.transfer(io, None, |_| None);
+        if write && ack == Ack::Done {
+            self.storage.note_direct_write(pages);
+        }
+        ack
+    }
+
     fn transfer(&mut self, page: PageId, order: u8, write: bool, slot: Option<SwapSlot>) -> Ack {
         let place = match slot {
             Some(slot) => self.storage.swap_place(slot),
@@ -131,7 +142,7 @@ impl Hardware {
         };
         let Some((device, at)) = place else { return Ack::Failed };
         let (tables, seed) = (&self.tables, self.seed);
-        let io = Io { page, pages: 1 << order, write, device, at };
+        let io = Io { page, pages: 1 << order, write, device, at, waiter: None };
         self.storage.transfer(io, slot, |page| content_of(tables, seed, page))
     }
 }

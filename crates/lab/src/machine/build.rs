@@ -5,6 +5,7 @@ use refault_mm::{Config, Engine, NodeConfig, SwapDeviceConfig};
 use super::load::{copies, objects, traces};
 use super::requests::Requests;
 use super::state::Machine;
+use super::watch::Watching;
 use crate::burst::EventProgress;
 use crate::contention::{Contention, Holds};
 use crate::cost::Costs;
@@ -47,6 +48,7 @@ impl Machine {
             programs: Programs::new(spec, instances, first_instance),
             groups,
             event_progress: vec![EventProgress::default(); spec.events.len()],
+            watching: vec![Watching::default(); spec.events.len()],
             records: Records::default(),
             series: Series::new(scenario::series_columns(tiering.is_some())),
             usage: Usage::default(),
@@ -139,7 +141,8 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
         buffer_heads: m.buffer_heads,
     });
     cfg.swap.pages = 0;
-    cfg.swap.devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
+    cfg.swap.devices =
+        spec.swap.iter().filter(|s| s.enabled).map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
     let tiering = match numa_config(spec, policy)? {
         None => None,
         Some((numa, tiers)) => {
@@ -152,7 +155,7 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
     Ok((cfg, tiering))
 }
 
-fn swap_device(spec: &Scenario, s: &SwapSpec) -> Result<SwapDeviceConfig, String> {
+pub(super) fn swap_device(spec: &Scenario, s: &SwapSpec) -> Result<SwapDeviceConfig, String> {
     Ok(SwapDeviceConfig {
         pages: s.pages,
         priority: s.priority,
@@ -198,21 +201,23 @@ fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String> {
     Ok(device)
 }
 
+/// Pages of files on a device; swap comes after them.
+pub(super) fn pages_of_files(spec: &Scenario, device: usize) -> u64 {
+    let on_it = spec.objects.iter().enumerate().filter(|(_, o)| o.device == Some(device));
+    on_it.map(|(i, o)| o.pages * u64::from(copies(spec, i))).sum()
+}
+
 /// Devices with nothing on them yet; swap comes after the files.
 fn hardware(spec: &Scenario, costs: &Costs, tiering: Option<&Tiering>) -> Result<Hardware, String> {
     let specs: Result<Vec<_>, _> = spec.devices.iter().map(device_spec).collect();
     let seeds = (0..).map(|i: u64| spec.seed.wrapping_mul(31).wrapping_add(i));
     let devices = specs?.into_iter().zip(seeds).map(|(d, seed)| Device::new(d, seed)).collect();
-    let files = |device: usize| -> u64 {
-        let on_it = spec.objects.iter().enumerate().filter(|(_, o)| o.device == Some(device));
-        on_it.map(|(i, o)| o.pages * u64::from(copies(spec, i))).sum()
-    };
     let top = tiering.map_or(Vec::new(), |t| t.top.clone());
     let perf = spec.machine.nodes.iter().map(|n| n.perf);
     let nodes = Nodes::new(perf, top, costs.migrate_page_ns, spec.machine.quantum_ns);
     Ok(Hardware::new(
         devices,
-        spec.swap.iter().map(|s| (s.device, files(s.device))).collect(),
+        spec.swap.iter().filter(|s| s.enabled).map(|s| (s.device, pages_of_files(spec, s.device))).collect(),
         nodes,
         costs.clone(),
         spec.seed,

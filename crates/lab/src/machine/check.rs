@@ -48,7 +48,8 @@ impl Machine {
     /// Bytes of devices are the pages that the engine counts.
     fn check_bytes(&self) -> Result<(), String> {
         let written: u64 = self.kernel.hw.storage.devices.iter().map(|d| d.stats().write_bytes).sum();
-        let counted = self.kernel.engine.vmstat().get(Counter::NrWritten) * PAGE_BYTES;
+        let direct = self.kernel.hw.storage.direct_writes();
+        let counted = (self.kernel.engine.vmstat().get(Counter::NrWritten) + direct) * PAGE_BYTES;
         // What a device has written and not reported yet is in no counter, and only that.
         match written == counted {
             true => Ok(()),

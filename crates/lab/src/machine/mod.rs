@@ -12,7 +12,7 @@
 //! | `build`, `load` | from a scenario to a machine at time 0: parts, then objects and traces |
 //! | `run` | the event loop: who runs when, who wakes whom |
 //! | `io`, `requests` | what devices bring back; what is under way between them and the machine |
-//! | `events` | what an administrator does, by the scenario |
+//! | `events`, `watch` | what an administrator does, by the scenario; conditions that it waits for |
 //! | `sample`, `check` | rows of the time series; what must hold at each |
 //! | `progress`, `report` | how far a run is; what it says in the end |
 //!
@@ -30,6 +30,7 @@ mod requests;
 mod run;
 mod sample;
 mod state;
+mod watch;
 
 pub use crate::results::{
     ContentionResult, CpuResult, DeviceResult, Ending, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,

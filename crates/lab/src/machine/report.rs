@@ -51,8 +51,10 @@ impl Machine {
     }
 
     pub(super) fn swap_results(&self) -> Vec<SwapResult> {
-        let names = self.spec.swap.iter().map(|s| self.spec.devices[s.device].name.clone());
-        names.zip(self.kernel.engine.swap_maps()).map(|(device, map)| SwapResult { device, map }).collect()
+        let areas = &self.kernel.hw.storage.swap;
+        let name = |number: u8| self.spec.devices[areas[usize::from(number)].device].name.clone();
+        let maps = self.kernel.engine.swap_maps().into_iter();
+        maps.map(|map| SwapResult { device: name(map.device.number), map }).collect()
     }
 
     /// CPU time: of the threads of the kernel by name, of tasks together.
@@ -113,7 +115,7 @@ impl Machine {
         let (mut first, mut last) = (u64::MAX, 0);
         let now = self.groups.of_task(n);
         for thread in Threads::of_task(&self.spec, n).map(|t| &self.threads[t]) {
-            r.oom_kills += u64::from(thread.killed && inside(now));
+            r.oom_kills += u64::from(thread.killed && !thread.killed_by_program && inside(now));
             let Some(task) = thread.task() else { continue };
             let parts = task.past.iter().map(|(group, done)| (*group, done)).chain([(now, &task.done)]);
             for (_, done) in parts.filter(|(group, _)| inside(*group)) {

@@ -58,6 +58,7 @@ impl Machine {
             Event::Sample => return self.take_sample(),
             Event::Expiry => self.look_for_expired(),
             Event::Admin(i) => return self.begin_event(i),
+            Event::Look(i) => return self.look(i),
             Event::Enter(task) => return self.groups.enter(&self.spec, task, self.clock.now_ns()),
         }
         Ok(())

@@ -47,7 +47,7 @@ impl Machine {
             self.conserves()?;
         }
         // Samples alone do not keep a machine going in which nothing else happens.
-        if self.clock.announced() <= usize::from(self.spec.machine.dirty_expire_ns > 0) {
+        if self.clock.is_idle() {
             return Ok(());
         }
         self.clock.push(now_ns + self.spec.sample_ns.max(1), Event::Sample);

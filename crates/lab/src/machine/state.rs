@@ -3,6 +3,7 @@
 use refault_mm::Engine;
 
 use super::requests::Requests;
+use super::watch::Watching;
 use crate::burst::{Burst, EventProgress};
 use crate::groups::Groups;
 use crate::kernel::{Bill, Kernel};
@@ -24,6 +25,8 @@ pub struct Machine {
     pub(super) groups: Groups,
     /// By event of the scenario.
     pub(super) event_progress: Vec<EventProgress>,
+    /// The same: how far its watch is.
+    pub(super) watching: Vec<Watching>,
     pub(super) requests: Requests,
     pub(super) records: Records,
     pub(super) series: Series,

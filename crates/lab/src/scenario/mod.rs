@@ -25,7 +25,7 @@
 //! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with units |
 //! | `machine`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
 //! | `objects`, `tasks`, `streams` | reading what is accessed, by whom, in which order |
-//! | `limits`, `events` | reading memory cgroups, their limits and an administrator's events |
+//! | `limits`, `events`, `conditions` | reading memory cgroups, their limits, what an administrator does, and when |
 //! | `published`, `metric` | reading what was published, and which names of numbers there are |
 //! | `bands`, `parameters` | where our numbers must be, from what was published; where values come from |
 //! | `check`, `scale` | what must hold of a whole scenario; the same scenario, smaller |
@@ -35,6 +35,7 @@
 
 mod bands;
 mod check;
+mod conditions;
 mod device;
 mod error;
 mod events;
@@ -240,7 +241,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         return Err(field.map_or_else(|| root.error(&what), |f| f.bad(&what)));
     }
     check::check(&mut scenario, root, &objects, &tasks)?;
-    scenario.events = events::events(&event_sections, &scenario.memcgs, &scenario.tasks)?;
+    scenario.events = events::events(&event_sections, &scenario)?;
     events::check(&scenario, &event_sections, &tasks.into_iter().map(|(_, s)| s).collect::<Vec<_>>())?;
     scenario.published = root.opt("published", |p| published::published(p, &scenario, root))?;
     Ok(scenario)

@@ -69,6 +69,8 @@ pub(crate) struct Thread {
     /// Woken before its burst was over.
     pub(crate) woken: bool,
     pub(crate) killed: bool,
+    /// Not by the kernel.
+    pub(crate) killed_by_program: bool,
     /// The read that it waited for failed.
     pub(crate) read_failed: bool,
     /// The throttling that it waits for.
@@ -106,6 +108,7 @@ impl Thread {
             wait: 0,
             woken: false,
             killed: false,
+            killed_by_program: false,
             read_failed: false,
             throttled: None,
             waits_for: Wait::Nothing,

@@ -294,6 +294,12 @@ impl Threads {
         self.page_waiters.entry(page).or_default().push(t);
     }
 
+    /// Waits for a request of its own, from within its burst.
+    pub(crate) fn wait_for_device(&mut self, t: usize) {
+        self.all[t].begin_wait();
+        self.all[t].waits_for = Wait::Io;
+    }
+
     /// Those who waited for a page: what held it is over.
     pub(crate) fn take_page_waiters(&mut self, page: PageId) -> Vec<usize> {
         self.page_waiters.remove(&page).unwrap_or_default()

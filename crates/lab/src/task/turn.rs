@@ -31,6 +31,10 @@ pub(crate) struct Done {
 pub(crate) enum Turn {
     /// Access this page of this stream; so many pages of its block are left, this one included.
     Access(Access),
+    /// Read or write these pages past the page cache.
+    Direct(Direct),
+    /// Have a file written.
+    Sync(Syncing),
     /// Say something about these pages.
     Advise(Advised),
     /// Nothing before that time.
@@ -52,9 +56,29 @@ pub(crate) struct Access {
     pub(crate) continues: bool,
 }
 
+/// Consecutive pages that are read or written past the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Direct {
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    pub(crate) write: bool,
+}
+
+/// A file of which pages are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Syncing {
+    pub(crate) stream: usize,
+    /// The block that was written last.
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    /// All is under way, and what comes before this page of the file has been written.
+    pub(crate) waits_from: Option<PageId>,
+}
+
 /// Consecutive pages that are dropped or paged out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Advised {
+    pub(crate) stream: usize,
     pub(crate) first: PageId,
     pub(crate) pages: u32,
     /// Paged out; otherwise dropped.

@@ -93,6 +93,8 @@ struct Happened<'a> {
     asked_bytes: u64,
     reclaimed_bytes: u64,
     short: u64,
+    killed: u64,
+    victims: &'a [String],
     failed: Option<&'a str>,
 }
 
@@ -313,6 +315,8 @@ fn happened(event: &EventResult) -> Happened<'_> {
         asked_bytes: event.asked_pages * 4096,
         reclaimed_bytes: event.reclaimed_pages * 4096,
         short: event.short,
+        killed: event.killed,
+        victims: &event.victims,
         failed: event.failed.as_deref(),
     }
 }

@@ -187,6 +187,8 @@ pub struct SwapSpec {
     pub rotational: bool,
     /// It is a file, which takes no large folios.
     pub file: bool,
+    /// It is on from the start; otherwise an event switches it on.
+    pub enabled: bool,
     /// Pages that cannot be used.
     pub bad_pages: Vec<u64>,
 }
