@@ -19,7 +19,7 @@ impl Machine {
     /// keep a machine going.
     pub(super) fn look_for_expired(&mut self) {
         self.wake(self.threads.flusher(), ANY_WAIT);
-        if self.clock.announced() > 1 {
+        if !self.clock.is_idle() {
             self.schedule_expiry();
         }
     }
