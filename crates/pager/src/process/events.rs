@@ -16,6 +16,7 @@ use super::components::components;
 use super::core::Core;
 use super::evidence::BatchEvidence;
 use super::handshake::is_descendant;
+use super::in_order;
 use super::maps;
 use super::order::{self, Change, Doubt, Outcome, Piece};
 use super::table::BLOCK;
@@ -159,7 +160,7 @@ impl Core {
         let Some(s) = self.space_mut(space) else { return true };
         let (batch, forks) = (std::mem::take(&mut s.batch), std::mem::take(&mut s.batch_forks));
         for change in batch {
-            let outcome = order::of_one(&change);
+            let outcome = in_order::of_one(&change);
             self.apply_changes(space, &[change], &forks, &outcome);
         }
         true

@@ -27,6 +27,7 @@ mod fill;
 mod fork;
 mod gate;
 mod handshake;
+mod in_order;
 mod inherited;
 mod lanes;
 mod launch;

@@ -146,23 +146,6 @@ pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result
     Ok(all)
 }
 
-/// What became of memory by one change that follows all that was read before: nothing is to be
-/// found out. What a move left is unmapped by a change of its own, if it is.
-pub(super) fn of_one(change: &Change) -> Outcome {
-    let piece = |at: Range<usize>, origin, watched| Piece { at, origin, watched };
-    let mut now = match change {
-        Change::Unmap(range) => vec![piece(range.clone(), None, Some(false))],
-        Change::Remove(range) => vec![piece(range.clone(), None, None)],
-        &Change::Remap { from, to, len } => {
-            vec![piece(from..from + len, None, Some(true)), piece(to..to + len, Some(from), Some(true))]
-        }
-        &Change::Fork(n) => return Outcome { now: Vec::new(), forks: vec![(n, Vec::new())] },
-    };
-    now.retain(|piece| !piece.at.is_empty());
-    now.sort_unstable_by_key(|piece| piece.at.start);
-    Outcome { now, forks: Vec::new() }
-}
-
 /// Nothing is known any more of what changes are about.
 fn forgotten(changes: &[Change], component: &[usize], forks: &[usize]) -> Outcome {
     let mut ranges: Vec<Range<usize>> = component.iter().flat_map(|&i| changes[i].ranges()).collect();

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use refault_testing::Rng;
 
+use super::super::in_order::of_one;
 use super::*;
 
 /// A page of the model.
@@ -244,12 +245,12 @@ fn what_came_of_changes_is_found_or_it_is_said_that_it_is_not() {
 /// There were too many changes, and too many orders of them, of a program with one thread.
 #[test]
 fn regression_the_changes_of_one_thread_follow_one_another_however_many() {
-    let (mut moves, mut undecided) = (0, 0);
-    for seed in 0..300 {
+    let mut moves = 0;
+    for seed in 0..3000 {
         let mut k = Kernel::new(seed);
-        let (start, mut now) = (k.slots, k.slots);
+        let mut now = k.slots;
         let mut read: Vec<Change> = Vec::new();
-        for _ in 0..200 {
+        for _ in 0..60 {
             k.step(0);
             let first = read.len();
             while !k.threads[0].told.is_empty() {
@@ -257,9 +258,8 @@ fn regression_the_changes_of_one_thread_follow_one_another_however_many() {
             }
             for change in &read[first..] {
                 let found = of_one(change);
-                for (slot, content) in now.iter_mut().zip(by_pieces(&now.clone(), &found.now)) {
-                    slot.content = content;
-                }
+                let after = by_pieces(&now, &found.now);
+                now.iter_mut().zip(after).for_each(|(slot, content)| slot.content = content);
                 for (n, pieces) in &found.forks {
                     assert_eq!(by_pieces(&now, pieces), content(&k.forks[*n]), "seed {seed} fork {n}: {read:?}");
                 }
@@ -267,9 +267,8 @@ fn regression_the_changes_of_one_thread_follow_one_another_however_many() {
             assert_eq!(content(&now), content(&k.slots), "seed {seed}: {read:?}");
         }
         moves += read.iter().filter(|c| matches!(c, Change::Remap { .. })).count();
-        undecided += u32::from(outcome(&read, &mut BatchEvidence { before: &start, kernel: &k }).is_err());
     }
-    assert!(moves > 1000 && undecided > 100, "{moves} moves, and {undecided} of 300 taken as a set are undecided");
+    assert!(moves > 1000, "{moves} moves");
 }
 
 #[test]
