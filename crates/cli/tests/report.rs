@@ -420,6 +420,7 @@ fn a_parser_reads_the_metrics_of_a_replay() {
 fn a_run_writes_its_metrics_each_second_and_is_found() {
     let sandbox = Sandbox::new();
     let runtime = sandbox.path("runtime");
+    std::fs::create_dir(&runtime).expect("writable");
     let run = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));
         command.args(args).current_dir(sandbox.path("")).env("XDG_RUNTIME_DIR", &runtime);

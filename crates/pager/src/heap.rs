@@ -123,13 +123,13 @@ unsafe impl GlobalAlloc for HugeHeap {
             return bound::given(unsafe { System.realloc(block, layout, new_size) }, new_size);
         }
         if is_large(layout) && is_large(new) && mapped_bytes(layout.size()) == mapped_bytes(new_size) {
-            bound::take(new_size);
             bound::give_back(layout.size());
+            bound::take(new_size);
             return block;
         }
         if is_large(layout) && is_large(new) {
-            // While the block is copied, it takes no more than twice the smaller one: what is beyond
-            // that has not been touched yet.
+            // While the block is copied, it takes no more than twice the smaller one: the rest has
+            // not been touched yet.
             bound::give_back(layout.size());
             // SAFETY: `new` is valid and not empty; the blocks are different, and each has at least
             // the bytes that are copied. The old one is given back once the new one is there.

@@ -3,8 +3,6 @@
 //! A format says how its numbers are read. Where those at the front of a file look as if they were
 //! meant otherwise, that is said with the flag for the other reading, and refused if asked to.
 
-use crate::binary::{le32, le64};
-use crate::formats::oracle_general::SIZE;
 use crate::text::words;
 use std::collections::HashSet;
 
@@ -18,9 +16,9 @@ const MOST: usize = 90;
 /// Hexadecimal numbers from here on are no pages: these would be beyond 48 bits of addresses.
 const BEYOND_PAGES: u64 = 1 << 36;
 
-/// A doubt about the ids of oracleGeneral, which are read as sectors.
-pub(crate) fn of_ids(head: &[u8]) -> Option<String> {
-    let all: Vec<_> = head.chunks_exact(SIZE).map(|bytes| (le64(bytes, 4), u64::from(le32(bytes, 12)))).collect();
+/// A doubt about ids and sizes of oracleGeneral, the first of which are read as sectors.
+pub(crate) fn of_ids(all: impl Iterator<Item = (u64, u32)>) -> Option<String> {
+    let all: Vec<_> = all.collect();
     let ids: HashSet<u64> = all.iter().map(|(id, _)| *id).collect();
     if ids.len() < LEAST {
         return None;
@@ -86,26 +84,22 @@ pub(crate) fn of_numbers(all: impl Iterator<Item = u64>, hexadecimal: bool, page
 mod tests {
     use super::*;
 
-    fn ids(of: impl Fn(u64) -> (u64, u32)) -> Vec<u8> {
-        let record = |i: u64| {
-            let (id, size) = of(i);
-            [&0u32.to_le_bytes()[..], &id.to_le_bytes(), &size.to_le_bytes(), &(-1i64).to_le_bytes()].concat()
-        };
-        (0..100).flat_map(record).collect()
+    fn ids(of: impl Fn(u64) -> (u64, u32)) -> impl Iterator<Item = (u64, u32)> {
+        (0..100).map(of)
     }
 
     #[test]
     fn regression_keys_are_not_taken_for_sectors_in_silence() {
-        let said = of_ids(&ids(|i| (i * 37 % 91, 62))).expect("a cache");
+        let said = of_ids(ids(|i| (i * 37 % 91, 62))).expect("a cache");
         assert!(
             said.contains("100 % of the sizes") && said.contains("--raw-ids") && said.contains("--block-bytes 512")
         );
-        assert!(of_ids(&ids(|i| (i * 37 % 91, 4096))).expect("a cache").contains("begin anywhere"));
+        assert!(of_ids(ids(|i| (i * 37 % 91, 4096))).expect("a cache").contains("begin anywhere"));
         // A disk, and a partition that begins at sector 63.
-        assert_eq!(of_ids(&ids(|i| (i * 8, 4096))), None);
-        assert_eq!(of_ids(&ids(|i| (i * 8 + 63, 4096))), None);
-        assert_eq!(of_ids(&ids(|i| (i * 37, 512))), None);
-        assert_eq!(of_ids(&ids(|_| (1, 62))), None, "too few");
+        assert_eq!(of_ids(ids(|i| (i * 8, 4096))), None);
+        assert_eq!(of_ids(ids(|i| (i * 8 + 63, 4096))), None);
+        assert_eq!(of_ids(ids(|i| (i * 37, 512))), None);
+        assert_eq!(of_ids(ids(|_| (1, 62))), None, "too few");
     }
 
     #[test]

@@ -20,9 +20,9 @@ pub use args::RunArgs;
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let program = program::find(&args.command[0])?;
     program::check(&program)?;
-    let config = args.config()?;
     let json = report::start(args)?;
     let trace = record::start(args.record.as_deref())?;
+    let config = args.config()?;
     let (watch, told) = live::start(args)?;
     let mut outcome = tree::run_watched(config, &program, &args.command, Some(watch))
         .map_err(|e| format!("{}: {e}", args.command[0].display()))?;

@@ -28,7 +28,8 @@ impl OracleGeneral {
         let mut header = Header::with_object(Format::OracleGeneral, "disk", ObjectKind::File);
         header.page_size = opts.page_size;
         if !opts.raw_ids && opts.block_bytes.is_none() {
-            header.doubt = units::of_ids(input.head());
+            let all = input.head().chunks_exact(SIZE).map(|bytes| (le64(bytes, 4), le32(bytes, 12)));
+            header.doubt = units::of_ids(all);
         }
         let unit = opts.block_bytes.map_or(SECTOR, u64::from);
         Self { header, raw_ids: opts.raw_ids, unit, start: None }
