@@ -9,6 +9,7 @@ mod machine_wide;
 mod min_ttl;
 mod oracle;
 mod random;
+mod reports;
 mod scenario;
 mod tiers;
 mod trace_task;

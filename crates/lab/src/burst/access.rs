@@ -32,7 +32,7 @@ impl Burst<'_> {
                 task.spend(phase, ns, 0);
                 task.count(phase, true);
                 task.finish_access(phase, clock + ns, true);
-                return Step::Go(ns.max(1));
+                return self.pay_for_probe(t, clock, ns.max(1));
             }
             if self.tiering.is_some() && self.kernel.hw.tables.take_hint(space, access.page) {
                 return self.hint_fault(t, task, phase, (access.page, clock));
@@ -53,6 +53,19 @@ impl Burst<'_> {
             return step;
         }
         self.pay(t, task, phase, (clock, access, outcome))
+    }
+
+    /// A hit in the page table after `mincore`, which may have woken kswapd or reclaimed.
+    fn pay_for_probe(&mut self, t: usize, clock: u64, ns: u64) -> Step {
+        if !self.kernel.hw.has_news() {
+            return Step::Go(ns);
+        }
+        let bill = self.settle(clock);
+        self.threads[t].debt_ns += bill.reclaim_ns;
+        let ns = ns + bill.io_ns;
+        let Some((reason, max_wait_ns)) = self.kernel.take_throttle() else { return Step::Go(ns) };
+        self.threads.wait_throttled(t, reason, clock + ns + bill.reclaim_ns + max_wait_ns, self.clock);
+        Step::Stop(ns, Stop::Blocked(PsiState::Stalled))
     }
 
     /// The task gave up its CPU before it reclaimed: if that was all of the access, it stops.

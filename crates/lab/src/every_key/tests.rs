@@ -11,12 +11,12 @@ use crate::scenario::Scenario;
 use refault_mm::MemcgLimits;
 
 /// The part of `tests/data/every_key` with that name.
-fn data(name: &str) -> String {
+pub(super) fn data(name: &str) -> String {
     let path = format!("{}/tests/data/every_key/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-fn base(name: &str) -> String {
+pub(super) fn base(name: &str) -> String {
     data(&format!("{name}.toml"))
 }
 
@@ -28,7 +28,11 @@ fn parse(line: &str, text: &str) -> Result<Scenario, String> {
 fn numbers(line: &str, text: &str) -> Result<String, String> {
     let scenario = parse(line, text)?;
     let run = Machine::new(&scenario, &scenario.policy).and_then(|machine| machine.checked().run());
-    let mut result: RunResult = run.map_err(|e| format!("{line}: {e}"))?;
+    run.map(numbers_of).map_err(|e| format!("{line}: {e}"))
+}
+
+/// All numbers of a run, without what only repeats the scenario.
+pub(super) fn numbers_of(mut result: RunResult) -> String {
     for memcg in &mut result.memcgs {
         memcg.limits = MemcgLimits::default();
     }
@@ -36,7 +40,7 @@ fn numbers(line: &str, text: &str) -> Result<String, String> {
         (event.what, event.asked_pages) = (String::new(), 0);
     }
     result.events = 0;
-    Ok(format!("{result:?}"))
+    format!("{result:?}")
 }
 
 /// What is wrong with a change, if anything: it is none, or a scenario is impossible.
@@ -49,12 +53,12 @@ fn complaint(change: &Change) -> Option<String> {
 }
 
 /// Lines `NAME: why`, in which a name that ends in `*` stands for all that begin so.
-fn reasons(text: &str) -> Vec<(&str, &str)> {
+pub(super) fn reasons(text: &str) -> Vec<(&str, &str)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{line:?} has no reason"))).collect()
 }
 
-fn is_excepted(reasons: &[(&str, &str)], name: &str) -> bool {
+pub(super) fn is_excepted(reasons: &[(&str, &str)], name: &str) -> bool {
     let fits = |given: &str| given.strip_suffix('*').map_or(name == given, |start| name.starts_with(start));
     reasons.iter().any(|(given, _)| fits(given))
 }

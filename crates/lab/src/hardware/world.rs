@@ -47,6 +47,9 @@ pub(crate) struct Hardware {
     seed: u64,
     /// When the call of the engine happens, for migrations.
     now_ns: u64,
+    /// An effect that is not carried out, to see that it would be missed.
+    #[cfg(test)]
+    pub(crate) deaf_to: Option<&'static str>,
 }
 
 impl Hardware {
@@ -67,6 +70,8 @@ impl Hardware {
             collected: None,
             seed,
             now_ns: 0,
+            #[cfg(test)]
+            deaf_to: None,
         }
     }
 
@@ -210,6 +215,10 @@ impl World for Hardware {
     }
 
     fn effect(&mut self, effect: Effect) -> Ack {
+        #[cfg(test)]
+        if self.deaf_to == Some(effect.name()) {
+            return Ack::Done;
+        }
         self.collect(&effect);
         match effect {
             Effect::Read { page, order } => return self.transfer(page, order, false, None),

@@ -51,6 +51,12 @@ impl Machine {
         self
     }
 
+    /// An effect of the engine is not carried out from now on.
+    #[cfg(test)]
+    pub(crate) fn set_deaf_to(&mut self, effect: Option<&'static str>) {
+        self.kernel.hw.deaf_to = effect;
+    }
+
     /// The virtual time.
     pub fn now_ns(&self) -> u64 {
         self.clock.now_ns()

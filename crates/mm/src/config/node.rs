@@ -225,7 +225,7 @@ mod tests {
     fn regression_khugepaged_raises_the_marks() {
         assert_eq!([kbytes(8, true), kbytes(8, false)], [67_584, 11_584]);
         assert_eq!(kbytes(2, true), 45_056, "there is no zone Normal");
-        assert_eq!(kbytes(1024, true), 262_144, "the formula says more, up to its end");
+        assert_eq!(kbytes(1024, true), 131_072, "the formula says more");
         let small = NodeConfig { khugepaged: true, ..NodeConfig::new(1 << 17) };
         assert_eq!(small.min_mark_pages(), (131_072 - 724 - 2 * 181) / 20, "a twentieth of 512 MiB is less");
         let given = NodeConfig { min_free_kbytes: Some(16_384), ..small };
