@@ -8,6 +8,7 @@ mod machine_events;
 mod machine_wide;
 mod oracle;
 mod random;
+mod reports;
 mod scenario;
 mod tiers;
 mod trace_task;
