@@ -7,6 +7,7 @@ mod file_io;
 mod machine_events;
 mod machine_wide;
 mod min_ttl;
+mod nfs_and_marks;
 mod oracle;
 mod random;
 mod reports;

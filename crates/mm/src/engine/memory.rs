@@ -152,6 +152,9 @@ impl Engine {
     /// The first of `nr` pages from `first` on that is being written: who waits for a write waits
     /// for it.
     pub fn next_written(&self, first: PageId, nr: u32) -> Option<PageId> {
+        if self.mem.writeback.dirty.writeback == 0 {
+            return None;
+        }
         let is_written = |&p: &PageId| {
             let folio = self.mem.pages.folios.slot(p).folio();
             folio.is_some_and(|f| self.mem.pages.folios.st(f).has(State::WRITEBACK))
