@@ -245,7 +245,7 @@ impl Memory {
         self.pages.table_bytes() + self.capacity() * MORE_PER_PAGE + self.cow_swaps.capacity() * LENT_BYTES
     }
 
-    /// Bytes that so many more lent pages take: that table doubles, and for a moment is there twice.
+    /// Bytes that so many more lent pages take: the table doubles, and is there twice for a moment.
     pub(super) fn lent_to_come(&self, pages: usize) -> usize {
         match self.cow_swaps.len() + pages > self.cow_swaps.capacity() {
             true => 2 * self.cow_swaps.capacity() * LENT_BYTES,
