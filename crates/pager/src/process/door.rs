@@ -1,6 +1,7 @@
-//! A socket for agents in another network namespace, where the names of sockets are others. This one
-//! is a file, which is removed at once: they come to it by the descriptor of this process, the way
-//! by which their library was loaded (`/proc/PID/fd/N`).
+//! A socket for agents in another network namespace, where the names of sockets are others.
+//!
+//! It is a file, which is removed at once: they come to it by the descriptor of this process, the
+//! way by which their library was loaded (`/proc/PID/fd/N`).
 
 use std::ffi::CString;
 use std::io;

@@ -59,7 +59,12 @@ impl Core {
                 }
                 State::Poisoned => None,
             };
-            let Some(copy) = self.page_at(index, address) else {
+            let is_there = self.space(index).is_some_and(|s| s.table.get(address).is_some());
+            if !is_there && !self.has_room_for_tables() {
+                self.out_of_tables(index);
+            }
+            let is_condemned = self.space(index).is_none_or(|s| s.is_condemned);
+            let Some(copy) = self.page_at(index, address).filter(|_| !is_condemned) else {
                 // It is to die: there is no room for what is lent to it.
                 cow_swap.into_iter().for_each(|lent| self.memory.area.end_cow_swap(lent));
                 break;

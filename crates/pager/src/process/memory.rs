@@ -23,6 +23,9 @@ pub(super) fn kept_places(max_pages: usize) -> usize {
     (max_pages / PART).clamp(WINDOW, 4 * WINDOW)
 }
 
+/// Bytes of the table of lent pages for each.
+const LENT_BYTES: usize = 24;
+
 /// Buffers that are kept.
 const SPARE: usize = 32;
 
@@ -239,7 +242,15 @@ impl Memory {
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self) -> usize {
         const MORE_PER_PAGE: usize = 5 + size_of::<u32>() + size_of::<usize>();
-        self.pages.table_bytes() + self.capacity() * MORE_PER_PAGE + self.cow_swaps.capacity() * 24
+        self.pages.table_bytes() + self.capacity() * MORE_PER_PAGE + self.cow_swaps.capacity() * LENT_BYTES
+    }
+
+    /// Bytes that so many more lent pages take: the table doubles, and is there twice for a moment.
+    pub(super) fn lent_to_come(&self, pages: usize) -> usize {
+        match self.cow_swaps.len() + pages > self.cow_swaps.capacity() {
+            true => 2 * self.cow_swaps.capacity() * LENT_BYTES,
+            false => 0,
+        }
     }
 
     /// The page is to be in its place: what goes there is known, and done when the engine returns.

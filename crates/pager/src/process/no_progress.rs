@@ -56,8 +56,8 @@ impl NoProgress {
         self.now_ns - self.since_ns
     }
 
-    /// Whether there will be none, after so many nanoseconds, with so many pages in place. What is on its way may take as long
-    /// as a slow disk takes, unless such ways have ended in errors.
+    /// Whether there will be none, after so many nanoseconds, with so many pages in place. What is
+    /// on its way may take as long as a slow disk takes, unless such ways have ended in errors.
     pub(super) fn is_over(&self, patience_ns: u64, in_place: u64, is_under_way: bool) -> bool {
         let failed = self.now.failed - self.then.failed;
         let tried_all = failed > TRIES * in_place || self.rounds > NO_PROGRESS_ROUNDS;

@@ -209,6 +209,11 @@ impl Core {
         if free < self.high_mark + 32 {
             self.set_external(self.taken.saturating_sub(self.high_mark + 32 - free));
         }
+        // Else the engine would look for room in all that is known, again for each page, and who
+        // makes some would wait for the lock.
+        if self.engine.free_pages() <= self.budget.min_mark {
+            return false;
+        }
         self.memory.in_place = true;
         self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
         self.memory.in_place = false;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use refault_testing::Rng;
 
-use super::super::in_order::of_one;
 use super::*;
+use crate::process::in_order::of_one;
 
 /// A page of the model.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

@@ -196,7 +196,12 @@ impl Shared {
         for chunk in ranges.into_iter().flat_map(chunks) {
             let mut core = self.lock_now();
             core.adopt_range(look, &chunk);
+            // There is no room for more, or mappings are changing.
+            let is_unfinished = core.space(look.index).is_none_or(|s| s.is_unfinished);
             self.after(core);
+            if is_unfinished {
+                return;
+            }
         }
     }
 }

@@ -4,20 +4,21 @@
 
 use super::core::Core;
 use super::maps;
+use super::table::BLOCK;
 use crate::core::State;
 use crate::machine;
 use crate::uffd::PAGE;
 
-/// Of the memory, this part may be tables.
-const PART: usize = 2;
+/// Of the memory, this part may be tables: the rest is for pages.
+const PART: (usize, usize) = (2, 3);
 /// Processes that are killed for want of memory and have a line each.
 const MOST_NAMED: u64 = 16;
 
 impl Core {
     /// Whether another process may have another block of pages.
     pub(super) fn has_room_for_tables(&self) -> bool {
-        let most = self.budget.max_pages as usize * PAGE / PART;
-        self.own_bytes() - self.budget.fixed_bytes < most
+        let most = self.budget.max_pages as usize * PAGE * PART.0 / PART.1;
+        self.own_bytes() - self.budget.fixed_bytes + self.memory.lent_to_come(BLOCK) < most
     }
 
     /// There is no room for what a process takes of tables: it dies. One that was forked a moment
@@ -60,7 +61,7 @@ impl Core {
             machine::limit("file_size_bytes").filter(|&l| self.has_swap_file && l < self.swap_pages * PAGE as u64);
         let advice = if !self.has_room_for_tables() || tables > max / 4 && !self.is_swap_full() {
             return format!(
-                "of {} MiB tables take {}, of which half may be: they grow by some 25 KB with each 2 MiB in which a process ever touched a \
+                "of {} MiB tables take {} and may take two thirds: they grow by some 25 KB with each 2 MiB in which a process ever touched a \
                  page, or was forked with pages out of memory ({} of these now in {} processes, with {} pages in all); give it more \
                  --memory-max, or have it touch memory that is closer together",
                 mib(max),

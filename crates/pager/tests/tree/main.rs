@@ -110,6 +110,13 @@ fn stress_of_changing_mappings() {
     stress_with("changes", memory, 100 << 20, 5, true);
 }
 
+/// The changes of one thread are dealt with in the order in which they are read.
+#[test]
+fn stress_of_one_thread() {
+    let memory = RegionConfig { swap_directory: directory(), ..config(Policy::Mglru) };
+    stress_with("one thread", memory, DATA, 1, true);
+}
+
 /// What cannot leave memory goes beyond `memory.high`, and the thread that makes it grow has to
 /// wait.
 #[test]
