@@ -6,18 +6,10 @@ use arrow_schema::{Field, Schema};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
+use refault_cli::replay::columns as columns_of;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Objects of a row whose fields are columns of their own, and what those begin with.
-const FLAT: [(&str, &str); 5] = [
-    ("counters", ""),
-    ("gauges", ""),
-    ("memory.events", "memory.events."),
-    ("memory.swap.events", "memory.swap.events."),
-    ("mthp", "mthp."),
-];
 
 /// Columns of whole numbers, also where every row has none.
 const WHOLE: [&str; 1] = ["oom_at"];
@@ -33,7 +25,7 @@ pub(crate) fn of_rows(rows: &[String]) -> PyResult<Both> {
     let mut columns: HashMap<String, Vec<Value>> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
         let row: Map<String, Value> = serde_json::from_str(row).map_err(wrong)?;
-        for (name, value) in flat(row) {
+        for (name, value) in columns_of(row) {
             let column = columns.entry(name).or_insert_with_key(|name| {
                 names.push(name.clone());
                 Vec::new()
@@ -48,20 +40,6 @@ pub(crate) fn of_rows(rows: &[String]) -> PyResult<Both> {
         (name.clone(), array(name, &values), Value::from(values).to_string())
     });
     table(arrays.collect())
-}
-
-fn flat(row: Map<String, Value>) -> Vec<(String, Value)> {
-    let mut all = Vec::new();
-    for (name, value) in row {
-        let begin = FLAT.iter().find(|(flat, _)| *flat == name).map(|(_, begin)| begin);
-        match (begin, value) {
-            (Some(begin), Value::Object(fields)) => {
-                all.extend(fields.into_iter().map(|(field, value)| (format!("{begin}{field}"), value)));
-            }
-            (_, value) => all.push((name, value)),
-        }
-    }
-    all
 }
 
 fn array(name: &str, values: &[Value]) -> ArrayRef {

@@ -22,6 +22,8 @@ mod report;
 mod report_words;
 mod rules;
 mod run;
+mod run_ends;
+mod run_memory;
 mod sampling;
 mod scenario;
 mod size;

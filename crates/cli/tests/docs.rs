@@ -321,7 +321,8 @@ fn pages_name_files_that_exist() {
 /// "23 published benchmarks" is how many there are.
 #[test]
 fn benchmarks_are_counted() {
-    let there = files("scenarios", &[".toml"]).len();
+    // Reports, in a folder of their own, are not published.
+    let there = files("scenarios", &[".toml"]).iter().filter(|name| name.matches('/').count() == 1).count();
     let mut said = 0;
     let mut complaints = Vec::new();
     for page in pages() {

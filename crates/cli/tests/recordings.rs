@@ -34,6 +34,35 @@ fn regression_a_warm_service_in_a_tight_limit_is_promised_bounds_that_hold() {
     }
 }
 
+/// The hit rate that a recording promises of another limit, in percent.
+fn promised(name: &str, mib: u64) -> Option<f64> {
+    let path = recordings()?.join(format!("{name}.parquet"));
+    let limit = format!("{mib}M");
+    let words = ["verify", "-m", &limit, path.to_str().expect("text"), "--json"];
+    let json: Value = serde_json::from_str(&ok(&Sandbox::new().run(&words))).expect("JSON");
+    Some(json["hit_rate"]["lab"].as_f64().expect("a rate"))
+}
+
+/// A row ends where the recorded kernel lacked the next page of a call. In less memory both lack,
+/// and the call waits once: RocksDB was promised 57.5 % of 128M.
+#[test]
+fn regression_batches_of_one_call_wait_once() {
+    for name in ["rocksdb-320M", "rocksdb-384M"] {
+        let Some(lab) = promised(name, 128) else { return };
+        assert!((lab - 60.70).abs() < 0.5, "{name}: {lab} %, in the kernel 60.70 %");
+    }
+}
+
+/// In a smaller limit the pages of a warm service were those that it is about to touch: 79.8 % were
+/// promised of 384M, and 61.4 % of 192M.
+#[test]
+fn regression_a_smaller_limit_does_not_know_what_is_touched_next() {
+    for (name, mib, kernel) in [("704M", 384, 78.44), ("384M", 192, 60.03)] {
+        let Some(lab) = promised(&format!("postgres-zipf-{name}"), mib) else { return };
+        assert!((lab - kernel).abs() < 0.6, "{mib}M: {lab} %, in the kernel {kernel} %");
+    }
+}
+
 /// Shared memory was a file that is evicted, and again a part of what the group is charged for.
 #[test]
 fn regression_shared_memory_counts_once() {

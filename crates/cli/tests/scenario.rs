@@ -71,6 +71,31 @@ fn json_has_the_documented_fields() {
     assert!(before.get("lru_gen").is_none() && after["lru_gen"].is_string());
 }
 
+/// CPU time is in every form, and so are the settings of the machine.
+#[test]
+fn cpu_time_and_settings_are_said() {
+    let s = sandbox();
+    let text = TINY.replace("[machine]\n", "[machine]\nswappiness = 10\n");
+    assert_ne!(text, TINY);
+    let file = s.write("set.toml", text.as_bytes());
+    let shown = ok(&s.replay(&file, &[]));
+    assert!(shown.contains("of memory, seed 1; swappiness 10\n"), "{shown}");
+    let line = shown.lines().find(|line| line.starts_with("CPU time: kswapd0 ")).unwrap_or_else(|| panic!("{shown}"));
+    assert!(line.contains(" % of a CPU, at most ") && line.contains("of that direct reclaim "), "{line}");
+    let [run] = &runs(&ok(&s.replay(&file, &["--json"])))[..] else { panic!("one run") };
+    assert_eq!(run["settings"]["machine.swappiness"], 10);
+    let kswapd = &run["cpu"]["kthreads"][0];
+    assert!(kswapd["name"] == "kswapd0" && kswapd["seconds"].as_f64() > Some(0.0), "{kswapd}");
+    assert!(run["tasks"][0]["iowait_seconds"].as_f64() > Some(0.0), "{}", run["tasks"][0]);
+    assert!(run["mthp"]["64kB.swpout"].is_u64() && run["swap_slots"]["calls"].is_u64());
+    let series = run["series"].as_object().expect("series");
+    assert!(series.contains_key("pgsteal_file") && series.contains_key("kswapd_us"), "{:?}", series.keys());
+    let page = s.path("page.html");
+    ok(&s.replay(&file, &["--html", page.to_str().expect("plain"), "-o", "out.txt"]));
+    let page = std::fs::read_to_string(page).expect("written");
+    assert!(page.contains("CPU time of reclaim") && page.contains("pgsteal_file"), "charts of them");
+}
+
 /// Two programs with several threads, whose memory goes to a zram: they wait for its locks, and
 /// flush each other's TLBs.
 const CONTENDED: &str = r#"
@@ -130,11 +155,19 @@ fn csv_has_a_line_a_task() {
     assert_eq!(
         lines[0],
         "scenario,policy,scale,seed,task,copies,seconds,ops,ops_per_s,bytes_per_s,accesses,hits,hit_rate,p50_ns,p99_ns,\
-         errors,virtual_seconds,refaults,swap_ins,swap_outs,free_pages,psi_some_us,psi_full_us,oom_kills,ending,real_seconds"
+         errors,user_seconds,system_seconds,reclaim_seconds,run_delay_seconds,iowait_seconds,throttled_seconds,\
+         virtual_seconds,refaults,swap_ins,swap_outs,free_pages,psi_some_us,psi_full_us,oom_kills,kswapd_seconds,\
+         direct_reclaim_seconds,ending,real_seconds"
     );
     assert_eq!(lines.len(), 5);
     assert!(lines[1].starts_with("tiny,lru,1,1,first,1,") && lines[4].starts_with("tiny,mglru,1,1,second,1,"));
     let wide = replay(&s, &["--csv", "--vmstat"]);
+    let heads: Vec<_> = wide.lines().next().expect("a head").split(',').collect();
+    let names: std::collections::BTreeSet<_> = heads.iter().collect();
+    assert_eq!(names.len(), heads.len(), "no two columns have one name");
+    for name in ["pgscan_kswapd", "mthp.64kB.swpout", "swap.calls", "cpu.kswapd0.highest_percent"] {
+        assert!(names.contains(&name), "{name}: {heads:?}");
+    }
     let columns: Vec<_> = wide.lines().map(|line| line.split(',').count()).collect();
     assert!(columns[0] > 60 && columns.iter().all(|&n| n == columns[0]), "{columns:?}");
 }
@@ -151,6 +184,9 @@ fn counters_pressure_and_generations() {
         " avg300=",
         "# tiny mglru device disk\n",
         "\nread_bytes ",
+        "\nmthp.64kB.swpout ",
+        "\nswap.calls ",
+        "\ncpu.kswapd0.seconds ",
         "# tiny mglru: lru_gen\nmemcg     0 /",
     ] {
         assert!(text.contains(part), "{part}: {text}");

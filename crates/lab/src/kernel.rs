@@ -4,7 +4,7 @@
 //! the clock and to threads, and its price is the caller's. Thread bodies (`burst`) and the ends of
 //! I/O (`machine`) do so; it calls `hardware`, `sched`, `contention` and `cost`.
 
-use refault_mm::{Engine, SwapWork, ThrottleReason};
+use refault_mm::{Engine, MemcgId, SwapWork, ThrottleReason};
 
 use crate::contention::Contention;
 use crate::cost::Costs;
@@ -54,6 +54,11 @@ impl Kernel {
     /// The throttling that the last call asked for: why, and for how long at most.
     pub(crate) fn take_throttle(&mut self) -> Option<(ThrottleReason, u64)> {
         self.hw.orders.throttle.take()
+    }
+
+    /// The group for which the last call wants a task killed.
+    pub(crate) fn take_oom(&mut self) -> Option<MemcgId> {
+        self.hw.orders.oom.take()
     }
 
     /// The caller does not wait for the throttling that the call asked for.

@@ -19,6 +19,8 @@ mod burst;
 pub mod contention;
 pub mod cost;
 pub mod device;
+#[cfg(test)]
+mod every_key;
 mod groups;
 mod hardware;
 mod kernel;

@@ -69,6 +69,7 @@ pub(crate) fn numa_config(spec: &Scenario, policy: &PolicySpec) -> Result<Option
     let node = |(i, n): (usize, &NodeSpec)| NodeConfig {
         pages: n.pages,
         min_free_kbytes: m.min_free_kbytes,
+        khugepaged: m.thp.runs_khugepaged(),
         watermark_scale_factor: m.watermark_scale_factor,
         // Low memory is on the first node.
         low_zones: if i == 0 { [m.dma_pages, m.dma32_pages].map(zone) } else { [0, 0] },

@@ -1,10 +1,16 @@
 //! All tests of the crate's public side in one program: what they share is compiled once.
 
 mod cache_ext;
+mod cpu_time;
 mod events;
+mod file_io;
+mod machine_events;
 mod machine_wide;
+mod min_ttl;
+mod nfs_and_marks;
 mod oracle;
 mod random;
+mod reports;
 mod scenario;
 mod tiers;
 mod trace_task;

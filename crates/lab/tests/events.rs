@@ -271,7 +271,7 @@ fn scaled_events_happen_earlier_and_ask_for_less() {
 /// key, what to do.
 const MISTAKES: [(&str, &str); 34] = [
     ("at = 1|remove = \"/idle\"", "+1: event[1].at: 1 is not a time; write 50us, 1.5s or 15m"),
-    ("at = \"1s\"", "+0: event[1]: nothing happens; write create, set, move, remove or reclaim = \"...\""),
+    ("at = \"1s\"", "+0: event[1]: nothing happens; write one of create, set, move"),
     ("remove = \"/idle\"", "+0: event[1].at: is missing; write at = \"30s\""),
     ("at = \"20s\"|remove = \"/idle\"", "+1: event[1].at: \"20s\" is not before the end of the scenario"),
     ("at = \"1s\"|remove = \"/x\"", "+2: event[1].remove: \"/x\" is not a memcg; declared are /idle, /work"),
@@ -285,7 +285,7 @@ const MISTAKES: [(&str, &str); 34] = [
         "at = \"1s\"|remove = \"/idle\"|set = \"/idle\"",
         "+0: event[1]: an event is one thing; write set or remove, and another event",
     ),
-    ("at = \"1s\"|deleted = \"/idle\"", "+2: event[1].deleted: unknown key; known are at, after, create"),
+    ("at = \"1s\"|deleted = \"/idle\"", "+2: event[1].deleted: unknown key; known are at, after, when, create"),
     ("at = \"1s\"|remov = \"/idle\"", "+2: event[1].remov: unknown key; did you mean remove?"),
     (
         "at = \"1s\"|create = \"job\"",

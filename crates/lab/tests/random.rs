@@ -4,6 +4,8 @@
 //! tries a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before
 //! and after a change that must change nothing.
 
+mod machine_events;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use refault_lab::contention::ContentionSpec;
@@ -11,7 +13,7 @@ use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{
     Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, EventAction, EventSpec, LimitChanges, LoopSpec,
     MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec, PolicySpec, Scenario, Share, StreamSpec, SwapSpec,
-    TaskSpec, Until,
+    Sync, TaskSpec, Until,
 };
 use refault_mm::{
     AccessAdvice, CacheExtPolicy, HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode,
@@ -79,6 +81,8 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
             0 if anon => Action::Drop,
             1 if anon => Action::PageOut,
             2 | 3 if anon => Action::Renew,
+            0 => Action::Drop,
+            1 => Action::Direct,
             _ => Action::Access,
         },
         pattern: match d.below(4) {
@@ -88,6 +92,7 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
         },
         weight: d.within(1, 5) as f64,
         via: if anon || d.one_in(2) { Via::Map } else { Via::Fd },
+        sync: d.of(&[Sync::None, Sync::None, Sync::Fsync, Sync::SyncFileRange]),
         write_share: d.of(&[0.0, 0.0, 0.1, 0.5, 1.0]),
         block_pages: d.of(&[1, 1, 2, 8, 40]),
         advice: d.of(&AccessAdvice::ALL).1,
@@ -248,6 +253,7 @@ fn events(d: &mut Dice, memcgs: &mut Vec<MemcgSpec>, tasks: u64) -> Vec<EventSpe
         EventSpec {
             at_ns: d.of(&[0, 1_000_000, 20_000_000, 100_000_000, 300_000_000]) + d.below(1_000_000),
             after: d.one_in(5).then(|| d.below(tasks) as usize),
+            watch: None,
             action,
         }
     };
@@ -292,6 +298,11 @@ fn machine(d: &mut Dice) -> MachineSpec {
         read_ahead_history: d.one_in(2),
         dirty_background_ratio: d.of(&[0, 10, 50]),
         dirty_ratio: d.of(&[5, 20, 60]),
+        // Not drawn: seeds stay what they are.
+        dirty_expire_ns: if memory_pages.is_multiple_of(3) { 20_000_000 } else { 0 },
+        dirty_writeback_ns: 5_000_000,
+        cgroup_writeback: !memory_pages.is_multiple_of(7),
+        file_order: if memory_pages.is_multiple_of(4) { 4 } else { 0 },
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
         thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),
@@ -307,6 +318,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
 fn swap_devices(d: &mut Dice) -> Vec<SwapSpec> {
     let nr = d.of(&[0, 1, 1, 2]);
     let device = |i| SwapSpec {
+        enabled: true,
         device: i,
         pages: d.within(2, 5000),
         priority: d.one_in(2).then_some(1),
@@ -344,7 +356,7 @@ fn scenario(seed: u64) -> Scenario {
     policy.swap_allocator = d.one_in(2).then(|| d.of(&SwapAllocator::ALL));
     policy.swap_slot_cache = d.one_in(3).then_some(true);
     policy.batch_folios = d.one_in(3).then_some(0);
-    Scenario {
+    let mut scenario = Scenario {
         name: format!("seed {seed}"),
         about: String::new(),
         source: None,
@@ -365,7 +377,10 @@ fn scenario(seed: u64) -> Scenario {
         tasks,
         events,
         published: None,
-    }
+        settings: Vec::new(),
+    };
+    machine_events::add(seed, &mut scenario);
+    scenario
 }
 
 /// A task may begin in a group that was removed before: that ends the run, and is said.

@@ -152,6 +152,47 @@ pub enum Effect {
     },
 }
 
+/// Names of effects: one that is not among them does not compile.
+macro_rules! effects {
+    ($($name:ident),*) => {
+        impl Effect {
+            /// The names of all effects.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// Its name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Effect::$name { .. } => stringify!($name)),*
+                }
+            }
+        }
+    };
+}
+
+effects!(
+    Read,
+    SwapIn,
+    ZeroFill,
+    ZswapStore,
+    ZswapLoad,
+    ZswapDrop,
+    Write,
+    SwapOut,
+    Map,
+    Unmap,
+    WriteProtect,
+    Free,
+    FreeSlot,
+    Discard,
+    Migrate,
+    WakeFlusher,
+    WakeKswapd,
+    WakeZswap,
+    Throttle,
+    Unthrottle,
+    Oom
+);
+
 /// Why reclaim has someone wait (direct reclaim, reclaim throttling).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThrottleReason {

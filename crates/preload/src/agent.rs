@@ -125,7 +125,13 @@ impl Agent {
                 Err((at, error)) => (hello.at, hello.error) = (at, error),
             }
         }
-        let link = Link::connect(&brief.name).ok()?;
+        let Ok(link) = Link::connect(&brief.name) else {
+            const ALONE: &[u8] =
+                b"refault: this program runs without a limit: who would serve its memory cannot be reached from here\n";
+            // SAFETY: a message on standard error.
+            unsafe { sys::raw(sys::WRITE, [2, ALONE.as_ptr() as usize, ALONE.len(), 0, 0, 0]) };
+            return None;
+        };
         if !link.greet(&hello, uffd) {
             return None;
         }

@@ -153,6 +153,8 @@ unsafe extern "C" {
 }
 
 const PROT_WRITE: c_int = 2;
+const EPERM: c_int = 1;
+const EAGAIN: c_int = 11;
 const ENOMEM: c_int = 12;
 
 /// The result of a system call as the C library gives it.
@@ -172,17 +174,47 @@ extern "C" fn gated_mmap(at: usize, len: usize, protection: c_int, flags: c_int,
     const PRIVATE: c_int = 2;
     const ANONYMOUS: c_int = 0x20;
     const POPULATE: c_int = 0x8000;
+    const LOCKED: c_int = 0x2000;
     // It grows by itself, or is of huge pages.
     const OTHERS: c_int = 0x100 | 0x40000;
     let is_ours = flags & KIND == PRIVATE && flags & ANONYMOUS != 0 && flags & OTHERS == 0;
-    // What is watched is put in place when it is touched.
-    let flags = if is_ours && is_watched() { flags & !POPULATE } else { flags };
+    // It would be filled before anyone is asked.
+    let later = if is_ours { flags & (POPULATE | LOCKED) } else { 0 };
+    let flags = flags & !later;
     // SAFETY: the caller's contract with `mmap`.
     let got = unsafe { raw(sys::MMAP, [at, len, protection as usize, flags as usize, fd as usize, offset]) };
     if is_ours && !(-4095..0).contains(&got) {
         made(got as usize, pages(len), protection & PROT_WRITE != 0);
+        if later != 0 {
+            return result(fill(got as usize, pages(len), protection, later & LOCKED != 0));
+        }
     }
     result(got)
+}
+
+/// Fills new memory, of which the manager knows now, as `MAP_POPULATE` would have done, and locks
+/// it. Where that is, or why it cannot be.
+#[cfg(preload)]
+fn fill(start: usize, bytes: usize, protection: c_int, is_locked: bool) -> isize {
+    const POPULATE_READ: usize = 22;
+    const POPULATE_WRITE: usize = 23;
+    // SAFETY: memory that was just made, and that nobody else has.
+    unsafe {
+        if is_locked {
+            let done = raw(sys::MLOCK, [start, bytes, 0, 0, 0, 0]);
+            // Locked as far as it may be, as by `mmap`: only the limit is an error.
+            let is_refused = [EPERM, EAGAIN, ENOMEM].iter().any(|&e| done == -(e as isize));
+            if protection != 0 && is_refused {
+                raw(sys::MUNMAP, [start, bytes, 0, 0, 0, 0]);
+                return -(EAGAIN as isize);
+            }
+        } else if !is_watched() {
+            // What is watched is put in place when it is touched.
+            let advice = if protection & PROT_WRITE != 0 { POPULATE_WRITE } else { POPULATE_READ };
+            raw(sys::MADVISE, [start, bytes, advice, 0, 0, 0]);
+        }
+    }
+    start as isize
 }
 
 #[cfg(preload)]

@@ -35,6 +35,35 @@ struct MsgHdr {
     flags: i32,
 }
 
+/// A name that a socket has.
+#[repr(C)]
+struct Address {
+    family: u16,
+    path: Name,
+}
+
+const AF_UNIX: u16 = 1;
+
+/// The file of the other socket: the first two numbers of the name are those of the manager and of
+/// its descriptor.
+fn door(name: &Name) -> Name {
+    const BEFORE: usize = b"refault-".len();
+    let mut path = [0; 108];
+    let mut end = 0;
+    let mut put = |bytes: &[u8]| {
+        bytes.iter().for_each(|&b| {
+            path[end] = b;
+            end += 1;
+        });
+    };
+    let mut numbers = name[BEFORE..].split(|b| !b.is_ascii_digit());
+    put(b"/proc/");
+    put(numbers.next().unwrap_or(b""));
+    put(b"/fd/");
+    put(numbers.next().unwrap_or(b""));
+    path
+}
+
 /// A connected socket.
 #[derive(Clone, Copy)]
 pub struct Link(usize);
@@ -47,24 +76,26 @@ pub struct Received {
 
 impl Link {
     /// To the socket of that name in the abstract name space; zeros behind the name do not belong
-    /// to it.
+    /// to it. In another network namespace there is none of that name: then to the one beside it.
     pub fn connect(name: &Name) -> Result<Link, u32> {
-        #[repr(C)]
-        struct Address {
-            family: u16,
-            path: Name,
-        }
-        let mut address = Address { family: 1, path: [0; 108] };
+        let mut address = Address { family: AF_UNIX, path: [0; 108] };
         let len = name.iter().position(|&b| b == 0).unwrap_or(name.len()).min(107);
         address.path[1..1 + len].copy_from_slice(&name[..len]);
-        // AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC.
+        // SOCK_SEQPACKET | SOCK_CLOEXEC.
         // SAFETY: the call makes a new descriptor.
-        let fd = unsafe { call3(sys::SOCKET, 1, 5 | 0x80000, 0) };
+        let fd = unsafe { call3(sys::SOCKET, AF_UNIX as usize, 5 | 0x80000, 0) };
         if fd < 0 {
             return Err(-fd as u32);
         }
         // SAFETY: the address is as long as said.
-        let done = unsafe { call3(sys::CONNECT, fd as usize, &raw const address as usize, 3 + len) };
+        let mut done = unsafe { call3(sys::CONNECT, fd as usize, &raw const address as usize, 3 + len) };
+        if done < 0 {
+            let beside = Address { family: AF_UNIX, path: door(name) };
+            // SAFETY: likewise.
+            done = unsafe {
+                call3(sys::CONNECT, fd as usize, &raw const beside as usize, core::mem::size_of::<Address>())
+            };
+        }
         if done < 0 { Err(-done as u32) } else { Ok(Link(fd as usize)) }
     }
 

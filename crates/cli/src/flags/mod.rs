@@ -5,6 +5,8 @@
 //! It calls the engine for its settings, and nothing of the command; `replay`, `size`,
 //! `report`, `run`, `runner` and `main` call it.
 
+#[cfg(test)]
+mod every_setting;
 pub(crate) mod kernel;
 pub(crate) mod list;
 pub(crate) mod memory;

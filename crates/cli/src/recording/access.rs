@@ -1,5 +1,6 @@
 //! Accesses of a recording, as the engine sees them.
 
+use super::calls::Part;
 use super::count::Costs;
 use super::run::Run;
 use crate::replay::DiskReads;
@@ -9,21 +10,24 @@ use refault_mm::{Counter, PageId, Touch};
 use refault_trace::{Act, PackedAccess, Record, Via};
 
 impl Run<'_> {
-    pub(super) fn touch(&mut self, record: &Record) {
+    pub(super) fn touch(&mut self, record: &Record, part: Part) {
         let via = record.op.via.unwrap_or(Via::Fd);
-        let mut missed_before = false;
+        let mut missed_before = part.goes_on && self.descriptor(record).1.missed;
         for i in 0..record.pages {
             let page = record.page + u64::from(i);
             let Some(id) = self.id(record.object, page) else { continue };
             let is_first = !std::mem::replace(&mut self.touched[id as usize], true);
             let before = (is_first && !self.is_settled).then(|| self.costs());
-            let missed = self.access(record, page, id, record.pages - i);
+            let missed = self.access(record, page, id, record.pages - i + part.rest);
             // Pages that are missing one after the other are read together: one wait, as the kernel
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
             self.compared.access(record.time_ns, record.object, via, record.act == Act::Miss && i == 0, ours);
             self.settle(before, missed, ours);
+        }
+        if part.rest > 0 {
+            self.descriptor(record).1.missed = missed_before;
         }
     }
 

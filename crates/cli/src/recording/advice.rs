@@ -82,7 +82,7 @@ impl Run<'_> {
     }
 
     pub(super) fn descriptor(&mut self, record: &Record) -> (&mut Cell<OfLab>, &mut Descriptor) {
-        let opened = Descriptor { readahead: self.opened(record.object), last: None };
+        let opened = Descriptor { readahead: self.opened(record.object), last: None, missed: false };
         (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert(opened))
     }
 }

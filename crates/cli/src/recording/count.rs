@@ -90,7 +90,7 @@ pub(crate) struct Compared {
     window_from_ns: Vec<Option<u64>>,
     /// By object.
     pub(crate) objects: Vec<Both>,
-    /// Pages that the kernel added, evicted, and dropped.
+    /// Pages that the kernel added for the recorded programs, evicted of theirs, and dropped.
     pub(crate) added: u64,
     pub(crate) evicted: u64,
     pub(crate) dropped: u64,
@@ -159,14 +159,15 @@ impl Compared {
         self.objects[object as usize].add(kernel, lab);
     }
 
-    pub(crate) fn count(&mut self, record: &Record) {
+    /// Counts what the kernel did; of the pages that it evicted so many were charged to others.
+    pub(crate) fn count(&mut self, record: &Record, others: u64) {
         if !self.is_measured {
             return;
         }
         let pages = u64::from(record.pages);
         match record.act {
-            Act::Add | Act::AddOther => self.added += pages,
-            Act::Evict => self.evicted += pages,
+            Act::Add => self.added += pages,
+            Act::Evict => self.evicted += pages.saturating_sub(others),
             Act::Drop => self.dropped += pages,
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! A recording in memory: its records and its files.
 
 use super::by_address;
+use super::calls::{self, Part};
 use super::settings::{Settings, WarmUp};
 use super::start::Start;
 use refault_trace::{
@@ -36,6 +37,8 @@ pub(crate) struct Loaded {
     pub(crate) objects: Vec<ObjectInfo>,
     pub(crate) files: Vec<File>,
     pub(crate) records: Vec<Record>,
+    /// By record: its place in the call that reads.
+    pub(super) parts: Vec<Part>,
     /// Touches of one page.
     pub(crate) accesses: u64,
     /// The state of memory before the recording.
@@ -143,7 +146,8 @@ impl Loaded {
             .collect();
         by_address::page_out(&mut records);
         let start = Start::of(&recording, &records);
-        Ok(Loaded { recording, name, objects, files, records, accesses, start, shmem_touches })
+        let parts = calls::parts(&records);
+        Ok(Loaded { recording, name, objects, files, records, parts, accesses, start, shmem_touches })
     }
 }
 
@@ -151,6 +155,18 @@ impl Loaded {
     /// Nanoseconds that are compared.
     pub(crate) fn measured_ns(&self, warm_up: WarmUp) -> u64 {
         self.recording.duration_ns.saturating_sub(warm_up.end_ns(self))
+    }
+
+    /// The part, 0 to 1, of the pages of files in use that came into memory for others than those
+    /// who were recorded.
+    pub(crate) fn others_part(&self) -> f64 {
+        let used = |record: &&Record| self.files[record.object as usize].touched;
+        let pages = |act: Act| -> u64 {
+            let of = self.records.iter().filter(used).filter(|record| record.act == act);
+            of.map(|record| u64::from(record.pages)).sum()
+        };
+        let (own, others) = (pages(Act::Add), pages(Act::AddOther));
+        others as f64 / (own + others).max(1) as f64
     }
 
     /// Remark on reads that bypass the page cache, where they are a considerable part of all reads

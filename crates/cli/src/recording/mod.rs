@@ -10,6 +10,7 @@
 //! | `run` | the engine, fed with the recording as the kernel was |
 //! | `warm` | memory as it was when the recording began |
 //! | `access` | accesses, as the engine sees them |
+//! | `calls` | reads of one call |
 //! | `advice` | advice of programs |
 //! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
 //! | `length` | how long files are as they grow: readahead stops there |
@@ -25,6 +26,7 @@ mod access;
 mod advice;
 mod by_address;
 mod cache;
+mod calls;
 mod count;
 mod estimate;
 mod length;

@@ -1,6 +1,7 @@
 //! The engine, fed with a recording as the kernel was.
 
 use super::cache::Cache;
+use super::calls::Part;
 use super::count::Compared;
 use super::length::Lengths;
 use super::load::Loaded;
@@ -18,6 +19,8 @@ pub(super) struct Descriptor {
     pub(super) readahead: Readahead,
     /// The page that was read last.
     pub(super) last: Option<u64>,
+    /// The last page of the call so far was missing.
+    pub(super) missed: bool,
 }
 
 pub(super) struct Run<'a> {
@@ -87,7 +90,7 @@ pub(super) fn run_with(
         // The first look at the group came before the program ran.
         run.begin(snapshots.peek().copied())?;
     }
-    for record in &loaded.records {
+    for (record, &part) in loaded.records.iter().zip(&loaded.parts) {
         run.end_warm_up(record.time_ns);
         if run.compared.is_out_of_memory {
             run.count_kernel(record);
@@ -100,7 +103,7 @@ pub(super) fn run_with(
         }
         run.cell.engine.set_now_ns(record.time_ns);
         run.cell.engine.flush_expired(&mut run.cell.machine);
-        run.take(record);
+        run.take(record, part);
         run.note_oom();
         after(&run.cell.engine, run.cell.group, run.compared.total.accesses);
     }
@@ -241,7 +244,7 @@ impl Run<'_> {
             }
             _ => {}
         }
-        self.compared.count(record);
+        self.compared.count(record, 0);
     }
 
     pub(super) fn id(&self, object: u32, page: u64) -> Option<u32> {
@@ -275,18 +278,19 @@ impl Run<'_> {
         }
     }
 
-    fn take(&mut self, record: &Record) {
+    fn take(&mut self, record: &Record, part: Part) {
         self.kernel_reads.take(record, self.lengths.of(record.object));
         self.cell.machine.observer.take(record);
         let length = self.lengths.reached(record);
         self.set_length(record.object, length);
+        let mut others = 0;
         match record.act {
             Act::Add => self.add(record),
             Act::AddOther => self.add_elsewhere(record),
             Act::Evict => {
                 self.cache.set(self.ids_of(record), false);
                 if !self.elsewhere.is_empty() {
-                    self.ids_of(record).for_each(|id| _ = self.elsewhere.remove(&id));
+                    others = self.ids_of(record).filter(|id| self.elsewhere.remove(id)).count() as u64;
                 }
             }
             Act::Drop => {
@@ -309,10 +313,10 @@ impl Run<'_> {
             Act::Touch | Act::Hit | Act::Miss => {
                 self.cache.end_pass(record.task);
                 self.cache.set(self.ids_of(record), true);
-                self.touch(record);
+                self.touch(record, part);
             }
         }
-        self.compared.count(record);
+        self.compared.count(record, others);
     }
 
     /// Somebody else brings pages in, and is charged for them. A page that only the lab has stays

@@ -140,6 +140,12 @@ impl Settings {
         loaded.start.is_warm && is_larger
     }
 
+    /// Whether it is a size that would have evicted pages of a warm service before it was recorded.
+    pub(super) fn is_smaller_than_recorded(&self, loaded: &Loaded) -> bool {
+        let recorded = loaded.recording.memory_max.map_or(u64::MAX, |bytes| bytes / 4096);
+        loaded.start.is_warm && self.memory_pages.is_some_and(|pages| pages < recorded)
+    }
+
     /// The largest order of a folio of a file.
     pub(crate) fn file_order(&self, file: &ObjectInfo) -> u8 {
         self.large_folios.unwrap_or(file.folio_order).min(MAX_ORDER)

@@ -102,3 +102,35 @@ fn regression_pages_that_another_group_brings_in_are_found_and_take_no_room() {
     let compared = run(&loaded, &Settings::of(&loaded.recording, None, None, false)).expect("a result");
     assert_eq!((compared.total.lab_misses, compared.total.same, compared.ours["pgalloc"]), (2, 4, 2));
 }
+
+/// A warm service that touches each of the 1000 pages once that it had. In half the memory it would
+/// have had half of them, and not just those that come first.
+#[test]
+fn regression_a_smaller_limit_does_not_know_what_is_touched_next() {
+    let op = Op { write: false, via: Some(Via::Fd) };
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(1000), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    header.recording = Some(Recording {
+        group: Some("/g".to_owned()),
+        memory_max: Some(4096 * 1000),
+        attached: Some(true),
+        read_ahead_pages: Some(0),
+        series: Series {
+            names: vec!["usage".to_owned(), "file".to_owned()],
+            snapshots: vec![Snapshot { time_ns: 0, values: vec![4096 * 1000, 4096 * 1000] }],
+        },
+        ..Recording::default()
+    });
+    let read = |i: u64, factor: u64| Record { time_ns: i, act: Act::Hit, ..Record::touch(i * factor % 1000, op) };
+    let records = (0..1000).map(|i| read(i, 333)).collect();
+    let loaded = Loaded::read(&mut Made { header, records }).expect("a recording");
+    let missed = |pages| {
+        let mut settings = Settings::of(&loaded.recording, None, None, false);
+        (settings.memory_pages, settings.keep.windows) = (Some(pages), 2);
+        let windows = run(&loaded, &settings).expect("a result").windows;
+        windows.iter().map(|window| window.lab_misses).collect::<Vec<_>>()
+    };
+    assert_eq!(missed(1000), [0, 0]);
+    let half = missed(500);
+    assert!((150..450).contains(&half[0]), "{half:?}");
+}

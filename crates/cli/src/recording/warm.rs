@@ -1,10 +1,13 @@
 //! Memory as it was when a recording began.
 
 use super::run::Run;
-use super::start::Start;
+use super::start::{Resident, Start};
 use crate::replay::cell::Cell;
 use refault_mm::MemcgLimits;
+use refault_trace::generate::Rng;
 use refault_trace::{PackedAccess, Via};
+use std::borrow::Cow;
+use std::cmp::Reverse;
 
 impl Run<'_> {
     /// Brings in pages that the group had had before the recording and had lost by then: what
@@ -22,13 +25,14 @@ impl Run<'_> {
         self.bring_in_the_evicted();
         let Start { pages, is_own, active, stand_ins, .. } = &self.loaded.start;
         let mut by_touches: Vec<_> = pages.iter().map(|page| page.touches).collect();
-        by_touches.sort_unstable_by_key(|&touches| std::cmp::Reverse(touches));
+        by_touches.sort_unstable_by_key(|&touches| Reverse(touches));
         // The pages that are used most are the active ones; pages that nobody used come after them.
         let active = active.unwrap_or(0);
         let least = by_touches.get(active.saturating_sub(1) as usize).copied().unwrap_or(0).max(2);
         let known_active = pages.iter().filter(|page| active > 0 && page.touches >= least).count() as u64;
         let mut idle_active = active.saturating_sub(known_active).min(*stand_ins);
         let first_touched = pages.partition_point(|page| page.touches == 0);
+        let pages = self.in_order_of_use(pages, first_touched);
         for (at, resident) in pages.iter().enumerate() {
             if at == first_touched {
                 self.bring_in_stand_ins(&mut idle_active);
@@ -45,6 +49,27 @@ impl Run<'_> {
             self.bring_in_stand_ins(&mut idle_active);
         }
         self.compared.warm = pages.len() as u64;
+    }
+
+    /// The pages, the one first that was most likely used longest ago.
+    ///
+    /// Under the recorded limit the order is known in part: what is touched soon was not evicted
+    /// before. A smaller limit would have evicted pages by when they were used *before* the
+    /// recording, which says little about which of them come next, and with the recorded order it
+    /// would lose just those that are needed last. There each page is as old as one is on average
+    /// that is used as often.
+    fn in_order_of_use<'a>(&self, pages: &'a [Resident], first_touched: usize) -> Cow<'a, [Resident]> {
+        if !self.settings.is_smaller_than_recorded(self.loaded) {
+            return Cow::Borrowed(pages);
+        }
+        let age = |page: &Resident| {
+            let mut rng = Rng::new(self.settings.config.seed, &[u64::from(page.object), page.page]);
+            -(1.0 - rng.unit()).ln() / f64::from(page.touches)
+        };
+        let mut pages = pages.to_vec();
+        // Ages are positive: their bits are in the order of the numbers.
+        pages[first_touched..].sort_by_cached_key(|page| Reverse(age(page).to_bits()));
+        Cow::Owned(pages)
     }
 
     pub(super) fn set_limit(&mut self, pages: u64) -> Result<(), String> {

@@ -73,7 +73,23 @@ impl<O: Observer> World for Machine<O> {
             Effect::Free { page, order } => self.observer.freed(page, order),
             Effect::Oom { memcg } => self.oom = Some(memcg),
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,
-            _ => {}
+            // Devices answer at once, and nobody waits: the engine flushes, reclaims and compresses
+            // by itself. The data of pages and slots is not kept.
+            Effect::SwapIn { .. }
+            | Effect::ZeroFill { .. }
+            | Effect::ZswapStore { .. }
+            | Effect::ZswapLoad { .. }
+            | Effect::ZswapDrop { .. }
+            | Effect::Write { .. }
+            | Effect::SwapOut { .. }
+            | Effect::FreeSlot { .. }
+            | Effect::Discard { .. }
+            | Effect::Migrate { .. }
+            | Effect::WakeFlusher
+            | Effect::WakeKswapd { .. }
+            | Effect::WakeZswap
+            | Effect::Throttle { .. }
+            | Effect::Unthrottle { .. } => {}
         }
         Ack::Done
     }

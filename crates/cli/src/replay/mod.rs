@@ -14,6 +14,7 @@
 //! | `clocked`, `progress` | the source as it is read, with its times; the bar |
 //! | `rules` | which rules a table is of, if not the default ones |
 //! | `row`, `text`, `curve`, `swap_map`, `metrics` | what came out, as tables, JSON, pictures and metrics |
+//! | `columns` | a row as the columns of a table |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `sample/` | estimates by samples of a trace |
 //! | `scenario/` | scenarios, by the `runner` |
@@ -26,6 +27,7 @@ mod args;
 pub mod cell;
 mod check;
 pub(crate) mod clocked;
+mod columns;
 mod command;
 mod curve;
 pub(crate) mod groups;
@@ -46,6 +48,7 @@ mod text;
 
 pub use args::ReplayArgs;
 pub(crate) use args::{SwapMax, ViaArg};
+pub use columns::columns;
 pub(crate) use command::run;
 pub use command::{Loaded, Machine};
 pub(crate) use command::{check_output, load, replay_loaded, write};

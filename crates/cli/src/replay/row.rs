@@ -4,7 +4,9 @@ use super::cell::Cell;
 use super::policy::RowPolicy;
 use super::swap_map;
 use crate::flags::settings;
-use refault_mm::{Config, Counter, Engine, Gauge, Kernel, Lru, MemcgId, SizeStats, Stats, SwapMap};
+use refault_mm::{
+    Config, Counter, Engine, Gauge, Kernel, Lru, MemcgId, SizeCounter, SizeStats, Stats, SwapMap, ThpConfig,
+};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What a cell of the engine ends with, and OPT does not have.
@@ -173,6 +175,13 @@ impl EngineFigures {
     /// The counters of the sizes of folios that there were, as `64kB.swpout`.
     pub fn size_counters(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         self.sizes.iter().map(|(order, counter, n)| (format!("{}kB.{}", 4u32 << order, counter.name()), n))
+    }
+
+    /// The same of every size, so that rows have as many, as `mthp.64kB.swpout`.
+    pub(super) fn all_size_counters(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        let orders = ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER;
+        let all = orders.flat_map(|order| SizeCounter::ALL.iter().map(move |&counter| (order, counter)));
+        all.map(|(order, c)| (format!("mthp.{}kB.{}", 4u32 << order, c.name()), self.sizes.get(order, c)))
     }
 }
 

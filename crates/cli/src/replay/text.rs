@@ -171,7 +171,7 @@ pub fn csv(rows: &[Row], all: bool) -> String {
         true => rows.iter().map(counters).find(|c| !c.is_empty()).unwrap_or_default(),
         false => Vec::new(),
     };
-    names.iter().for_each(|(name, _)| text.extend([",", *name]));
+    names.iter().for_each(|(name, _)| text.extend([",", name]));
     text.push('\n');
     for row in rows {
         csv_row(&mut text, row);
@@ -209,10 +209,14 @@ fn csv_row(text: &mut String, row: &Row) {
     let _ = write!(text, ",{},{}", optional(row.oom_at), row.maccesses_per_s());
 }
 
-/// Counters and sizes of a row; none for OPT.
-fn counters(row: &Row) -> Vec<(&'static str, u64)> {
+/// Counters and sizes of a row, events, and counters of folios by size; none for OPT.
+fn counters(row: &Row) -> Vec<(String, u64)> {
     let Some(inside) = &row.inside else { return Vec::new() };
-    inside.counters.iter().chain(inside.gauges.iter().map(|g| (g.name, g.value))).collect()
+    let plain = inside.counters.iter().chain(inside.gauges.iter().map(|g| (g.name, g.value)));
+    let events = inside.events.iter().map(|(name, n)| (format!("memory.events.{name}"), *n));
+    let swap_events = inside.swap_events.iter().map(|(name, n)| (format!("memory.swap.events.{name}"), *n));
+    let plain = plain.map(|(name, n)| (name.to_owned(), n));
+    plain.chain(events).chain(swap_events).chain(inside.all_size_counters()).collect()
 }
 
 fn optional(value: Option<u64>) -> String {

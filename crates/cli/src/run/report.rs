@@ -26,6 +26,9 @@ struct Json<'a> {
     peak_bytes: u64,
     peak_resident_bytes: u64,
     peak_taken_bytes: u64,
+    peak_shared_bytes: u64,
+    peak_huge_bytes: u64,
+    peak_unserved_bytes: u64,
     peak_swap_bytes: u64,
     peak_pool_bytes: u64,
     pool_limit_bytes: u64,
@@ -39,6 +42,8 @@ struct Json<'a> {
     mappings_asked_about: u64,
     unanswered: u64,
     forks: u64,
+    processes_killed: u64,
+    processes_unserved: u64,
     faults: u64,
     first_touches: u64,
     swapped_in: u64,
@@ -98,6 +103,9 @@ impl<'a> Json<'a> {
             peak_bytes: s.peak_pages * PAGE,
             peak_resident_bytes: s.peak_resident_pages * PAGE,
             peak_taken_bytes: s.peak_taken_pages * PAGE,
+            peak_shared_bytes: s.peak_shared_bytes,
+            peak_huge_bytes: s.peak_huge_bytes,
+            peak_unserved_bytes: s.peak_unserved_bytes,
             peak_swap_bytes: s.peak_swap_pages * PAGE,
             peak_pool_bytes: s.peak_pool_bytes,
             pool_limit_bytes: s.area.usage.pool_limit_bytes,
@@ -111,6 +119,8 @@ impl<'a> Json<'a> {
             mappings_asked_about: s.asks,
             unanswered: s.unanswered,
             forks: s.forks,
+            processes_killed: s.killed,
+            processes_unserved: s.unserved,
             faults: c.faults,
             first_touches: c.first_touches,
             swapped_in: c.swapped_in,
@@ -138,7 +148,7 @@ impl<'a> Json<'a> {
 /// Where the figures go.
 pub(super) enum Sink {
     Stdout,
-    File(AtomicFile),
+    File(Box<AtomicFile>),
 }
 
 /// Says before the run what would fail at its end.
@@ -150,7 +160,8 @@ pub(super) fn start(args: &RunArgs) -> Result<Option<Sink>, Failure> {
     if args.record.as_ref().is_some_and(|record| std::path::absolute(record).ok() == std::path::absolute(path).ok()) {
         return Err(format!("--json {}: the trace of --record is to be there", path.display()).into());
     }
-    Ok(Some(Sink::File(AtomicFile::create(path).map_err(|e| format!("--json {e}"))?)))
+    let file = AtomicFile::create(path).map_err(|e| format!("--json {e}"))?;
+    Ok(Some(Sink::File(Box::new(file))))
 }
 
 pub(super) fn give(
@@ -180,6 +191,24 @@ fn mib(pages: u64) -> String {
     format!("{:.0} MiB", (pages * PAGE) as f64 / f64::from(1 << 20))
 }
 
+/// What was not limited, or ended: nothing of it is in the other figures.
+fn not_limited(s: &TreeStats) -> String {
+    let processes = |n: u64| format!("{n} process{}", if n == 1 { " was" } else { "es were" });
+    let mut all = String::new();
+    for (what, bytes) in [("shared memory", s.peak_shared_bytes), ("huge pages", s.peak_huge_bytes)] {
+        if bytes >= 1 << 20 {
+            all += &format!("; not limited: {} of {what}", mib(bytes / PAGE));
+        }
+    }
+    if s.unserved > 0 {
+        all += &format!("; not limited: {} not served, {}", processes(s.unserved), mib(s.peak_unserved_bytes / PAGE));
+    }
+    if s.killed > 0 {
+        all += &format!("; {} killed for want of memory", processes(s.killed));
+    }
+    all
+}
+
 fn line(args: &RunArgs, o: &Outcome) -> String {
     let (s, c) = (&o.stats, &o.stats.counts);
     if !o.was_served {
@@ -198,7 +227,7 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
     let (some, full) = (Stall::of(o, s.stall_some_us), Stall::of(o, s.stall_full_us));
     format!(
         "refault: {:.2} s; peak {} of {}{beyond} (processes {}, pool {}), swapped {} at most, {}; {} faults, {} read back, {} refaults; stalled: some {:.1} %, full \
-         {:.1} % of the time{}",
+         {:.1} % of the time{}{}",
         o.wall.as_secs_f64(),
         mib(s.peak_pages),
         mib(s.max_pages),
@@ -214,5 +243,6 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
         some.share * 100.0,
         full.share * 100.0,
         throttled,
+        not_limited(s),
     )
 }

@@ -25,7 +25,7 @@ const DETAILS: &str = "\
 Targets: METRIC<VALUE for what falls with memory, METRIC>VALUE for what grows (<= and >= too).
   some.avg10<1%, some.avg60, some.avg300   memory pressure of the group, the highest of the run; also full.avg10, ...
   some<1%, full<1%                         the share of the whole run
-  refaults_per_s<100, swap_ins_per_s<10    of the whole run
+  refaults_per_s<100, swap_ins_per_s<10    of the whole run; no swap-ins of a recording
   refaults_per_access<1%, swap_ins_per_access<0.1%
   hit_rate>99%                             of the measured accesses of the group's tasks
   misses<10k                               the same, in number

@@ -6,6 +6,7 @@
 //! | `command` | from flags to output |
 //! | `grid`, `search` | the sizes that may be tried, and which is next |
 //! | `scenario`, `trace`, `sample`, `recording` | trying a size: a machine by the `runner`, or a replay |
+//! | `states` | sizes in which multi-gen LRU has two states |
 //! | `summary` | without a target: what other sizes cost |
 //! | `report`, `text`, `json`, `picture` | what came out |
 //!
@@ -22,6 +23,7 @@ mod report;
 mod sample;
 mod scenario;
 mod search;
+mod states;
 mod summary;
 mod target;
 mod text;

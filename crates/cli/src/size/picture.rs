@@ -29,15 +29,19 @@ pub(super) fn draw(report: &Report) -> String {
         let share = (pages - first) as f64 / (last - first).max(1) as f64;
         (share * (WIDTH - 1) as f64).round() as usize
     };
-    // Nothing was measured: as bad as can be.
-    let worst = if metric.grows() { bottom } else { top };
     let mut grid = vec![vec![' '; WIDTH]; HEIGHT];
     grid[line(bound)].iter_mut().step_by(2).for_each(|cell| *cell = '-');
     for point in &report.points {
-        let at = line(point.value.unwrap_or(worst)).min(HEIGHT - 1);
-        grid[at][column(point.pages)] = if point.met { 'o' } else { 'x' };
+        let at = point.value.map_or(HEIGHT - 1, |value| line(value).min(HEIGHT - 1));
+        grid[at][column(point.pages)] = match (point.failed, point.met) {
+            (Some(_), _) => '!',
+            (None, true) => 'o',
+            (None, false) => 'x',
+        };
     }
-    let mut text = format!("\n{} against {}: o meets {}, x does not\n", metric.name(), report.limit, report.target);
+    let failed = report.points.iter().find_map(|point| point.failed).map_or(String::new(), |why| format!(", ! {why}"));
+    let mut text =
+        format!("\n{} against {}: o meets {}, x does not{failed}\n", metric.name(), report.limit, report.target);
     for (n, cells) in grid.iter().enumerate() {
         let value = top - (top - bottom) * n as f64 / (HEIGHT - 1) as f64;
         let label = match n {

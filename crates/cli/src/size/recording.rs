@@ -4,13 +4,16 @@
 use super::args::SizeArgs;
 use super::report::{Baseline, Change, Figure, Object, Point, Recorded, Report, Trust};
 use super::search::Verdict;
+use super::states;
 use super::target::Metric;
 use crate::flags;
 use crate::flags::recorded;
 use crate::flags::size::{Size, human};
 use crate::recording::{self, Compared, Estimate, Interval, Loaded, Settings, WarmUp};
 use crate::replay::groups::on_threads;
+use crate::terminal::duration;
 use crate::{Failure, Given};
+use refault_mm::Policy;
 use refault_trace::RecordSource;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -35,6 +38,9 @@ const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
 /// so many) from which on they decide a hit rate.
 const FEW_FAULTS: u64 = 1000;
 const MANY_FAULTS: u64 = 5;
+
+/// The part of the pages that come in that may be brought in by others before it is said.
+const OTHERS: f64 = 0.05;
 
 /// Counts that differ by no more than this part of the accesses are alike, whatever their ratio.
 const FEW: f64 = 0.001;
@@ -90,6 +96,7 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
         notes: subject.notes(&points),
         points,
         recorded,
+        rests_on_others: subject.rests_on_others(),
         baseline: subject.baseline,
         sampled: None,
     })
@@ -191,14 +198,50 @@ impl<'a> Subject<'a> {
     fn policy_text(&self) -> String {
         let readahead = human(u64::from(self.loaded.read_ahead_pages(&self.settings)) * PAGE_SIZE);
         let (policy, kernel) = (self.settings.policy.name(), self.settings.kernel.name());
-        format!("{policy} of Linux {kernel}, readahead {readahead}")
+        let warm_up = match self.settings.warm_up {
+            WarmUp::Auto => String::new(),
+            WarmUp::Time(_) | WarmUp::Part(_) => {
+                let left = self.loaded.measured_ns(self.settings.warm_up);
+                format!(", the last {} of {}", duration(left), duration(self.loaded.recording.duration_ns))
+            }
+        };
+        format!("{policy} of Linux {kernel}, readahead {readahead}{warm_up}")
     }
 
     /// Replays the recording with these sizes.
     fn probe(&self, sizes: &[u64]) -> Result<Vec<Point>, String> {
-        self.replay(sizes)?;
+        let beside: Vec<_> =
+            sizes.iter().filter(|_| self.has_states()).flat_map(|&pages| states::beside(pages)).collect();
+        self.replay(&[sizes, &beside].concat())?;
         let tried = self.tried.lock().map_err(|e| e.to_string())?;
-        Ok(sizes.iter().filter_map(|pages| Some(self.point(*pages, tried.get(pages)?))).collect())
+        let point = |&pages: &u64| {
+            let mut point = self.point(pages, tried.get(&pages)?);
+            if let Some((low, high)) = self.states(pages, &tried) {
+                let (least, most) = self.widened((low, low, high));
+                let (low, high) = point.bounds.unwrap_or((least, most));
+                point.bounds = Some((least.min(low), most.max(high)));
+            }
+            Some(point)
+        };
+        Ok(sizes.iter().filter_map(point).collect())
+    }
+
+    /// Whether the policy may have two states in a size.
+    fn has_states(&self) -> bool {
+        self.settings.policy == Policy::Mglru && self.settings.memory_pages.is_some()
+    }
+
+    /// The lowest and the highest value next to a size, where it has two states.
+    fn states(&self, pages: u64, tried: &BTreeMap<u64, Compared>) -> Option<(f64, f64)> {
+        if !self.has_states() {
+            return None;
+        }
+        let [below, above] = states::beside(pages);
+        let value = |pages| {
+            let compared = tried.get(&pages).filter(|compared| !compared.is_out_of_memory)?;
+            Some(self.measured(&Estimate::of(compared)).1)
+        };
+        states::spread([value(below)?, value(pages)?, value(above)?], self.args.target.metric().grows())
     }
 
     /// Sees to it that these sizes were tried.
@@ -242,7 +285,7 @@ impl<'a> Subject<'a> {
             pages,
             value: Some(value),
             failed: None,
-            met: self.args.target.is_met(value),
+            met: self.args.target.is_met(self.safe(value)),
             bounds: (bounds.0 != bounds.1).then_some(bounds),
             beside,
         }
@@ -261,7 +304,7 @@ impl<'a> Subject<'a> {
             };
             if is_better(before, value) && (least..=most).contains(&before) {
                 point.value = Some(before);
-                point.met = target.is_met(before);
+                point.met = target.is_met(self.safe(before));
             }
         }
     }
@@ -289,13 +332,19 @@ impl<'a> Subject<'a> {
 
     /// Bounds that hold also where the lab is as far off as it is under the recorded limit.
     fn widened(&self, (least, _, most): (f64, f64, f64)) -> (f64, f64) {
-        let Some(Baseline { kernel, lab, trust: Trust::Widened, .. }) = self.baseline else { return (least, most) };
+        let Some(Baseline { kernel, lab, .. }) = self.baseline else { return (least, most) };
         if self.args.target.metric() == Metric::HitRate {
             let off = kernel - lab;
             return ((least + off.min(0.0)).max(0.0), (most + off.max(0.0)).min(1.0));
         }
         let ratio = kernel / lab.max(f64::MIN_POSITIVE);
         (least * ratio.min(1.0), most * ratio.max(1.0))
+    }
+
+    /// A value that is judged: as much worse as the kernel is under the recorded limit.
+    fn safe(&self, value: f64) -> f64 {
+        let (least, most) = self.widened((value, value, value));
+        if self.args.target.metric().grows() { least } else { most }
     }
 
     /// How near the lab is to the kernel under the recorded limit.
@@ -341,6 +390,12 @@ impl<'a> Subject<'a> {
             Metric::RefaultsPerS => refaults()? / self.span_s,
             _ => return None,
         })
+    }
+
+    /// Whether a considerable part of what is in memory is there for others, so that no size is
+    /// certain.
+    fn rests_on_others(&self) -> bool {
+        self.loaded.others_part() >= OTHERS
     }
 
     /// The recorded limit, and what other sizes would change; none: it had no limit.
@@ -401,6 +456,17 @@ impl<'a> Subject<'a> {
                 of(pages),
             ));
         }
+        let unstable = points.iter().filter_map(|point| Some((point.pages, self.states(point.pages, &tried)?)));
+        if let Some((pages, (low, high))) = unstable.max_by(|a, b| (a.1.1 - a.1.0).total_cmp(&(b.1.1 - b.1.0))) {
+            let metric = self.args.target.metric();
+            notes.push(format!(
+                "multi-gen LRU has two states near {}: sizes within 4 % of it have {} to {}, and which of them a kernel \
+                 ends in hangs on a single aging; choose a size whose bounds are near, or record in it",
+                of(pages),
+                metric.show(low),
+                metric.show(high),
+            ));
+        }
         if self.counts_faults {
             notes.push(
                 "many of the misses are faults on mapped files, and how many faults there are depends on the limit: a \
@@ -409,6 +475,15 @@ impl<'a> Subject<'a> {
             );
         }
         notes.extend(self.loaded.direct_io_in_words());
+        if self.rests_on_others() {
+            notes.push(format!(
+                "{:.0} % of the pages of these files that came into memory were brought in by others, outside of {}: the \
+                 answer holds as long as they go on as they did; record all of them together (--cgroup of a parent, \
+                 --all) to know it without them",
+                100.0 * self.loaded.others_part(),
+                self.loaded.recording.group.as_deref().unwrap_or("the group"),
+            ));
+        }
         notes
     }
 }

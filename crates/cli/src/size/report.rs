@@ -59,6 +59,8 @@ pub(super) struct Report {
     pub(super) verdict: Verdict,
     /// Of a recording with a limit.
     pub(super) recorded: Option<Recorded>,
+    /// Others bring in what a recorded group reads: no size is certain to do without them.
+    pub(super) rests_on_others: bool,
     /// How near the lab is to the recorded kernel; none: there is no limit, or no kernel.
     pub(super) baseline: Option<Baseline>,
     /// Remarks on what a recording leaves open.
@@ -165,7 +167,7 @@ impl Report {
     /// bound.
     pub(super) fn certain(&self) -> Option<u64> {
         let meets = |point: &Point| point.failed.is_none() && self.worst(point).is_some_and(|v| self.target.is_met(v));
-        self.smallest(meets)
+        self.smallest(meets).filter(|_| !self.rests_on_others)
     }
 
     /// The same at its better bound.

@@ -55,6 +55,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
         points: points.into_values().collect(),
         verdict,
         recorded: None,
+        rests_on_others: false,
         baseline: None,
         notes: Vec::new(),
         sampled: Some(Sampled { one_in: args.trace.sample.one_in(), samples: args.trace.sample.salts() }),

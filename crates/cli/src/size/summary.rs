@@ -55,19 +55,27 @@ impl Summary {
         let _ = match self.knee {
             Some(at) => writeln!(
                 out,
-                "worth its price: up to {} ({} misses); from there on a tenth more memory saves less than a twentieth of \
-                 the misses",
+                "knee: {} ({} misses){}",
                 size(at),
-                misses(at)
+                misses(at),
+                if at + 1 == report.points.len() {
+                    ", the largest that was tried; --range says where to look further"
+                } else {
+                    "; from there on a tenth more memory saves less than a twentieth of the misses"
+                },
             ),
-            None => writeln!(out, "worth its price: no step; the smallest size that was tried does as well as others"),
+            None => writeln!(out, "knee: none; the smallest size that was tried does as well as others"),
         };
         let from = report.recorded.as_ref().map_or_else(
             || "all that it touches".to_owned(),
             |recorded| format!("the {} that it was recorded with", text::size(report, recorded.pages)),
         );
         let _ = match self.cut {
-            Some(at) => writeln!(out, "can be cut: from {from} to {}, for at most 2 % more misses", size(at)),
+            Some(at) => writeln!(
+                out,
+                "can be cut: from {from} to {}, of the sizes that were tried, for at most 2 % more misses",
+                size(at)
+            ),
             None => writeln!(out, "can be cut: nothing of {from} without more than 2 % more misses"),
         };
         out += &text::recorded(report);

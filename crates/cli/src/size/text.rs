@@ -201,6 +201,7 @@ fn certainty(report: &Report, answer: u64) -> String {
     match report.certain() {
         Some(pages) if pages <= answer => String::new(),
         Some(pages) => format!("certain: {} meets it also at its worse bound\n", size(report, pages)),
+        None if report.rests_on_others => "certain: no size, since others bring in pages (below)\n".to_owned(),
         None => "certain: none of the sizes that were tried meets it at its worse bound\n".to_owned(),
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
         points: points.into_values().collect(),
         verdict,
         recorded: None,
+        rests_on_others: false,
         baseline: None,
         notes: Vec::new(),
         sampled: None,

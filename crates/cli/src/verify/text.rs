@@ -124,8 +124,9 @@ fn figures(loaded: &Loaded, compared: &Compared) -> String {
     row("evicted pages", grouped(compared.evicted), grouped(ours("pgsteal_file")));
     let kernel = kernel_count(loaded, "workingset_refault_file").map_or("-".to_owned(), grouped);
     row("refaults", kernel, grouped(ours("workingset_refault_file")));
-    let kernel = kernel_count(loaded, "workingset_activate_file").map_or("-".to_owned(), grouped);
-    row("activations", kernel, grouped(ours("workingset_activate_file")));
+    if let Some(kernel) = kernel_count(loaded, "workingset_activate_file") {
+        row("activations", grouped(kernel), grouped(ours("workingset_activate_file")));
+    }
     table.render()
 }
 

@@ -1,6 +1,7 @@
 //! What the tests of the replay share.
 
 pub mod command;
+pub mod programs;
 
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_mm::opt::{Opt, next_uses};

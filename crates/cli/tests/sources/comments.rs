@@ -17,7 +17,7 @@ fn comments(path: &Path) -> Vec<(usize, String)> {
     text.lines().zip(1..).filter_map(|(line, n)| Some((n, comment(line)?))).collect()
 }
 
-fn checked_files() -> Vec<std::path::PathBuf> {
+pub(super) fn checked_files() -> Vec<std::path::PathBuf> {
     let all = crates();
     assert!(CHECKED.iter().all(|name| all.iter().any(|known| known == name)), "{all:?}");
     let folders =

@@ -22,7 +22,7 @@ impl Burst<'_> {
         if task.script.as_ref().is_some_and(|s| s.mincore) {
             self.kernel.set_now_ns(clock);
             self.kernel.engine.borrow_frame(&mut self.kernel.hw);
-            if let Some(step) = self.give_way(t, clock, Outcome::Throttled) {
+            if let Some(step) = self.give_way(t, (task, phase), clock, Outcome::Throttled) {
                 return step;
             }
         }
@@ -32,10 +32,10 @@ impl Burst<'_> {
                 task.spend(phase, ns, 0);
                 task.count(phase, true);
                 task.finish_access(phase, clock + ns, true);
-                return Step::Go(ns.max(1));
+                return self.pay_for_probe(t, clock, ns.max(1));
             }
             if self.tiering.is_some() && self.kernel.hw.tables.take_hint(space, access.page) {
-                return self.hint_fault(t, access.page, clock);
+                return self.hint_fault(t, task, phase, (access.page, clock));
             }
         }
         let outcome = self.call_engine(task, clock, access);
@@ -49,14 +49,33 @@ impl Burst<'_> {
             task.finish_access(phase, clock + ns, true);
             return Step::Go(ns.max(1));
         }
-        if let Some(step) = self.give_way(t, clock, outcome) {
+        if let Some(step) = self.give_way(t, (task, phase), clock, outcome) {
             return step;
         }
         self.pay(t, task, phase, (clock, access, outcome))
     }
 
+    /// A hit in the page table after `mincore`, which may have woken kswapd or reclaimed.
+    fn pay_for_probe(&mut self, t: usize, clock: u64, ns: u64) -> Step {
+        if !self.kernel.hw.has_news() {
+            return Step::Go(ns);
+        }
+        let bill = self.settle(clock);
+        self.threads[t].debt_ns += bill.reclaim_ns;
+        let ns = ns + bill.io_ns;
+        let Some((reason, max_wait_ns)) = self.kernel.take_throttle() else { return Step::Go(ns) };
+        self.threads.wait_throttled(t, reason, clock + ns + bill.reclaim_ns + max_wait_ns, self.clock);
+        Step::Stop(ns, Stop::Blocked(PsiState::Stalled))
+    }
+
     /// The task gave up its CPU before it reclaimed: if that was all of the access, it stops.
-    fn give_way(&mut self, t: usize, clock: u64, outcome: Outcome) -> Option<Step> {
+    fn give_way(
+        &mut self,
+        t: usize,
+        (task, phase): (&mut Task, &PhaseSpec),
+        clock: u64,
+        outcome: Outcome,
+    ) -> Option<Step> {
         if !std::mem::take(&mut self.kernel.hw.turn.yielded) {
             return None;
         }
@@ -66,7 +85,9 @@ impl Burst<'_> {
         }
         let bill = self.settle(clock);
         self.threads[t].debt_ns = bill.reclaim_ns;
-        Some(Step::Stop(bill.io_ns.max(1), Stop::Preempted))
+        let ns = bill.io_ns.max(1);
+        task.spend(phase, 0, ns + bill.reclaim_ns);
+        Some(Step::Stop(ns, Stop::Preempted))
     }
 
     /// What a touch takes that needs no fault; none: it needs one.
@@ -132,6 +153,8 @@ impl Burst<'_> {
         let ns = (own_ns + bill.io_ns).max(1);
         self.threads[t].debt_ns = bill.reclaim_ns;
         task.spend(phase, if done { phase.cpu_ns } else { 0 }, ns + bill.reclaim_ns);
+        // The outcome says whether somebody is to be killed: the access may find room all the same.
+        let _ = self.kernel.take_oom();
         let throttle = self.kernel.take_throttle();
         let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
         match (throttle, step) {
@@ -152,7 +175,7 @@ impl Burst<'_> {
 
     /// A task touches a page that was marked: what the engine makes of it. The touch itself comes
     /// again.
-    fn hint_fault(&mut self, t: usize, page: PageId, clock: u64) -> Step {
+    fn hint_fault(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, (page, clock): (PageId, u64)) -> Step {
         let kernel = &mut *self.kernel;
         kernel.set_now_ns(clock);
         let _ = kernel.engine.hint_fault(&mut kernel.hw, page);
@@ -160,7 +183,9 @@ impl Burst<'_> {
         self.threads[t].debt_ns = bill.reclaim_ns;
         // Nobody waits for a promotion.
         self.kernel.skip_throttle();
-        Step::Go(self.kernel.costs.hint_fault_ns + bill.io_ns)
+        let ns = self.kernel.costs.hint_fault_ns + bill.io_ns;
+        task.spend(phase, 0, ns + bill.reclaim_ns);
+        Step::Go(ns)
     }
 
     /// What the outcome means for the task.

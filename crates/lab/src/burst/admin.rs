@@ -1,12 +1,12 @@
 //! The threads that reclaim for a scenario's events: for a new limit, or for `memory.reclaim`. Each
 //! is a program that needs a CPU, and waits for devices.
 
-use refault_mm::{MemcgId, ReclaimRequest, ReclaimRound, World as _};
+use refault_mm::{MemcgId, ReclaimRequest, ReclaimRound, Swapoff, SwapoffError, World as _};
 
 use super::context::Burst;
 use crate::kernel::Kernel;
 use crate::results::EventResult;
-use crate::scenario::{EventAction, EventSpec, LimitChanges, Scenario};
+use crate::scenario::{EventAction, EventSpec, LimitChanges, Scenario, SysctlChanges};
 use crate::sched::{PsiState, Stop};
 
 /// Ticks in a row in which a group does not come nearer to its new limit before it is given up: a
@@ -24,6 +24,9 @@ pub(crate) struct EventProgress {
     asked_pages: u64,
     reclaimed_pages: u64,
     failed: Option<String>,
+    /// Tasks that were killed, and by which names.
+    killed: u64,
+    victims: Vec<String>,
     /// `memory.reclaim` on its way.
     request: Option<ReclaimRequest>,
     /// When the next one is due, or when the one on its way was.
@@ -34,9 +37,19 @@ pub(crate) struct EventProgress {
 }
 
 impl EventProgress {
-    /// It is due, for the first time.
+    /// It is due. What repeats by itself counts its times itself.
     pub(crate) fn begin(&mut self, now_ns: u64, repeats: bool) {
-        (self.at_ns, self.times, self.due_ns) = (Some(now_ns), u64::from(!repeats), now_ns);
+        self.at_ns.get_or_insert(now_ns);
+        self.times += u64::from(!repeats);
+        self.due_ns = now_ns;
+    }
+
+    /// So many tasks were killed, which are called so together.
+    pub(crate) fn note_killed(&mut self, tasks: u64, name: String) {
+        self.killed += tasks;
+        if !self.victims.contains(&name) {
+            self.victims.push(name);
+        }
     }
 
     pub(crate) fn fail(&mut self, why: String) {
@@ -73,7 +86,7 @@ impl Burst<'_> {
     /// A group cannot be brought below its new `memory.max`: a task of it dies. An error: there is
     /// none.
     fn kill_for_limit(&mut self, id: MemcgId) -> Result<(), String> {
-        match self.kernel.hw.orders.oom.take() {
+        match self.kernel.take_oom() {
             Some(over) if self.kill_within(over) == 0 => {
                 let used = self.kernel.engine.memcg_usage(id);
                 Err(format!("it still uses {used} pages, and there is nothing to reclaim and nobody to kill"))
@@ -90,6 +103,7 @@ impl Burst<'_> {
         let mut stop = match event.action {
             EventAction::Reclaim { .. } => self.reclaim_on(event, progress, t, start_ns),
             EventAction::Set { memcg, .. } => self.shrink_on(memcg, progress, t, start_ns),
+            EventAction::Swapoff(n) => self.swapoff_on(n, progress, t, start_ns),
             _ => Stop::Done,
         };
         let bill = self.settle(start_ns);
@@ -155,6 +169,23 @@ impl Burst<'_> {
         }
     }
 
+    /// What is on a swap device comes back, as far as there is room at once.
+    fn swapoff_on(&mut self, n: usize, progress: &mut EventProgress, t: usize, now_ns: u64) -> Stop {
+        let device = self.spec.swap[n].device;
+        let Some(number) = self.kernel.hw.storage.swap_number(device) else { return progress.give_up("it is not on") };
+        let kernel = &mut *self.kernel;
+        match kernel.engine.swapoff(&mut kernel.hw, number) {
+            Swapoff::Done => {
+                kernel.hw.storage.swapoff(number);
+                Stop::Done
+            }
+            Swapoff::Waiting => self.wait_for_writes(t, now_ns),
+            Swapoff::Failed(SwapoffError::NoMemory(_)) => progress.give_up("there is no room for what is on it"),
+            Swapoff::Failed(SwapoffError::Read(_)) => progress.give_up("a page of it cannot be read"),
+            Swapoff::Failed(SwapoffError::NoDevice) => progress.give_up("it is not on"),
+        }
+    }
+
     /// Until a device has written something, or a tick.
     fn wait_for_writes(&mut self, t: usize, now_ns: u64) -> Stop {
         let is_full = self.kernel.hw.is_write_queue_full();
@@ -204,8 +235,21 @@ pub(crate) fn event_results(spec: &Scenario, progress: &[EventProgress]) -> Vec<
         reclaimed_pages: progress.reclaimed_pages + progress.request.as_ref().map_or(0, ReclaimRequest::reclaimed),
         short: progress.short,
         failed: progress.failed.clone(),
+        killed: progress.killed,
+        victims: progress.victims.clone(),
     };
     spec.events.iter().zip(progress).map(result).collect()
+}
+
+fn sysctl_text(changes: &SysctlChanges) -> String {
+    let SysctlChanges { swappiness, min_free_kbytes, watermark_scale_factor, drop_caches } = *changes;
+    let all = [
+        swappiness.map(|n| format!("vm.swappiness={n}")),
+        min_free_kbytes.map(|n| format!("vm.min_free_kbytes={n}")),
+        watermark_scale_factor.map(|n| format!("vm.watermark_scale_factor={n}")),
+        drop_caches.then(|| "vm.drop_caches=1".to_owned()),
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// An event for people.
@@ -218,5 +262,10 @@ fn text(spec: &Scenario, event: &EventSpec) -> String {
         EventAction::Set { memcg, .. } => format!("set {}", path(memcg)),
         EventAction::Move { task, to, .. } => format!("move {} to {}", spec.tasks[task].name, path_or_root(to)),
         EventAction::Reclaim { memcg, .. } => format!("reclaim {}", path_or_root(memcg)),
+        EventAction::Sysctl(changes) => format!("sysctl {}", sysctl_text(&changes)),
+        EventAction::Swapon(n) => format!("swapon {}", spec.devices[spec.swap[n].device].name),
+        EventAction::Swapoff(n) => format!("swapoff {}", spec.devices[spec.swap[n].device].name),
+        EventAction::AddMemory(pages) => format!("add {} MiB of memory", pages >> 8),
+        EventAction::Kill { within, .. } => format!("kill in {}", path_or_root(within)),
     }
 }

@@ -20,11 +20,13 @@
 mod access;
 mod admin;
 mod context;
+mod direct;
 mod hits;
+mod kill;
 mod oom;
 mod task;
 mod worker;
 
 pub(crate) use admin::{EventProgress, event_results};
 pub(crate) use context::Burst;
-pub(crate) use worker::{flusher, kswapd, zswap};
+pub(crate) use worker::zswap;

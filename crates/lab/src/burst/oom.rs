@@ -17,7 +17,6 @@ impl Burst<'_> {
 
     /// Kills who is to die for a group; how many.
     pub(super) fn kill_within(&mut self, memcg: MemcgId) -> usize {
-        self.kernel.hw.orders.oom = None;
         let spec = self.spec;
         let mut threads = Vec::new();
         let mut tasks = Vec::new();
@@ -36,6 +35,7 @@ impl Burst<'_> {
         }
         let victims = self.kernel.engine.oom_kill(memcg, &tasks);
         victims.iter().for_each(|&v| self.kill(threads[v], &tasks[v].mappings));
+        self.programs.oom_kills += victims.len() as u64;
         victims.len()
     }
 
@@ -49,9 +49,8 @@ impl Burst<'_> {
         let _ = self.settle(self.clock.now_ns());
     }
 
-    fn kill(&mut self, t: usize, mappings: &[MappingId]) {
+    pub(super) fn kill(&mut self, t: usize, mappings: &[MappingId]) {
         debug_assert!(!self.threads[t].killed, "thread {t} is killed twice");
-        self.programs.oom_kills += 1;
         self.threads[t].killed = true;
         let kernel = &mut *self.kernel;
         for &m in mappings {

@@ -21,7 +21,11 @@ impl Burst<'_> {
             return self.reclaim_before(t, task, clock);
         }
         if let Some(tiering) = self.tiering.as_mut().filter(|_| task.cpu_ns >= task.next_scan_ns) {
-            clock += tiering.scan_for_hints(t, task, clock, self.kernel);
+            let ns = tiering.scan_for_hints(t, task, clock, self.kernel);
+            if let Some(phase) = spec.tasks[task.spec].phases.get(task.phase) {
+                task.spend(phase, 0, ns);
+            }
+            clock += ns;
         }
         if task.streams.is_empty() && task.phase == 0 && task.done.first_ns.is_none() {
             self.enter_phase(task, clock);
@@ -47,6 +51,8 @@ impl Burst<'_> {
                     false => Step::Stop(0, Stop::Done),
                 },
                 Turn::Advise(advised) => self.advise(task, phase, clock, advised),
+                Turn::Direct(direct) => self.direct(t, task, phase, (clock, direct)),
+                Turn::Sync(syncing) => self.sync(t, task, phase, (clock, syncing)),
                 Turn::Access(access) => self.access(t, task, phase, clock, access),
             };
             let loses_cpu = std::mem::take(&mut self.kernel.woke) && self.kernel.hw.turn.left_ns.is_some();
@@ -124,7 +130,12 @@ impl Burst<'_> {
     fn advise(&mut self, task: &mut Task, phase: &PhaseSpec, clock: u64, advised: Advised) -> Step {
         let kernel = &mut *self.kernel;
         kernel.set_now_ns(clock);
+        let is_file = !self.programs.instances[task.streams[advised.stream].extent].anon;
+        let mut dropped = 0;
         match advised.page_out {
+            _ if is_file => {
+                dropped = kernel.engine.invalidate_range(&mut kernel.hw, advised.first, advised.pages);
+            }
             true => drop(kernel.engine.page_out(&mut kernel.hw, advised.first, advised.pages)),
             false => {
                 kernel.hw.gather();
@@ -135,7 +146,11 @@ impl Burst<'_> {
         // It does not wait for what it asked to be written.
         self.kernel.skip_throttle();
         let costs = &self.kernel.costs;
-        let walk_ns = costs.madvise_ns + u64::from(advised.pages) * costs.pte_walk_ns;
+        let pages_ns = match is_file {
+            true => dropped * costs.reclaim_page_ns,
+            false => u64::from(advised.pages) * costs.pte_walk_ns,
+        };
+        let walk_ns = costs.madvise_ns + pages_ns;
         let ns = (walk_ns + bill.reclaim_ns + bill.io_ns).max(1);
         task.spend(phase, 0, ns);
         task.finish_advice(phase, clock + ns);

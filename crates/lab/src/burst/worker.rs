@@ -2,42 +2,48 @@
 
 use refault_mm::{KswapdStep, NodeId, ZswapStep};
 
+use super::context::Burst;
 use crate::kernel::Kernel;
 use crate::sched::{Clock, PsiState, Stop, Threads};
 
-/// kswapd, one pass of it.
-pub(crate) fn kswapd(
-    node: NodeId,
-    start_ns: u64,
-    kernel: &mut Kernel,
-    clock: &mut Clock,
-    threads: &mut Threads,
-) -> (u64, Stop) {
-    kernel.set_now_ns(start_ns);
-    let t = threads.kswapd(node);
-    let step = kernel.engine.kswapd_node_step(&mut kernel.hw, node);
-    let end = start_ns + kernel.settle(start_ns, clock, threads).worker_ns();
-    if let Some((reason, max_wait_ns)) = kernel.take_throttle() {
-        threads.wait_throttled(t, reason, end + max_wait_ns, clock);
-        return (end, Stop::Blocked(PsiState::Idle));
-    }
-    match step {
-        KswapdStep::Again => (end, Stop::Preempted),
-        KswapdStep::Sleep => {
-            threads[t].begin_wait();
-            (end, Stop::Blocked(PsiState::Idle))
+impl Burst<'_> {
+    /// kswapd, one pass of it. Where it finds that the working set cannot be kept (`min_ttl`), a
+    /// task is killed.
+    pub(crate) fn run_kswapd(&mut self, node: NodeId, start_ns: u64) -> (u64, Stop) {
+        self.kernel.set_now_ns(start_ns);
+        let t = self.threads.kswapd(node);
+        let kernel = &mut *self.kernel;
+        let step = kernel.engine.kswapd_node_step(&mut kernel.hw, node);
+        if let Some(memcg) = self.kernel.take_oom() {
+            self.kill_for(memcg);
+        }
+        let end = start_ns + self.settle(start_ns).worker_ns();
+        if let Some((reason, max_wait_ns)) = self.kernel.take_throttle() {
+            self.threads.wait_throttled(t, reason, end + max_wait_ns, self.clock);
+            return (end, Stop::Blocked(PsiState::Idle));
+        }
+        match step {
+            KswapdStep::Again => (end, Stop::Preempted),
+            KswapdStep::Sleep => {
+                self.threads[t].begin_wait();
+                (end, Stop::Blocked(PsiState::Idle))
+            }
         }
     }
-}
 
-/// The flusher: everything that it was woken for, at once.
-pub(crate) fn flusher(start_ns: u64, kernel: &mut Kernel, clock: &mut Clock, threads: &mut Threads) -> (u64, Stop) {
-    kernel.set_now_ns(start_ns);
-    kernel.engine.flush(&mut kernel.hw);
-    let bill = kernel.settle(start_ns, clock, threads);
-    let t = threads.flusher();
-    threads[t].begin_wait();
-    (start_ns + bill.worker_ns(), Stop::Blocked(PsiState::Idle))
+    /// The flusher: everything that it was woken for, at once.
+    pub(crate) fn run_flusher(&mut self, start_ns: u64) -> (u64, Stop) {
+        self.kernel.set_now_ns(start_ns);
+        let kernel = &mut *self.kernel;
+        kernel.engine.flush(&mut kernel.hw);
+        if self.spec.machine.dirty_expire_ns > 0 {
+            kernel.engine.flush_expired(&mut kernel.hw);
+        }
+        let bill = self.settle(start_ns);
+        let t = self.threads.flusher();
+        self.threads[t].begin_wait();
+        (start_ns + bill.worker_ns(), Stop::Blocked(PsiState::Idle))
+    }
 }
 
 /// The worker of zswap: a step of it.

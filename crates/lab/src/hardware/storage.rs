@@ -13,6 +13,8 @@ pub(crate) struct SwapArea {
     /// What it holds, if it is in the memory of this machine.
     pub(crate) zram: Option<Zram>,
     changed: bool,
+    /// The kernel swaps to it.
+    on: bool,
     /// The machine has no memory left for it.
     pub(crate) refused: bool,
 }
@@ -25,12 +27,15 @@ pub(crate) struct Io {
     pub(crate) write: bool,
     pub(crate) device: usize,
     pub(crate) at: u64,
+    /// The thread that waits for it, if it passes the page cache.
+    pub(crate) waiter: Option<usize>,
 }
 
 impl Io {
     /// Whether both may be one request.
     fn follows(&self, last: &Io) -> bool {
-        (self.device, self.write, self.at) == (last.device, last.write, last.at + u64::from(last.pages))
+        let alone = self.waiter.is_some() || last.waiter.is_some();
+        !alone && (self.device, self.write, self.at) == (last.device, last.write, last.at + u64::from(last.pages))
     }
 }
 
@@ -41,6 +46,8 @@ pub(crate) struct Submission {
     pub(crate) request: Request,
     /// Folios, by first page and length.
     pub(crate) folios: Vec<(PageId, u32)>,
+    /// The thread that waits for it: it brings no folios.
+    pub(crate) waiter: Option<usize>,
 }
 
 /// The devices, the swap on them, and the requests that were not sent yet.
@@ -58,18 +65,22 @@ pub(crate) struct Storage {
     read_cpu_ns: u64,
     write_cpu_ns: u64,
     next_request: u64,
+    /// Pages that were written past the page cache.
+    direct_writes: u64,
+}
+
+fn area(devices: &[Device], device: usize, base: u64) -> SwapArea {
+    let spec = devices[device].spec();
+    let zram = || Zram::new(spec.compression_ratio, spec.mem_limit_pages);
+    let zram = (spec.preset == Preset::Zram).then(zram);
+    SwapArea { device, base, zram, changed: false, on: true, refused: false }
 }
 
 impl Storage {
     /// `swap`: the device of each swap area, and the place of its first page there.
     pub(super) fn new(devices: Vec<Device>, swap: Vec<(usize, u64)>) -> Storage {
-        let area = |(device, base): (usize, u64)| {
-            let spec = devices[device].spec();
-            let zram = || Zram::new(spec.compression_ratio, spec.mem_limit_pages);
-            SwapArea { device, base, zram: (spec.preset == Preset::Zram).then(zram), changed: false, refused: false }
-        };
         Storage {
-            swap: swap.into_iter().map(area).collect(),
+            swap: swap.into_iter().map(|(device, base)| area(&devices, device, base)).collect(),
             plug: Vec::new(),
             sent: vec![0; devices.len()],
             plugged: vec![0; devices.len()],
@@ -77,8 +88,28 @@ impl Storage {
             read_cpu_ns: 0,
             write_cpu_ns: 0,
             next_request: 0,
+            direct_writes: 0,
             devices,
         }
+    }
+
+    /// The number of the swap on a device, if the kernel swaps to it.
+    pub(crate) fn swap_number(&self, device: usize) -> Option<u8> {
+        self.swap.iter().position(|s| s.device == device && s.on).map(|n| n as u8)
+    }
+
+    /// The kernel swaps to a device from now on, under that number.
+    pub(crate) fn swapon(&mut self, number: u8, device: usize, base: u64) {
+        let area = area(&self.devices, device, base);
+        match self.swap.get_mut(usize::from(number)) {
+            Some(old) => *old = area,
+            None => self.swap.push(area),
+        }
+    }
+
+    /// The kernel does not swap to it any more.
+    pub(crate) fn swapoff(&mut self, number: u8) {
+        self.swap[usize::from(number)].on = false;
     }
 
     /// Whether anything waits to be sent, or to be paid for.
@@ -219,8 +250,11 @@ impl Storage {
         for io in std::mem::take(&mut self.plug) {
             if let Some(last) = out.last_mut() {
                 let r = &mut last.request;
-                let follows =
-                    last.device == io.device && r.write == io.write && r.at_page + u64::from(r.pages) == io.at;
+                let alone = last.waiter.is_some() || io.waiter.is_some();
+                let follows = !alone
+                    && last.device == io.device
+                    && r.write == io.write
+                    && r.at_page + u64::from(r.pages) == io.at;
                 if follows && r.pages + io.pages <= self.devices[io.device].spec().max_request_pages {
                     r.pages += io.pages;
                     last.folios.push((io.page, io.pages));
@@ -231,9 +265,20 @@ impl Storage {
             let request = Request { id: self.next_request, write: io.write, at_page: io.at, pages: io.pages };
             self.next_request += 1;
             self.sent[io.device] += 1;
-            out.push(Submission { device: io.device, request, folios: vec![(io.page, io.pages)] });
+            let folios = if io.waiter.is_some() { Vec::new() } else { vec![(io.page, io.pages)] };
+            out.push(Submission { device: io.device, request, folios, waiter: io.waiter });
         }
         out
+    }
+
+    /// So many pages were written past the page cache.
+    pub(crate) fn note_direct_write(&mut self, pages: u32) {
+        self.direct_writes += u64::from(pages);
+    }
+
+    /// Pages that were written past the page cache so far.
+    pub(crate) fn direct_writes(&self) -> u64 {
+        self.direct_writes
     }
 
     /// A request is done.

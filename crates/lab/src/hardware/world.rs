@@ -47,6 +47,9 @@ pub(crate) struct Hardware {
     seed: u64,
     /// When the call of the engine happens, for migrations.
     now_ns: u64,
+    /// An effect that is not carried out, to see that it would be missed.
+    #[cfg(test)]
+    pub(crate) deaf_to: Option<&'static str>,
 }
 
 impl Hardware {
@@ -67,6 +70,8 @@ impl Hardware {
             collected: None,
             seed,
             now_ns: 0,
+            #[cfg(test)]
+            deaf_to: None,
         }
     }
 
@@ -124,6 +129,17 @@ impl Hardware {
         self.storage.has_news() || self.tables.has_news() || self.orders.has_news()
     }
 
+    /// Pages of a file go past the page cache, for a thread that waits if that takes a while.
+    pub(crate) fn direct(&mut self, page: PageId, pages: u32, write: bool, t: usize) -> Ack {
+        let Some((device, at)) = self.tables.file_place(page) else { return Ack::Failed };
+        let io = Io { page, pages, write, device, at, waiter: Some(t) };
+        let ack = self.storage.transfer(io, None, |_| None);
+        if write && ack == Ack::Done {
+            self.storage.note_direct_write(pages);
+        }
+        ack
+    }
+
     fn transfer(&mut self, page: PageId, order: u8, write: bool, slot: Option<SwapSlot>) -> Ack {
         let place = match slot {
             Some(slot) => self.storage.swap_place(slot),
@@ -131,7 +147,7 @@ impl Hardware {
         };
         let Some((device, at)) = place else { return Ack::Failed };
         let (tables, seed) = (&self.tables, self.seed);
-        let io = Io { page, pages: 1 << order, write, device, at };
+        let io = Io { page, pages: 1 << order, write, device, at, waiter: None };
         self.storage.transfer(io, slot, |page| content_of(tables, seed, page))
     }
 }
@@ -140,6 +156,39 @@ impl Orders {
     /// Whether threads of the kernel are to be woken.
     pub(crate) fn wakes(&self) -> bool {
         !self.wake_kswapd.is_empty() || self.wake_flusher || self.wake_zswap
+    }
+
+    /// Between two events of the machine nothing is left that a call of the engine asked for: what
+    /// is not taken by then nobody will take, or somebody whom it does not concern. Looked at in
+    /// debug builds and where the machine is checked.
+    pub(crate) fn check_taken(&self, is_checked: bool) -> Result<(), String> {
+        if !(is_checked || cfg!(debug_assertions)) {
+            return Ok(());
+        }
+        let left = match self {
+            Orders { throttle: Some(_), .. } => "throttle",
+            Orders { oom: Some(_), .. } => "oom",
+            Orders { wake_vmpressure: true, .. } => "wake_vmpressure",
+            Orders { wake_flusher: true, .. } => "wake_flusher",
+            Orders { wake_zswap: true, .. } => "wake_zswap",
+            // All of them are named, so that a new one is looked at, too.
+            Orders {
+                throttle: None,
+                oom: None,
+                wake_vmpressure: false,
+                wake_flusher: false,
+                wake_zswap: false,
+                unthrottle,
+                wake_kswapd,
+                discards,
+            } => match (unthrottle.is_empty(), wake_kswapd.is_empty(), discards.is_empty()) {
+                (false, ..) => "unthrottle",
+                (_, false, _) => "wake_kswapd",
+                (.., false) => "discards",
+                _ => return Ok(()),
+            },
+        };
+        Err(format!("the engine asked for {left}, and nobody took it"))
     }
 
     #[inline]
@@ -166,6 +215,10 @@ impl World for Hardware {
     }
 
     fn effect(&mut self, effect: Effect) -> Ack {
+        #[cfg(test)]
+        if self.deaf_to == Some(effect.name()) {
+            return Ack::Done;
+        }
         self.collect(&effect);
         match effect {
             Effect::Read { page, order } => return self.transfer(page, order, false, None),

@@ -5,6 +5,7 @@ use refault_mm::{Config, Engine, NodeConfig, SwapDeviceConfig};
 use super::load::{copies, objects, traces};
 use super::requests::Requests;
 use super::state::Machine;
+use super::watch::Watching;
 use crate::burst::EventProgress;
 use crate::contention::{Contention, Holds};
 use crate::cost::Costs;
@@ -15,8 +16,8 @@ use crate::kernel::Kernel;
 use crate::metric::Series;
 use crate::programs::{Programs, programs_of};
 use crate::record::Records;
-use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, SwapSpec, TIER_COLUMNS, preset_with_overrides};
-use crate::sched::{Clock, Event, Thread, Threads, Work};
+use crate::scenario::{self, PolicySpec, Scenario, SwapSpec, preset_with_overrides};
+use crate::sched::{Clock, Event, Thread, Threads, Usage, Work};
 use crate::task::{Script, Task};
 use crate::tiers::{Tiering, numa_config};
 
@@ -39,7 +40,6 @@ impl Machine {
         if contention.is_some() {
             hw.collect_demand();
         }
-        let columns = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| tiering.is_some()));
         let mut machine = Machine {
             clock: Clock::default(),
             requests: Requests::new(hw.storage.devices.len()),
@@ -48,8 +48,11 @@ impl Machine {
             programs: Programs::new(spec, instances, first_instance),
             groups,
             event_progress: vec![EventProgress::default(); spec.events.len()],
+            watching: vec![Watching::default(); spec.events.len()],
             records: Records::default(),
-            series: Series::new(columns.copied()),
+            series: Series::new(scenario::series_columns(tiering.is_some())),
+            usage: Usage::default(),
+            direct_reclaim_ns: 0,
             tiering,
             ending: None,
             last_swap: None,
@@ -74,6 +77,7 @@ impl Machine {
             }
         }
         self.clock.push(self.spec.sample_ns, Event::Sample);
+        self.schedule_expiry();
     }
 }
 
@@ -91,7 +95,8 @@ fn tasks(spec: &Scenario, programs: &[Vec<u32>], traces: &[Option<Script>]) -> V
     threads
 }
 
-fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tiering>), String> {
+/// The configuration of the engine, and what a machine with nodes has beside it.
+pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tiering>), String> {
     let m = &spec.machine;
     let mut cfg = policy.config();
     cfg.cpus = m.cpus as usize;
@@ -101,6 +106,15 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
     cfg.readahead.history = m.read_ahead_history;
     cfg.dirty.background_ratio = m.dirty_background_ratio;
     cfg.dirty.ratio = m.dirty_ratio;
+    cfg.dirty.cgroup_writeback = m.cgroup_writeback;
+    cfg.dirty.waits_for_flusher = policy.kernel.waits_for_flusher(cfg.lru.kind);
+    cfg.dirty.writeback_ns = m.dirty_writeback_ns;
+    if m.dirty_expire_ns > 0 {
+        cfg.dirty.expire_ns = m.dirty_expire_ns;
+    }
+    cfg.readahead.file_order = m.file_order;
+    cfg.readahead.order_growth = policy.kernel.order_growth();
+    cfg.readahead.mmap_hits = policy.kernel.mmap_hits();
     cfg.lru.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
     cfg.memcg.recursive_protection = m.recursive_protection;
@@ -117,6 +131,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
     cfg.node = Some(NodeConfig {
         pages: m.memory_pages,
         min_free_kbytes: m.min_free_kbytes,
+        khugepaged: m.thp.runs_khugepaged(),
         watermark_scale_factor: m.watermark_scale_factor,
         low_zones: [m.dma_pages, m.dma32_pages],
         init_pages: m.init_pages,
@@ -126,7 +141,8 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
         buffer_heads: m.buffer_heads,
     });
     cfg.swap.pages = 0;
-    cfg.swap.devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
+    cfg.swap.devices =
+        spec.swap.iter().filter(|s| s.enabled).map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
     let tiering = match numa_config(spec, policy)? {
         None => None,
         Some((numa, tiers)) => {
@@ -139,7 +155,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
     Ok((cfg, tiering))
 }
 
-fn swap_device(spec: &Scenario, s: &SwapSpec) -> Result<SwapDeviceConfig, String> {
+pub(super) fn swap_device(spec: &Scenario, s: &SwapSpec) -> Result<SwapDeviceConfig, String> {
     Ok(SwapDeviceConfig {
         pages: s.pages,
         priority: s.priority,
@@ -185,21 +201,23 @@ fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String> {
     Ok(device)
 }
 
+/// Pages of files on a device; swap comes after them.
+pub(super) fn pages_of_files(spec: &Scenario, device: usize) -> u64 {
+    let on_it = spec.objects.iter().enumerate().filter(|(_, o)| o.device == Some(device));
+    on_it.map(|(i, o)| o.pages * u64::from(copies(spec, i))).sum()
+}
+
 /// Devices with nothing on them yet; swap comes after the files.
 fn hardware(spec: &Scenario, costs: &Costs, tiering: Option<&Tiering>) -> Result<Hardware, String> {
     let specs: Result<Vec<_>, _> = spec.devices.iter().map(device_spec).collect();
     let seeds = (0..).map(|i: u64| spec.seed.wrapping_mul(31).wrapping_add(i));
     let devices = specs?.into_iter().zip(seeds).map(|(d, seed)| Device::new(d, seed)).collect();
-    let files = |device: usize| -> u64 {
-        let on_it = spec.objects.iter().enumerate().filter(|(_, o)| o.device == Some(device));
-        on_it.map(|(i, o)| o.pages * u64::from(copies(spec, i))).sum()
-    };
     let top = tiering.map_or(Vec::new(), |t| t.top.clone());
     let perf = spec.machine.nodes.iter().map(|n| n.perf);
     let nodes = Nodes::new(perf, top, costs.migrate_page_ns, spec.machine.quantum_ns);
     Ok(Hardware::new(
         devices,
-        spec.swap.iter().map(|s| (s.device, files(s.device))).collect(),
+        spec.swap.iter().filter(|s| s.enabled).map(|s| (s.device, pages_of_files(spec, s.device))).collect(),
         nodes,
         costs.clone(),
         spec.seed,

@@ -15,6 +15,7 @@ impl Machine {
             Machine::check_bytes,
             Machine::check_nodes,
             Machine::check_contention,
+            Machine::check_cpu_time,
         ];
         let checked = checks.into_iter().try_for_each(|check| check(self)).and_then(|()| self.check_pressure());
         checked.map_err(|what| format!("at {now_ns} ns: {what}"))
@@ -47,7 +48,8 @@ impl Machine {
     /// Bytes of devices are the pages that the engine counts.
     fn check_bytes(&self) -> Result<(), String> {
         let written: u64 = self.kernel.hw.storage.devices.iter().map(|d| d.stats().write_bytes).sum();
-        let counted = self.kernel.engine.vmstat().get(Counter::NrWritten) * PAGE_BYTES;
+        let direct = self.kernel.hw.storage.direct_writes();
+        let counted = (self.kernel.engine.vmstat().get(Counter::NrWritten) + direct) * PAGE_BYTES;
         // What a device has written and not reported yet is in no counter, and only that.
         match written == counted {
             true => Ok(()),
@@ -74,6 +76,16 @@ impl Machine {
     /// No lock is held by two CPUs at once.
     fn check_contention(&self) -> Result<(), String> {
         self.kernel.contention.as_ref().map_or(Ok(()), |contention| contention.validate())
+    }
+
+    /// Nobody had CPU time that there was not.
+    fn check_cpu_time(&self) -> Result<(), String> {
+        let (now_ns, cpus) = (self.clock.now_ns(), self.spec.machine.cpus);
+        let busy_ns: u64 = (0..self.threads.iter().len()).map(|t| self.threads.ran_ns(t, now_ns)).sum();
+        match busy_ns <= now_ns * u64::from(cpus) {
+            true => Ok(()),
+            false => Err(format!("{cpus} CPUs were busy for {busy_ns} ns")),
+        }
     }
 
     /// Nobody is fully stalled for longer than someone is.

@@ -2,6 +2,7 @@
 
 use refault_mm::PageId;
 
+use super::requests::Carried;
 use super::state::Machine;
 use crate::device::Completion;
 use crate::sched::Event;
@@ -27,11 +28,18 @@ impl Machine {
     }
 
     fn end_request(&mut self, device: usize, c: &Completion) {
-        let folios = self.requests.end(c.request.id);
+        let Carried { folios, waiter } = self.requests.end(c.request.id);
         self.kernel.hw.storage.note_done(device);
         // There is room for a request: one of those who wait to swap out goes on.
         if let Some((t, wait)) = self.threads.next_room_waiter() {
             self.clock.push(self.clock.now_ns(), Event::Wake(t, wait));
+        }
+        if let Some(t) = waiter {
+            self.threads[t].read_failed = !c.ok;
+            if c.ok && c.request.write {
+                self.kernel.hw.storage.note_direct_write(c.request.pages);
+            }
+            self.wake(t, self.threads[t].wait);
         }
         for (page, nr) in folios {
             let (engine, hw) = (&mut self.kernel.engine, &mut self.kernel.hw);

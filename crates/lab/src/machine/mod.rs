@@ -12,7 +12,7 @@
 //! | `build`, `load` | from a scenario to a machine at time 0: parts, then objects and traces |
 //! | `run` | the event loop: who runs when, who wakes whom |
 //! | `io`, `requests` | what devices bring back; what is under way between them and the machine |
-//! | `events` | what an administrator does, by the scenario |
+//! | `events`, `watch` | what an administrator does, by the scenario; conditions that it waits for |
 //! | `sample`, `check` | rows of the time series; what must hold at each |
 //! | `progress`, `report` | how far a run is; what it says in the end |
 //!
@@ -30,10 +30,13 @@ mod requests;
 mod run;
 mod sample;
 mod state;
+mod watch;
 
 pub use crate::results::{
-    ContentionResult, DeviceResult, Ending, EventResult, GroupTasks, LockResult, LoopResult, MemcgResult, NodeResult,
-    RunResult, SwapResult, TaskResult, TierResult, TiersResult,
+    ContentionResult, CpuResult, DeviceResult, Ending, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
+    MemcgResult, NodeResult, RunResult, SwapResult, TaskResult, TierResult, TiersResult,
 };
+#[cfg(test)]
+pub(crate) use build::config;
 pub use run::Progress;
 pub use state::Machine;

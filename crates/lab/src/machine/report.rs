@@ -12,10 +12,10 @@ use crate::groups::Group;
 use crate::metric::Latency;
 use crate::record::size_counters;
 use crate::results::{
-    ContentionResult, DeviceResult, Ending, GroupTasks, LockResult, MemcgResult, NodeResult, RunResult, SwapResult,
-    TaskResult,
+    ContentionResult, CpuResult, DeviceResult, Ending, GroupTasks, KthreadResult, LockResult, MemcgResult, NodeResult,
+    RunResult, SwapResult, TaskResult,
 };
-use crate::sched::Threads;
+use crate::sched::{Thread, Threads, Wait};
 
 impl Machine {
     pub(super) fn result(&mut self) -> RunResult {
@@ -29,6 +29,7 @@ impl Machine {
             ending: self.ending.unwrap_or(Ending::Stuck),
             memcgs,
             tasks,
+            cpu: self.cpu_result(),
             devices: self.device_results(),
             node: NodeResult {
                 free_pages: engine.free_pages(),
@@ -50,8 +51,32 @@ impl Machine {
     }
 
     pub(super) fn swap_results(&self) -> Vec<SwapResult> {
-        let names = self.spec.swap.iter().map(|s| self.spec.devices[s.device].name.clone());
-        names.zip(self.kernel.engine.swap_maps()).map(|(device, map)| SwapResult { device, map }).collect()
+        let areas = &self.kernel.hw.storage.swap;
+        let name = |number: u8| self.spec.devices[areas[usize::from(number)].device].name.clone();
+        let maps = self.kernel.engine.swap_maps().into_iter();
+        maps.map(|map| SwapResult { device: name(map.device.number), map }).collect()
+    }
+
+    /// CPU time: of the threads of the kernel by name, of tasks together.
+    fn cpu_result(&self) -> CpuResult {
+        let (now_ns, threads) = (self.clock.now_ns(), &self.threads);
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let percent = |share: f64| 100.0 * share;
+        let kthread = |((name, t), &highest): ((String, usize), &f64)| KthreadResult {
+            name,
+            seconds: seconds(threads.ran_ns(t, now_ns)),
+            percent: percent(threads.ran_ns(t, now_ns) as f64 / now_ns.max(1) as f64),
+            highest_percent: percent(highest),
+        };
+        let all = (0..threads.iter().len()).map(|t| (t, threads.ran_ns(t, now_ns)));
+        let of = |is: fn(&Thread) -> bool| all.clone().filter(|&(t, _)| is(&threads[t])).map(|(_, ns)| ns).sum();
+        CpuResult {
+            cpus: self.spec.machine.cpus,
+            kthreads: threads.of_kernel().zip(self.usage.highest()).map(kthread).collect(),
+            tasks_seconds: seconds(of(|thread| !thread.is_of_kernel)),
+            direct_reclaim_seconds: seconds(self.direct_reclaim_ns),
+            busy_seconds: seconds(of(|_| true)),
+        }
     }
 
     fn device_results(&self) -> Vec<DeviceResult> {
@@ -79,15 +104,18 @@ impl Machine {
             errors: 0,
             oom_kills: 0,
             seconds: 0.0,
-            reclaim_seconds: 0.0,
             user_seconds: 0.0,
             system_seconds: 0.0,
+            reclaim_seconds: 0.0,
+            run_delay_seconds: 0.0,
+            iowait_seconds: 0.0,
+            throttled_seconds: 0.0,
             latency: Latency::new(),
         };
         let (mut first, mut last) = (u64::MAX, 0);
         let now = self.groups.of_task(n);
         for thread in Threads::of_task(&self.spec, n).map(|t| &self.threads[t]) {
-            r.oom_kills += u64::from(thread.killed && inside(now));
+            r.oom_kills += u64::from(thread.killed && !thread.killed_by_program && inside(now));
             let Some(task) = thread.task() else { continue };
             let parts = task.past.iter().map(|(group, done)| (*group, done)).chain([(now, &task.done)]);
             for (_, done) in parts.filter(|(group, _)| inside(*group)) {
@@ -95,9 +123,14 @@ impl Machine {
                 r.hits += done.hits;
                 r.ops += done.ops;
                 r.errors += done.errors;
-                r.reclaim_seconds += done.stalled_ns as f64 / 1e9;
-                r.user_seconds += done.user_ns as f64 / 1e9;
-                r.system_seconds += done.system_ns as f64 / 1e9;
+                let seconds = |ns: u64| ns as f64 / 1e9;
+                let waited = |wait: Wait| seconds(done.waited_ns[wait as usize]);
+                r.user_seconds += seconds(done.user_ns);
+                r.system_seconds += seconds(done.system_ns);
+                r.reclaim_seconds += seconds(done.reclaim_ns);
+                r.run_delay_seconds += waited(Wait::Cpu);
+                r.iowait_seconds += waited(Wait::Io);
+                r.throttled_seconds += waited(Wait::Reclaim);
                 r.latency.merge(&done.latency);
                 first = first.min(done.first_ns.unwrap_or(u64::MAX));
                 last = last.max(done.last_ns);

@@ -8,11 +8,18 @@ use crate::device::{Completion, Device};
 use crate::hardware::Submission;
 use crate::sched::{Clock, Event};
 
+/// What a request carries: folios, or pages past the page cache for a thread.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    pub(super) folios: Vec<(PageId, u32)>,
+    pub(super) waiter: Option<usize>,
+}
+
 /// What devices were told, and what they were asked to call back for.
 #[derive(Debug)]
 pub(super) struct Requests {
-    /// The folios of requests under way, by their number: first page and length.
-    in_flight: HashMap<u64, Vec<(PageId, u32)>>,
+    /// Requests under way, by their number: folios by first page and length, or who waits.
+    in_flight: HashMap<u64, Carried>,
     /// When each device was last announced to have something to do.
     announced: Vec<Option<u64>>,
     /// To be used again.
@@ -35,7 +42,7 @@ impl Requests {
     /// A request reaches its device.
     pub(super) fn submit(&mut self, s: Submission, devices: &mut [Device], clock: &mut Clock) {
         devices[s.device].submit(clock.now_ns(), s.request);
-        let before = self.in_flight.insert(s.request.id, s.folios);
+        let before = self.in_flight.insert(s.request.id, Carried { folios: s.folios, waiter: s.waiter });
         debug_assert!(before.is_none(), "request {} is under way already", s.request.id);
         self.announce(s.device, devices, clock);
     }
@@ -61,12 +68,12 @@ impl Requests {
         Some(done)
     }
 
-    /// A request has ended: the folios that it carried.
-    pub(super) fn end(&mut self, id: u64) -> Vec<(PageId, u32)> {
+    /// A request has ended: what it carried.
+    pub(super) fn end(&mut self, id: u64) -> Carried {
         self.completed += 1;
-        let folios = self.in_flight.remove(&id);
-        debug_assert!(folios.is_some(), "request {id} is not under way");
-        folios.unwrap_or_default()
+        let carried = self.in_flight.remove(&id);
+        debug_assert!(carried.is_some(), "request {id} is not under way");
+        carried.unwrap_or_default()
     }
 
     /// The list of what was done is free again.

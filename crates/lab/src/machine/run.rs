@@ -37,6 +37,7 @@ impl Machine {
             self.clock.advance(at_ns)?;
             self.kernel.engine.set_now_ns(at_ns);
             self.handle(event)?;
+            self.kernel.hw.orders.check_taken(self.check)?;
             if self.clock.count().is_multiple_of(REPORT_EVERY) && !watch(&self) {
                 return Err("interrupted".into());
             }
@@ -55,7 +56,9 @@ impl Machine {
                 self.settle();
             }
             Event::Sample => return self.take_sample(),
+            Event::Expiry => self.look_for_expired(),
             Event::Admin(i) => return self.begin_event(i),
+            Event::Look(i) => return self.look(i),
             Event::Enter(task) => return self.groups.enter(&self.spec, task, self.clock.now_ns()),
         }
         Ok(())
@@ -100,9 +103,9 @@ impl Machine {
                 (end, stop)
             }
             Work::Admin(i) => burst.run_admin(&mut progress[*i], *i, start),
-            Work::Kswapd(node) => burst::kswapd(*node, start, burst.kernel, burst.clock, burst.threads),
+            Work::Kswapd(node) => burst.run_kswapd(*node, start),
             Work::Zswap => burst::zswap(start, burst.kernel, burst.clock, burst.threads),
-            Work::Flusher => burst::flusher(start, burst.kernel, burst.clock, burst.threads),
+            Work::Flusher => burst.run_flusher(start),
         };
         self.threads[t].work = Some(work);
         self.threads[t].stop = stop;
@@ -123,7 +126,8 @@ impl Machine {
         if debt > 0 {
             self.threads.set_psi_state(t, PsiState::Stalled, now_ns);
             if let Some(task) = self.threads[t].task_mut() {
-                task.done.stalled_ns += debt;
+                task.reclaim(debt);
+                self.direct_reclaim_ns += debt;
             }
             self.clock.push(now_ns + debt, Event::Cpu(cpu));
             return;

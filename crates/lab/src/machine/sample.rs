@@ -1,8 +1,9 @@
 //! Samples of the time series, and the end of a run.
 
-use refault_mm::{Counter, MemcgId, PsiKind};
+use refault_mm::{Counter, MemcgId, NodeId, PsiKind};
 
 use super::state::Machine;
+use crate::record::column_values;
 use crate::results::RunResult;
 use crate::sched::{Event, Thread};
 use crate::task::Task;
@@ -19,7 +20,8 @@ impl Machine {
         let refaults = vmstat.get(Counter::WorkingsetRefaultFile) + vmstat.get(Counter::WorkingsetRefaultAnon);
         let seqs = engine.lru_gen_seqs(MemcgId::ROOT);
         let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(0, now_ns, k).avg10);
-        let row = [
+        let cpu_us = self.reclaim_cpu_us();
+        let mut row = vec![
             ops as f64,
             accesses as f64,
             hits as f64,
@@ -34,20 +36,29 @@ impl Machine {
             seqs.1 as f64,
             psi[0],
             psi[1],
+            cpu_us[0],
+            cpu_us[1],
         ];
-        match &self.tiering {
-            None => self.series.push(now_ns, &row),
-            Some(tiering) => self.series.push(now_ns, &[&row[..], &tiering.columns(&self.kernel)].concat()),
-        }
+        row.extend(self.tiering.iter().flat_map(|tiering| tiering.columns(&self.kernel)));
+        row.extend(column_values(engine, self.tiering.is_some()));
+        self.series.push(now_ns, &row);
+        self.usage.sample(&self.threads, now_ns, self.spec.sample_ns);
         if self.check {
             self.conserves()?;
         }
         // Samples alone do not keep a machine going in which nothing else happens.
-        if self.clock.is_empty() {
+        if self.clock.is_idle() {
             return Ok(());
         }
         self.clock.push(now_ns + self.spec.sample_ns.max(1), Event::Sample);
         Ok(())
+    }
+
+    /// CPU time of kswapd, of all nodes, and of direct reclaim: so far, in microseconds.
+    fn reclaim_cpu_us(&self) -> [f64; 2] {
+        let nodes = (0..self.spec.machine.nodes.len().max(1)).map(|n| NodeId(n as u8));
+        let kswapd = nodes.map(|node| self.threads.ran_ns(self.threads.kswapd(node), self.clock.now_ns())).sum();
+        [kswapd, self.direct_reclaim_ns].map(|ns: u64| (ns / 1000) as f64)
     }
 
     /// Operations, accesses and hits of all tasks.
@@ -58,6 +69,7 @@ impl Machine {
 
     /// The end: checks, and the result.
     pub(super) fn finish(mut self) -> Result<RunResult, String> {
+        self.threads.end_waits(self.clock.now_ns());
         self.take_sample()?;
         if self.check {
             self.kernel.engine.validate()?;

@@ -3,6 +3,7 @@
 use refault_mm::Engine;
 
 use super::requests::Requests;
+use super::watch::Watching;
 use crate::burst::{Burst, EventProgress};
 use crate::groups::Groups;
 use crate::kernel::{Bill, Kernel};
@@ -11,7 +12,7 @@ use crate::programs::Programs;
 use crate::record::Records;
 use crate::results::{Ending, SwapResult};
 use crate::scenario::Scenario;
-use crate::sched::{Clock, Threads};
+use crate::sched::{Clock, Threads, Usage};
 use crate::tiers::Tiering;
 
 /// A machine on its way through a scenario.
@@ -24,9 +25,15 @@ pub struct Machine {
     pub(super) groups: Groups,
     /// By event of the scenario.
     pub(super) event_progress: Vec<EventProgress>,
+    /// The same: how far its watch is.
+    pub(super) watching: Vec<Watching>,
     pub(super) requests: Requests,
     pub(super) records: Records,
     pub(super) series: Series,
+    /// CPU time of the threads of the kernel.
+    pub(super) usage: Usage,
+    /// CPU time of reclaim that tasks did themselves, in all phases.
+    pub(super) direct_reclaim_ns: u64,
     /// Where there are nodes with latency and bandwidth.
     pub(super) tiering: Option<Tiering>,
     pub(super) ending: Option<Ending>,
@@ -42,6 +49,12 @@ impl Machine {
     pub fn checked(mut self) -> Machine {
         self.check = true;
         self
+    }
+
+    /// An effect of the engine is not carried out from now on.
+    #[cfg(test)]
+    pub(crate) fn set_deaf_to(&mut self, effect: Option<&'static str>) {
+        self.kernel.hw.deaf_to = effect;
     }
 
     /// The virtual time.

@@ -15,6 +15,10 @@ pub struct EventResult {
     pub reclaimed_pages: u64,
     /// How often less was freed than was asked for (`EAGAIN`).
     pub short: u64,
+    /// Tasks that were killed.
+    pub killed: u64,
+    /// What they are called: tasks, or their groups.
+    pub victims: Vec<String>,
     /// Why it did not happen, or not as it should.
     pub failed: Option<String>,
 }

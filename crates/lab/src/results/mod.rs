@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `run` | a run as a whole, and `metric`, which finds any number by its name |
 //! | `task`, `memcg`, `device`, `tiers` | what tasks, groups, devices and nodes of memory did |
+//! | `cpu` | who had CPU time |
 //! | `contention` | locks that CPUs waited for, and interrupts between them |
 //! | `loops`, `event` | what each time through a recorded loop changed; what came of the scenario's events |
 //!
@@ -11,6 +12,7 @@
 //! of numbers against it.
 
 mod contention;
+mod cpu;
 mod device;
 mod event;
 mod loops;
@@ -20,6 +22,7 @@ mod task;
 mod tiers;
 
 pub use contention::{ContentionResult, LockResult};
+pub use cpu::{CpuResult, KthreadResult};
 pub use device::{DeviceResult, NodeResult, SwapResult};
 pub use event::EventResult;
 pub use loops::LoopResult;

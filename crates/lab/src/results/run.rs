@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use refault_mm::SwapWork;
 
 use super::contention::ContentionResult;
+use super::cpu::CpuResult;
 use super::device::{DeviceResult, NodeResult, SwapResult};
 use super::event::EventResult;
 use super::loops::{LoopResult, counted};
@@ -36,6 +37,8 @@ pub struct RunResult {
     pub tasks: Vec<TaskResult>,
     /// The machine first, then the memcgs.
     pub memcgs: Vec<MemcgResult>,
+    /// CPU time.
+    pub cpu: CpuResult,
     /// Devices, in the order of the scenario.
     pub devices: Vec<DeviceResult>,
     /// Memory.
@@ -83,6 +86,7 @@ impl RunResult {
                 self.tasks.iter().find(|t| t.name == task)?.metric(field)
             }
             "total" => self.total(rest),
+            "cpu" => self.cpu.metric(rest),
             "contention" => self.contention.as_ref()?.metric(rest),
             "tier" => self.tiers.as_ref()?.metric(rest),
             "iteration" | "iterations" => {

@@ -22,12 +22,18 @@ pub struct TaskResult {
     pub oom_kills: u64,
     /// From the start of the first to the end of the last copy.
     pub seconds: f64,
-    /// Time of all copies in reclaim, in seconds.
-    pub reclaim_seconds: f64,
     /// CPU time of all copies in the program itself, in seconds.
     pub user_seconds: f64,
     /// CPU time of all copies in the kernel, in seconds; without changes of tasks.
     pub system_seconds: f64,
+    /// Of that, direct reclaim.
+    pub reclaim_seconds: f64,
+    /// Time of all copies waiting for a CPU (`run_delay` of schedstat).
+    pub run_delay_seconds: f64,
+    /// Time of all copies waiting for devices.
+    pub iowait_seconds: f64,
+    /// Time of all copies held up until others have reclaimed, or by `memory.high`.
+    pub throttled_seconds: f64,
     /// Of operations.
     pub latency: Latency,
 }
@@ -47,7 +53,7 @@ pub struct GroupTasks {
     pub errors: u64,
     /// Copies that the out-of-memory killer ended.
     pub oom_kills: u64,
-    /// Time of all copies waiting on memory, in seconds.
+    /// CPU time of direct reclaim by all copies, in seconds.
     pub reclaim_seconds: f64,
     /// Of operations, of all tasks together.
     pub latency: Quantiles,
@@ -66,6 +72,10 @@ impl TaskResult {
             "seconds" => self.seconds,
             "user_seconds" => self.user_seconds,
             "system_seconds" => self.system_seconds,
+            "reclaim_seconds" => self.reclaim_seconds,
+            "run_delay_seconds" => self.run_delay_seconds,
+            "iowait_seconds" => self.iowait_seconds,
+            "throttled_seconds" => self.throttled_seconds,
             "hit_rate" => self.hit_rate(),
             "errors" => self.errors as f64,
             "p50_ns" => self.latency.p50_ns() as f64,

@@ -1,28 +1,33 @@
 //! What an administrator does while the machine runs: groups are made, limited, asked for memory,
 //! removed; tasks move.
 
+use super::conditions::{self, KILL_KEYS, WATCH_KEYS};
 use super::objects::{self, limit_changes, memcg};
 use super::read::{Field, Result, Section};
-use super::types::{EventAction, EventSpec, LimitChanges, MemcgSpec, Scenario, TaskSpec};
+use super::types::{EventAction, EventSpec, LimitChanges, MemcgSpec, Scenario, SysctlChanges};
 use super::units::{MAX_TIME_NS, time_text};
 use super::{MAX_PAGES, check};
 
 const MAX_EVENTS: usize = 1024;
 /// What can happen; each event is one of them.
-const KINDS: [&str; 5] = ["create", "set", "move", "remove", "reclaim"];
-const WHEN: [&str; 2] = ["at", "after"];
+const KINDS: [&str; 11] =
+    ["create", "set", "move", "remove", "reclaim", "sysctl", "swapon", "swapoff", "add_memory", "kill", "daemon"];
+const WHEN: [&str; 3] = ["at", "after", "when"];
+const SYSCTL_KEYS: [&str; 4] = ["swappiness", "min_free_kbytes", "watermark_scale_factor", "drop_caches"];
 const RECLAIM_KEYS: [&str; 4] = ["amount", "swappiness", "every", "until"];
 const MOVE_KEYS: [&str; 2] = ["to", "charges"];
 
 /// The events as tables, each of one kind.
 pub(super) fn sections<'s>(field: &Field<'s>) -> Result<Vec<Section<'s>>> {
-    let keys: Vec<_> = [&WHEN[..], &KINDS, &RECLAIM_KEYS, &MOVE_KEYS, &objects::MEMCG_KEYS].concat();
+    let keys: Vec<_> =
+        [&WHEN[..], &KINDS, &RECLAIM_KEYS, &MOVE_KEYS, &WATCH_KEYS, &KILL_KEYS, &["within"], &objects::MEMCG_KEYS]
+            .concat();
     let sections = field.sections(&keys, MAX_EVENTS)?;
     for s in &sections {
         let kinds: Vec<_> = KINDS.iter().filter(|key| s.has(key)).collect();
         match kinds[..] {
             [kind] => only_its_keys(s, kind)?,
-            [] => return Err(s.error("nothing happens; write create, set, move, remove or reclaim = \"...\"")),
+            [] => return Err(s.error(format!("nothing happens; write one of {}", KINDS.join(", ")))),
             [a, b, ..] => return Err(s.error(format!("an event is one thing; write {a} or {b}, and another event"))),
         }
     }
@@ -35,9 +40,15 @@ fn only_its_keys(s: &Section<'_>, kind: &str) -> Result<()> {
         "create" | "set" => &objects::MEMCG_KEYS,
         "move" => &MOVE_KEYS,
         "reclaim" => &RECLAIM_KEYS,
+        "kill" => &KILL_KEYS,
+        "daemon" => &["within", "victim"],
         _ => &[],
     };
-    let foreign = |(key, _): &(&str, Field<'_>)| *key != kind && !WHEN.contains(key) && !own.contains(key);
+    let watches = s.has("when") || kind == "daemon";
+    let foreign = |(key, _): &(&str, Field<'_>)| {
+        let is_when = WHEN.contains(key) || (watches && WATCH_KEYS.contains(key));
+        *key != kind && !is_when && !own.contains(key)
+    };
     match s.entries().into_iter().find(foreign) {
         Some((key, field)) => Err(field.error(format!("{key} is not a key of {kind}; leave it out"))),
         None => Ok(()),
@@ -50,20 +61,71 @@ pub(super) fn created<'s>(events: &[Section<'s>]) -> Result<Vec<(&'s str, Sectio
     made.map(|(field, s)| Ok((field.text()?, s.clone()))).collect()
 }
 
-pub(super) fn events(sections: &[Section<'_>], memcgs: &[MemcgSpec], tasks: &[TaskSpec]) -> Result<Vec<EventSpec>> {
-    sections.iter().map(|s| event(s, memcgs, tasks)).collect()
+pub(super) fn events(sections: &[Section<'_>], scenario: &Scenario) -> Result<Vec<EventSpec>> {
+    sections.iter().map(|s| event(s, scenario)).collect()
 }
 
-fn event(s: &Section<'_>, memcgs: &[MemcgSpec], tasks: &[TaskSpec]) -> Result<EventSpec> {
-    let after = s.opt("after", |f| f.index("a task", tasks.iter().map(|t| t.name.as_str())))?;
-    let at_ns = match after {
-        Some(_) => s.or("at", 0, |f| f.time(0..=MAX_TIME_NS))?,
-        None => s.need("at", "at = \"30s\"")?.time(0..=MAX_TIME_NS)?,
+fn event(s: &Section<'_>, scenario: &Scenario) -> Result<EventSpec> {
+    let after = s.opt("after", |f| f.index("a task", scenario.tasks.iter().map(|t| t.name.as_str())))?;
+    let at_ns = match after.is_some() || s.has("when") || s.has("daemon") {
+        true => s.or("at", 0, |f| f.time(0..=MAX_TIME_NS))?,
+        false => s.need("at", "at = \"30s\"")?.time(0..=MAX_TIME_NS)?,
     };
-    Ok(EventSpec { at_ns, after, action: action(s, memcgs, tasks)? })
+    if s.has("daemon") {
+        let (watch, action) = conditions::daemon(s, &scenario.memcgs)?;
+        return Ok(EventSpec { at_ns, after, watch: Some(watch), action });
+    }
+    let watch = s.get("when").map(|_| conditions::watch(s, &scenario.memcgs, None)).transpose()?;
+    Ok(EventSpec { at_ns, after, watch, action: action(s, scenario)? })
 }
 
-fn action(s: &Section<'_>, memcgs: &[MemcgSpec], tasks: &[TaskSpec]) -> Result<EventAction> {
+/// What is done to the machine as a whole.
+fn machine_action(s: &Section<'_>, scenario: &Scenario) -> Result<Option<EventAction>> {
+    let swap = |f: &Field<'_>| {
+        let devices = scenario.swap.iter().map(|swap| scenario.devices[swap.device].name.as_str());
+        f.index("a swap device", devices)
+    };
+    Ok(if let Some(field) = s.get("sysctl") {
+        Some(EventAction::Sysctl(sysctl(&field)?))
+    } else if let Some(field) = s.get("swapon") {
+        Some(EventAction::Swapon(swap(&field)?))
+    } else if let Some(field) = s.get("swapoff") {
+        Some(EventAction::Swapoff(swap(&field)?))
+    } else if let Some(field) = s.get("add_memory") {
+        if !scenario.machine.nodes.is_empty() {
+            return Err(field.error("only a machine of one node gets more memory; leave out [node.NAME]"));
+        }
+        Some(EventAction::AddMemory(field.pages(1..=MAX_PAGES)?))
+    } else if s.has("kill") {
+        Some(conditions::kill(s, &scenario.memcgs)?)
+    } else {
+        None
+    })
+}
+
+fn sysctl(field: &Field<'_>) -> Result<SysctlChanges> {
+    let s = field.section(&SYSCTL_KEYS)?;
+    let drop_caches: Option<u32> = s.opt("drop_caches", |f| f.int(1..=3))?;
+    if let (Some(2), Some(field)) = (drop_caches, s.get("drop_caches")) {
+        return Err(field.error("is for slabs, which the lab has none of; write 1, pages of files"));
+    }
+    let changes = SysctlChanges {
+        swappiness: s.opt("swappiness", |f| f.int(0..=200))?,
+        min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(1..=1 << 30))?,
+        watermark_scale_factor: s.opt("watermark_scale_factor", |f| f.int(1..=3000))?,
+        drop_caches: drop_caches.is_some(),
+    };
+    match changes == SysctlChanges::default() {
+        true => Err(s.error("nothing is set; write swappiness = 100, or another setting")),
+        false => Ok(changes),
+    }
+}
+
+fn action(s: &Section<'_>, scenario: &Scenario) -> Result<EventAction> {
+    if let Some(action) = machine_action(s, scenario)? {
+        return Ok(action);
+    }
+    let (memcgs, tasks) = (&scenario.memcgs[..], &scenario.tasks[..]);
     // A group below the root.
     let group = |field: &Field<'_>, root: &str| memcg(field, memcgs)?.ok_or_else(|| field.error(root));
     if let Some(field) = s.get("create") {
@@ -146,6 +208,7 @@ impl GroupLifetimes<'_> {
             let Some(life) = &mut known[m] else { continue };
             match (event.after, &event.action) {
                 (Some(_), _) => known[m] = None,
+                _ if event.watch.is_some() => known[m] = None,
                 (None, EventAction::Create(_)) => life.0 = event.at_ns,
                 // Of several the first; the others find nothing.
                 (None, _) => life.1 = life.1.min(event.at_ns),
@@ -156,7 +219,13 @@ impl GroupLifetimes<'_> {
 
     fn check(&self, sections: &[Section<'_>], tasks: &[Section<'_>]) -> Result<()> {
         let mut removed = vec![false; self.known.len()];
-        for (event, s) in self.scenario.events.iter().zip(sections).filter(|(event, _)| event.after.is_none()) {
+        for (event, s) in self
+            .scenario
+            .events
+            .iter()
+            .zip(sections)
+            .filter(|(event, _)| event.after.is_none() && event.watch.is_none())
+        {
             let (key, memcg) = match event.action {
                 EventAction::Create(m) => ("create", self.scenario.memcgs[m].parent),
                 EventAction::Remove(m) => {
@@ -170,6 +239,12 @@ impl GroupLifetimes<'_> {
                 EventAction::Set { memcg, .. } => ("set", Some(memcg)),
                 EventAction::Move { to, .. } => ("to", to),
                 EventAction::Reclaim { memcg, .. } => ("reclaim", memcg),
+                // What a daemon finds it finds when it looks.
+                EventAction::Kill { .. }
+                | EventAction::Sysctl(_)
+                | EventAction::Swapon(_)
+                | EventAction::Swapoff(_)
+                | EventAction::AddMemory(_) => continue,
             };
             let Some(memcg) = memcg else { continue };
             if let Some(why) = self.absent(memcg, event.at_ns) {

@@ -14,7 +14,7 @@ use refault_mm::{
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 26] = [
+const MACHINE_KEYS: [&str; 30] = [
     "cpus",
     "memory",
     "kernel",
@@ -35,6 +35,10 @@ const MACHINE_KEYS: [&str; 26] = [
     "read_ahead_history",
     "dirty_background_ratio",
     "dirty_ratio",
+    "dirty_expire",
+    "dirty_writeback",
+    "cgroup_writeback",
+    "large_folios",
     "min_ttl",
     "thp",
     "memory_recursiveprot",
@@ -83,6 +87,10 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         read_ahead_history: s.or("read_ahead_history", false, Field::boolean)?,
         dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
         dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
+        dirty_expire_ns: s.or("dirty_expire", 0, |f| f.time(0..=MAX_TIME_NS))?,
+        dirty_writeback_ns: s.or("dirty_writeback", 5_000_000_000, |f| f.time(1_000_000..=MAX_TIME_NS))?,
+        cgroup_writeback: s.or("cgroup_writeback", true, Field::boolean)?,
+        file_order: s.or("large_folios", 0, large_folios)?,
         min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
         thp: s.or("thp", ThpConfig::default(), thp)?,
         recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
@@ -142,6 +150,12 @@ fn thp(field: &Field<'_>) -> Result<ThpConfig> {
 fn size_name(order: u8) -> String {
     let kib = 4u32 << order;
     if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) }
+}
+
+/// The largest folio of a file, as the log2 of its pages.
+fn large_folios(field: &Field<'_>) -> Result<u8> {
+    let pages = field.pages(0..=1 << ThpConfig::MAX_ORDER)?.max(1);
+    if pages.is_power_of_two() { Ok(pages.ilog2() as u8) } else { Err(field.bad("is not a power of two; write 64K")) }
 }
 
 fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {

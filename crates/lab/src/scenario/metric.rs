@@ -1,10 +1,10 @@
 //! The names of results that a scenario can have.
 
 use super::types::Scenario;
-use super::{COLUMNS, TIER_COLUMNS};
+use super::{COLUMNS, TIER_COLUMNS, series_columns};
 use crate::contention::LOCK_KINDS;
 use crate::device::ZramStats;
-use crate::results::{ContentionResult, SwapResult};
+use crate::results::{ContentionResult, CpuResult, SwapResult};
 use refault_mm::ThpConfig;
 
 /// What several times through a loop become.
@@ -12,13 +12,17 @@ const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
 /// Of a node, what it did in the phases that count.
 pub(super) const TIER_METRICS: [&str; 6] =
     ["accesses", "share", "mean_access_ns", "promoted_bytes_per_s", "demoted_bytes_per_s", "utilization"];
-const TASK_METRICS: [&str; 10] = [
+const TASK_METRICS: [&str; 14] = [
     "ops_per_s",
     "bytes_per_s",
     "accesses_per_s",
     "seconds",
     "user_seconds",
     "system_seconds",
+    "reclaim_seconds",
+    "run_delay_seconds",
+    "iowait_seconds",
+    "throttled_seconds",
     "ops",
     "p50_ns",
     "p99_ns",
@@ -99,9 +103,19 @@ fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), Strin
             one_of(&TIER_METRICS, last)
         }
         "series" => {
-            let tiers = TIER_COLUMNS.iter().filter(|_| !scenario.machine.nodes.is_empty());
-            one_of(&COLUMNS.iter().chain(tiers).copied().collect::<Vec<_>>(), name)?;
+            let has_nodes = !scenario.machine.nodes.is_empty();
+            let tiers = TIER_COLUMNS.iter().filter(|_| has_nodes);
+            if !series_columns(has_nodes).iter().any(|column| column == name) {
+                let known = COLUMNS.iter().chain(tiers).copied().collect::<Vec<_>>();
+                return one_of(&known, name).map_err(|e| e + ", or a counter");
+            }
             one_of(&FOLDS[..3], last).map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
+        }
+        "cpu" if name.is_empty() => one_of(&CpuResult::METRICS, last).map_err(|e| e + ", or kswapd0 and its like"),
+        "cpu" => {
+            let kswapd: Vec<_> = (0..scenario.machine.nodes.len().max(1)).map(|n| format!("kswapd{n}")).collect();
+            one_of(&kswapd.iter().map(|k| &**k).chain(["flush", "zswap-shrink"]).collect::<Vec<_>>(), name)?;
+            one_of(&CpuResult::THREAD_METRICS, last)
         }
         "total" if !scenario.machine.nodes.is_empty() => {
             one_of(&["seconds", "ops_per_s", "promoted_bytes_per_s", "demoted_bytes_per_s", "mean_access_ns"], rest)
@@ -134,7 +148,7 @@ fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), Strin
         }
         "vmstat" | "node" if counter(rest) => Ok(()),
         "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),
-        _ => Err("is not a result; write task.NAME., total., tier.NODE., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., contention., psi., series.COLUMN., \
+        _ => Err("is not a result; write task.NAME., total., cpu., tier.NODE., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., contention., psi., series.COLUMN., \
                   iteration.TASK.N. or iterations.TASK.FROM-TO.FOLD. and what of it"
             .to_owned()),
     }

@@ -25,7 +25,7 @@
 //! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with units |
 //! | `machine`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
 //! | `objects`, `tasks`, `streams` | reading what is accessed, by whom, in which order |
-//! | `limits`, `events` | reading memory cgroups, their limits and an administrator's events |
+//! | `limits`, `events`, `conditions` | reading memory cgroups, their limits, what an administrator does, and when |
 //! | `published`, `metric` | reading what was published, and which names of numbers there are |
 //! | `bands`, `parameters` | where our numbers must be, from what was published; where values come from |
 //! | `check`, `scale` | what must hold of a whole scenario; the same scenario, smaller |
@@ -35,6 +35,7 @@
 
 mod bands;
 mod check;
+mod conditions;
 mod device;
 mod error;
 mod events;
@@ -79,8 +80,10 @@ pub const MAX_OBJECTS: usize = 1024;
 /// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.
 pub const MAX_PAGES: u64 = 1 << 29;
 
-/// The columns of the time series of a run.
-pub const COLUMNS: [&str; 14] = [
+/// The columns of the time series of a run that every run has, before its [counters].
+///
+/// [counters]: series_columns
+pub const COLUMNS: [&str; 16] = [
     "ops",
     "accesses",
     "hits",
@@ -95,12 +98,21 @@ pub const COLUMNS: [&str; 14] = [
     "max_seq",
     "some_avg10",
     "full_avg10",
+    "kswapd_us",
+    "direct_reclaim_us",
 ];
 
 /// The columns that a machine with nodes has beside: the threshold of the first node that pages are
 /// promoted to, and pages since the start.
 pub const TIER_COLUMNS: [&str; 5] =
     ["hot_threshold_ms", "pgpromote_candidate", "pgpromote_success", "pgdemote", "numa_hint_faults"];
+
+/// All columns of the time series of a run: [`COLUMNS`], those of nodes if there are any, and every
+/// counter that is not among them, of folios of each size, too.
+pub fn series_columns(has_nodes: bool) -> Vec<String> {
+    let own = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).map(|&name| name.to_owned());
+    own.chain(crate::record::column_names(has_nodes)).collect()
+}
 
 const KEYS: [&str; 17] = [
     "name",
@@ -157,7 +169,8 @@ impl Scenario {
         }
         let src = Source { file, text };
         let table = DeTable::parse(text).map_err(|e| not_toml(src, &e))?;
-        scenario(&Section::root(src, table.get_ref(), &KEYS)?)
+        let scenario = scenario(&Section::root(src, table.get_ref(), &KEYS)?)?;
+        Ok(Scenario { settings: parameters::settings(text), ..scenario })
     }
 
     /// The values that a benchmark has chosen, by key, and where in its text they stand. A table
@@ -220,6 +233,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         tasks: tasks.iter().map(|(task, _)| task.clone()).collect(),
         events: Vec::new(),
         published: None,
+        settings: Vec::new(),
     };
     if scenario.end_ns.is_some_and(|end| end / scenario.sample_ns > MAX_SAMPLES) {
         let field = root.get("sample").or(root.get("end"));
@@ -227,7 +241,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         return Err(field.map_or_else(|| root.error(&what), |f| f.bad(&what)));
     }
     check::check(&mut scenario, root, &objects, &tasks)?;
-    scenario.events = events::events(&event_sections, &scenario.memcgs, &scenario.tasks)?;
+    scenario.events = events::events(&event_sections, &scenario)?;
     events::check(&scenario, &event_sections, &tasks.into_iter().map(|(_, s)| s).collect::<Vec<_>>())?;
     scenario.published = root.opt("published", |p| published::published(p, &scenario, root))?;
     Ok(scenario)

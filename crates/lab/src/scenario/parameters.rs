@@ -44,12 +44,22 @@ const STRUCTURE: [&str; 13] = [
 
 /// The values of machine and workload, each by its key and with its place in the text.
 pub(super) fn values(text: &str) -> Vec<(String, Range<usize>)> {
+    values_of(text, &PARTS)
+}
+
+fn values_of(text: &str, parts: &[&str]) -> Vec<(String, Range<usize>)> {
     let mut found = Vec::new();
     let Ok(root) = DeTable::parse(text) else { return found };
-    for (key, value) in root.get_ref().iter().filter(|(key, _)| PARTS.contains(&key.get_ref().as_ref())) {
+    for (key, value) in root.get_ref().iter().filter(|(key, _)| parts.contains(&key.get_ref().as_ref())) {
         collect(key.get_ref(), value.get_ref(), &value.span(), &mut found);
     }
     found
+}
+
+/// What a scenario sets of its machine, in the words of its text: every key but those of workload.
+pub(super) fn settings(text: &str) -> Vec<(String, String)> {
+    const PARTS: [&str; 6] = ["machine", "node", "device", "swap", "zswap", "memcg"];
+    values_of(text, &PARTS).into_iter().map(|(key, place)| (key, text[place].to_owned())).collect()
 }
 
 fn collect(key: &str, value: &DeValue<'_>, span: &Range<usize>, found: &mut Vec<(String, Range<usize>)>) {

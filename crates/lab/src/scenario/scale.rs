@@ -1,7 +1,7 @@
 //! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided
 //! by one factor; latencies, thread counts, skews and the constants of the kernel as they are.
 
-use super::types::{Action, EventAction, Pattern, Scenario, StreamSpec, Until};
+use super::types::{Action, Amount, Condition, EventAction, Pattern, Scenario, StreamSpec, Until, WatchSpec};
 use super::units::size_text;
 
 /// The smallest memory or limit: 50 batches of reclaim and more in each list.
@@ -112,9 +112,11 @@ impl Scale {
         }
         // The formula of the kernel goes by the root of the size: a small machine would keep a
         // larger share free.
-        let kb = machine.min_free_kbytes.unwrap_or((16 * full.machine.memory_pages * 4).isqrt().clamp(128, 262_144));
+        let kb = full.machine.min_free_kbytes();
         machine.min_free_kbytes = Some(self.some(kb));
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
+        machine.dirty_expire_ns = self.some(machine.dirty_expire_ns);
+        machine.dirty_writeback_ns = self.some(machine.dirty_writeback_ns);
         // What fills in a time is smaller, too.
         machine.stat_flush_interval_ns = self.some(machine.stat_flush_interval_ns);
         for swap in &mut scaled.swap {
@@ -148,6 +150,9 @@ impl Scale {
     fn event(&self, scaled: &mut Scenario, n: usize) -> Result<(), String> {
         let event = &mut scaled.events[n];
         event.at_ns = self.of(event.at_ns);
+        if let Some(watch) = &mut event.watch {
+            self.watch(watch);
+        }
         match &mut event.action {
             EventAction::Set { memcg, limits } => {
                 for (what, limit) in [("max", &mut limits.max), ("high", &mut limits.high)] {
@@ -173,9 +178,35 @@ impl Scale {
                     *ns = self.some(*ns);
                 }
             }
-            EventAction::Create(_) | EventAction::Move { .. } | EventAction::Remove(_) => {}
+            EventAction::Sysctl(changes) => {
+                changes.min_free_kbytes = changes.min_free_kbytes.map(|kb| self.some(kb));
+            }
+            EventAction::AddMemory(pages) => *pages = self.some(*pages),
+            EventAction::Create(_)
+            | EventAction::Move { .. }
+            | EventAction::Remove(_)
+            | EventAction::Swapon(_)
+            | EventAction::Swapoff(_)
+            | EventAction::Kill { .. } => {}
         }
         Ok(())
+    }
+
+    /// Looks are as frequent as what they look at is fast; averages of pressure stay.
+    fn watch(&self, watch: &mut WatchSpec) {
+        for ns in [&mut watch.poll_ns, &mut watch.hold_ns, &mut watch.cooldown_ns] {
+            *ns = self.some(*ns);
+        }
+        for condition in watch.any.iter_mut().flatten() {
+            match condition {
+                Condition::AvailableBelow(Amount::Pages(pages))
+                | Condition::NodeAvailableBelow(Amount::Pages(pages))
+                | Condition::FreeSwapBelow(Amount::Pages(pages)) => *pages = self.some(*pages),
+                Condition::StallAbove { ns, .. } => *ns = self.some(*ns),
+                Condition::CounterRises { above, .. } => *above = self.of(*above),
+                _ => {}
+            }
+        }
     }
 
     fn until(&self, until: Until) -> Until {

@@ -3,12 +3,12 @@
 use super::MAX_PAGES;
 use super::objects::Declared;
 use super::read::{Field, Result, Section};
-use super::types::{Action, Pattern, Share, StreamSpec};
+use super::types::{Action, Pattern, Share, StreamSpec, Sync};
 use refault_mm::AccessAdvice;
 use refault_trace::{ObjectKind, Via};
 
 /// The keys of a stream, which a phase with one stream has itself.
-pub(super) const STREAM_KEYS: [&str; 20] = [
+pub(super) const STREAM_KEYS: [&str; 21] = [
     "read",
     "write",
     "object",
@@ -21,6 +21,7 @@ pub(super) const STREAM_KEYS: [&str; 20] = [
     "permute",
     "sigma",
     "via",
+    "sync",
     "block",
     "advice",
     "from",
@@ -33,7 +34,7 @@ pub(super) const STREAM_KEYS: [&str; 20] = [
 /// The keys that name an object, and so say what is done with it.
 const VERBS: [&str; 5] = ["read", "write", "object", "page_out", "drop"];
 /// The keys that only accesses have.
-const ACCESS_KEYS: [&str; 4] = ["write_share", "renew", "via", "advice"];
+const ACCESS_KEYS: [&str; 5] = ["write_share", "renew", "via", "advice", "sync"];
 const MAX_STREAMS: usize = 64;
 const MAX_TIMES: u32 = 1000;
 const MAX_BLOCK: u64 = 1 << 16;
@@ -77,6 +78,7 @@ fn stream(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<Strea
         pattern: pattern(s)?,
         weight: s.or("weight", 1.0, |f| f.float(0.0..=1e9))?,
         via: via(key, s, object.kind)?,
+        sync: sync(s, action, object.kind)?,
         write_share: write_share(key, &field, s)?,
         block_pages: block_pages as u32,
         advice: s.or("advice", AccessAdvice::Normal, |f| f.choice(&AccessAdvice::ALL))?,
@@ -130,14 +132,36 @@ fn action(key: &str, field: &Field<'_>, s: &Section<'_>, kind: ObjectKind) -> Re
         "page_out" => Action::PageOut,
         "drop" => Action::Drop,
         _ if s.or("renew", false, Field::boolean)? => Action::Renew,
+        _ if is_direct(s)? => Action::Direct,
         _ => return Ok(Action::Access),
     };
-    let foreign = ACCESS_KEYS.iter().find_map(|key| s.get(key)).filter(|_| action != Action::Renew);
+    let makes_accesses = matches!(action, Action::Renew | Action::Direct);
+    let foreign = ACCESS_KEYS.iter().find_map(|key| s.get(key)).filter(|_| !makes_accesses);
     match foreign {
-        _ if kind != ObjectKind::Anon => Err(field.bad("is a file; only anonymous memory is paged out or dropped")),
+        _ if action == Action::Direct && kind == ObjectKind::Anon => {
+            Err(field.bad("is anonymous memory; only files are accessed past the page cache"))
+        }
+        _ if matches!(action, Action::PageOut | Action::Renew) && kind != ObjectKind::Anon => {
+            Err(field.bad("is a file; only anonymous memory is paged out or renewed"))
+        }
         Some(foreign) => Err(foreign.error(format!("is of accesses; {key} makes none"))),
         None => Ok(action),
     }
+}
+
+/// Whether the page cache is passed by.
+fn is_direct(s: &Section<'_>) -> Result<bool> {
+    Ok(s.opt("via", Field::text)? == Some("direct"))
+}
+
+/// What is called after each block that was written.
+fn sync(s: &Section<'_>, action: Action, kind: ObjectKind) -> Result<Sync> {
+    let Some(field) = s.get("sync") else { return Ok(Sync::None) };
+    let is_map = s.opt("via", Field::text)? == Some("map");
+    if action != Action::Access || kind != ObjectKind::File || is_map || !(s.has("write") || s.has("write_share")) {
+        return Err(field.error("is for files that are written by descriptor; leave it out"));
+    }
+    field.choice(&[("none", Sync::None), ("fsync", Sync::Fsync), ("sync_file_range", Sync::SyncFileRange)])
 }
 
 /// The share of writes.
@@ -169,7 +193,7 @@ fn used(s: &Section<'_>, pages: u64) -> Result<[u64; 2]> {
 /// Anonymous memory that is read by descriptor is a file in tmpfs.
 fn via(key: &str, s: &Section<'_>, kind: ObjectKind) -> Result<Via> {
     let default = if kind == ObjectKind::File { Via::Fd } else { Via::Map };
-    let via = s.or("via", default, |f| f.choice(&[("fd", Via::Fd), ("map", Via::Map)]))?;
+    let via = s.or("via", default, |f| f.choice(&[("fd", Via::Fd), ("map", Via::Map), ("direct", Via::Fd)]))?;
     match (kind, via, s.get("via")) {
         (ObjectKind::Anon, Via::Fd, Some(field)) if key != "read" => {
             Err(field.bad("is for files, and for read of anonymous memory, as of a file in tmpfs; leave it out"))

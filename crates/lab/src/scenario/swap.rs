@@ -5,7 +5,7 @@ use super::read::{Field, Result, Section};
 use super::types::DeviceSpec;
 use refault_mm::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES};
 
-const KEYS: [&str; 7] = ["device", "size", "priority", "discard", "rotational", "file", "bad_pages"];
+const KEYS: [&str; 8] = ["device", "size", "enabled", "priority", "discard", "rotational", "file", "bad_pages"];
 /// Bad pages of a device.
 const MAX_BAD_PAGES: usize = 4096;
 
@@ -34,6 +34,7 @@ fn device(s: &Section<'_>, devices: &[DeviceSpec]) -> Result<SwapSpec> {
         discard: s.or("discard", false, Field::boolean)?,
         // A disk has a head to move.
         rotational: s.or("rotational", devices[device].preset == "hdd", Field::boolean)?,
+        enabled: s.or("enabled", true, Field::boolean)?,
         file: s.or("file", false, Field::boolean)?,
         bad_pages: bad.unwrap_or_default(),
     })

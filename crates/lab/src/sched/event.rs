@@ -21,10 +21,20 @@ pub(crate) enum Event {
     Discarded(u32),
     /// A sample of the time series is due.
     Sample,
+    /// The flusher looks for what has been dirty for too long.
+    Expiry,
     /// An event of the scenario, an index, is due.
     Admin(usize),
+    /// A look at the conditions of an event of the scenario, an index.
+    Look(usize),
     /// A task, a specification, begins.
     Enter(usize),
+}
+
+impl Event {
+    fn only_looks(self) -> bool {
+        matches!(self, Event::Sample | Event::Look(_) | Event::Expiry)
+    }
 }
 
 /// The time, and what is to come.
@@ -33,6 +43,8 @@ pub(crate) struct Clock {
     now_ns: u64,
     heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
     announced: u64,
+    /// Samples and looks among what is to come: none of them keeps a machine going.
+    onlookers: usize,
     handled: u64,
     /// Requests on their way, by the number in [`Event::Submit`].
     submissions: Vec<Vec<Submission>>,
@@ -52,15 +64,19 @@ impl Clock {
 
     pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
         self.announced += 1;
+        self.onlookers += usize::from(event.only_looks());
         self.heap.push(Reverse((at_ns, self.announced, event)));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+    /// Whether nothing is to come but samples, looks at conditions, and at what is dirty for long.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.heap.len() == self.onlookers
     }
 
     pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
-        self.heap.pop().map(|Reverse((at, _, event))| (at, event))
+        let Reverse((at, _, event)) = self.heap.pop()?;
+        self.onlookers -= usize::from(event.only_looks());
+        Some((at, event))
     }
 
     /// The time of an event has come. An error: it is over.

@@ -7,6 +7,7 @@
 //! | `threads` | [`Threads`]: all of them, CPUs, the run queue, waits |
 //! | `threads/served` | who was served least, and the worker of `vmpressure` |
 //! | `ticks` | when a thread loses its CPU to another one |
+//! | `usage` | CPU time of the threads of the kernel, and the most of it between two samples |
 //! | `pressure` | who counts as stalled and as productive, in every group |
 //!
 //! It calls `task`, which a thread holds, `hardware` for requests that are announced, and
@@ -18,8 +19,10 @@ mod pressure;
 mod thread;
 mod threads;
 mod ticks;
+mod usage;
 
 pub(crate) use event::{Clock, Event};
 pub(crate) use pressure::PsiState;
-pub(crate) use thread::{State, Stop, Thread, Work};
+pub(crate) use thread::{State, Stop, Thread, Wait, Work};
 pub(crate) use threads::{ANY_WAIT, TICK_NS, Threads};
+pub(crate) use usage::Usage;

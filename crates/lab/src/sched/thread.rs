@@ -3,7 +3,7 @@
 use refault_mm::{NodeId, ThrottleReason};
 
 use super::pressure::PsiState;
-use crate::task::Task;
+use crate::task::{Task, WAITS};
 
 /// Why a thread stops running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,21 @@ pub(crate) enum State {
     Running,
     Blocked,
 }
+
+/// What a thread without a CPU waits for, as delay accounting (`getdelays`) has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// A CPU.
+    Cpu,
+    /// A device: a page that is read or written, room in its queue, less that is dirty.
+    Io,
+    /// Reclaim by others, or the penalty of `memory.high`.
+    Reclaim,
+    /// Nothing that it is kept from: it sleeps.
+    Nothing,
+}
+
+const _: () = assert!(Wait::Nothing as usize == WAITS);
 
 /// What a thread does while it has a CPU.
 #[derive(Debug)]
@@ -54,10 +69,17 @@ pub(crate) struct Thread {
     /// Woken before its burst was over.
     pub(crate) woken: bool,
     pub(crate) killed: bool,
+    /// Not by the kernel.
+    pub(crate) killed_by_program: bool,
     /// The read that it waited for failed.
     pub(crate) read_failed: bool,
     /// The throttling that it waits for.
     pub(crate) throttled: Option<ThrottleReason>,
+    /// What it waits for, or will as soon as its burst is over; and since when.
+    pub(crate) waits_for: Wait,
+    pub(crate) waits_since_ns: u64,
+    /// CPU time that it had, changes of threads counted.
+    pub(crate) ran_ns: u64,
     /// Reclaim that it must still pay for with CPU time, before it stops.
     pub(crate) debt_ns: u64,
     pub(crate) stop: Stop,
@@ -86,8 +108,12 @@ impl Thread {
             wait: 0,
             woken: false,
             killed: false,
+            killed_by_program: false,
             read_failed: false,
             throttled: None,
+            waits_for: Wait::Nothing,
+            waits_since_ns: 0,
+            ran_ns: 0,
             debt_ns: 0,
             stop: Stop::Preempted,
             used_ns: 0,
@@ -100,8 +126,18 @@ impl Thread {
 
     /// Begins another wait; its number. A wake-up for an earlier one comes too late from now on.
     pub(crate) fn begin_wait(&mut self) -> u64 {
+        self.waits_for = Wait::Nothing;
         self.wait += 1;
         self.wait
+    }
+
+    /// It waits for something else from now on, or has a CPU: what it waited for until then is over.
+    pub(super) fn next_wait(&mut self, wait: Wait, now_ns: u64) {
+        let over = std::mem::replace(&mut self.waits_for, wait);
+        let ns = now_ns - std::mem::replace(&mut self.waits_since_ns, now_ns);
+        if let (Some(task), true) = (self.task_mut(), over != Wait::Nothing) {
+            task.wait(over as usize, ns);
+        }
     }
 
     /// The task, of a thread that is one and does not run at the moment.

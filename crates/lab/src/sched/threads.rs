@@ -10,7 +10,7 @@ use refault_mm::{NodeId, PageId, ThrottleReason};
 use self::served::Fair;
 use super::event::{Clock, Event};
 use super::pressure::{Pressure, PsiState};
-use super::thread::{State, Thread, Work};
+use super::thread::{State, Thread, Wait, Work};
 use super::ticks::Ticks;
 use crate::scenario::Scenario;
 
@@ -97,6 +97,25 @@ impl Threads {
         self.zswap() + 1 + event
     }
 
+    /// The threads of the kernel, by the names that `ps` shows.
+    pub(crate) fn of_kernel(&self) -> impl Iterator<Item = (String, usize)> {
+        let kswapd = (0..self.nodes).map(|n| (format!("kswapd{n}"), self.tasks + n));
+        kswapd.chain([("flush".to_owned(), self.flusher()), ("zswap-shrink".to_owned(), self.zswap())])
+    }
+
+    /// CPU time that a thread has had until now.
+    pub(crate) fn ran_ns(&self, t: usize, now_ns: u64) -> u64 {
+        let since = self.cpus.iter().find(|c| c.running == Some(t)).map(|c| c.since_ns);
+        self.all[t].ran_ns + since.map_or(0, |since| now_ns.saturating_sub(since))
+    }
+
+    /// The run is over: what everybody waits for counts until now.
+    pub(crate) fn end_waits(&mut self, now_ns: u64) {
+        for thread in self.all.iter_mut().filter(|t| matches!(t.state, State::Blocked | State::Queued)) {
+            thread.next_wait(thread.waits_for, now_ns);
+        }
+    }
+
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Thread> {
         self.all.iter()
     }
@@ -139,6 +158,11 @@ impl Threads {
     }
 
     fn queue_up(&mut self, t: usize, now_ns: u64) {
+        if self.all[t].state == State::Running {
+            // It was woken before it had begun to wait.
+            (self.all[t].waits_for, self.all[t].waits_since_ns) = (Wait::Nothing, now_ns);
+        }
+        self.all[t].next_wait(Wait::Cpu, now_ns);
         self.all[t].state = State::Queued;
         // kswapd and direct reclaim count as stalled while they work.
         let kswapd = matches!(self.all[t].work, Some(Work::Kswapd(_)));
@@ -179,6 +203,7 @@ impl Threads {
         let switched = self.cpus[cpu].last != Some(t);
         let slice_began_ns = now_ns.saturating_sub(self.all[t].used_ns);
         self.cpus[cpu] = Cpu { running: Some(t), last: Some(t), slice_began_ns, need_resched: false, since_ns: now_ns };
+        self.all[t].next_wait(Wait::Nothing, now_ns);
         self.all[t].state = State::Running;
         self.all[t].woken = false;
         Some((t, switched))
@@ -192,7 +217,9 @@ impl Threads {
     pub(crate) fn take_cpu(&mut self, cpu: usize, now_ns: u64) {
         debug_assert!(self.cpus[cpu].running.is_some_and(|t| self.all[t].state == State::Running), "CPU {cpu}");
         if let Some(t) = self.cpus[cpu].running.take() {
-            self.all[t].served_ns += now_ns.saturating_sub(self.cpus[cpu].since_ns) as i64;
+            let ran_ns = now_ns.saturating_sub(self.cpus[cpu].since_ns);
+            self.all[t].served_ns += ran_ns as i64;
+            self.all[t].ran_ns += ran_ns;
             self.all[t].used_ns = now_ns.saturating_sub(self.cpus[cpu].slice_began_ns);
         }
     }
@@ -245,6 +272,7 @@ impl Threads {
     pub(crate) fn block(&mut self, t: usize, psi_state: PsiState, now_ns: u64) {
         debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
         self.all[t].state = State::Blocked;
+        self.all[t].waits_since_ns = now_ns;
         self.all[t].used_ns = 0;
         if self.fair.is_some() {
             self.leave_mean(t, now_ns);
@@ -262,7 +290,14 @@ impl Threads {
     /// Waits for a page on behalf of thread `t`, from within its burst.
     pub(crate) fn wait_for_page(&mut self, t: usize, page: PageId) {
         self.all[t].begin_wait();
+        self.all[t].waits_for = Wait::Io;
         self.page_waiters.entry(page).or_default().push(t);
+    }
+
+    /// Waits for a request of its own, from within its burst.
+    pub(crate) fn wait_for_device(&mut self, t: usize) {
+        self.all[t].begin_wait();
+        self.all[t].waits_for = Wait::Io;
     }
 
     /// Those who waited for a page: what held it is over.
@@ -275,6 +310,7 @@ impl Threads {
     pub(crate) fn wait_for_room(&mut self, t: usize, is_full: bool, from_ns: u64, clock: &mut Clock) {
         let wait = self.all[t].begin_wait();
         clock.push(from_ns + TICK_NS, Event::Wake(t, wait));
+        self.all[t].waits_for = if is_full { Wait::Io } else { Wait::Reclaim };
         if is_full {
             self.room_waiters.push_back((t, wait));
         }
@@ -291,6 +327,7 @@ impl Threads {
         let wait = self.all[t].begin_wait();
         debug_assert!(self.all[t].throttled.is_none(), "thread {t} is throttled twice");
         self.all[t].throttled = Some(reason);
+        self.all[t].waits_for = if reason == ThrottleReason::Dirty { Wait::Io } else { Wait::Reclaim };
         clock.push(until_ns, Event::Wake(t, wait));
     }
 

@@ -21,12 +21,12 @@ mod turn;
 use refault_mm::PageId;
 use refault_trace::generate::Rng;
 
-use crate::scenario::{Action, PhaseSpec, TaskSpec, Until};
+use crate::scenario::{Action, PhaseSpec, Sync, TaskSpec, Until};
 use choices::{Choice, Choices};
 pub(crate) use hits::Hits;
 pub(crate) use script::Script;
 pub(crate) use stream::{Block, Direction, Shared, Stream};
-pub(crate) use turn::{Access, Advised, Done, Next, Turn};
+pub(crate) use turn::{Access, Advised, Direct, Done, Next, Syncing, Turn, WAITS};
 
 /// One copy of a task.
 #[derive(Clone, Debug)]
@@ -43,6 +43,12 @@ pub(crate) struct Task {
     phase_start_ns: u64,
     accesses_left: u64,
     block: Option<Choice>,
+    /// Where that began.
+    block_first: PageId,
+    /// What it wrote is to be written to its device before it goes on.
+    pub(crate) syncing: Option<Syncing>,
+    /// Its block is on its way between memory and a device.
+    pub(crate) is_direct_sent: bool,
     /// Its block was dropped, and is accessed now.
     renewed: bool,
     /// Times that its loop was gone through.
@@ -60,6 +66,8 @@ pub(crate) struct Task {
     choices: Choices,
     /// Hits of its current phase follow one another, and nothing else follows them.
     rows_of_hits: bool,
+    /// Its current phase counts.
+    is_measured: bool,
     pub(crate) script: Option<Script>,
     /// CPU time that it has had, and up to which no pages are to be marked on its behalf.
     pub(crate) cpu_ns: u64,
@@ -81,6 +89,9 @@ impl Task {
             phase_start_ns: 0,
             accesses_left: u64::MAX,
             block: None,
+            block_first: PageId(0),
+            syncing: None,
+            is_direct_sent: false,
             renewed: false,
             iteration: 0,
             draw: 0.0,
@@ -91,6 +102,7 @@ impl Task {
             due_ns: 0,
             choices: Choices::new(Rng::new(seed, &[spec as u64, u64::from(copy)])),
             rows_of_hits: false,
+            is_measured: false,
             script: None,
             cpu_ns: 0,
             next_scan_ns: 0,
@@ -109,10 +121,12 @@ impl Task {
         self.choices.start(spec.streams.iter().map(|s| s.weight).collect(), &streams);
         self.streams = streams;
         self.rows_of_hits = self.has_rows_of_hits(spec);
+        self.is_measured = spec.measured;
         self.phase_start_ns = now_ns;
         self.accesses_left = self.accesses_of(spec);
         (self.block, self.counted, self.op_accesses, self.op_start_ns) = (None, false, 0, None);
         self.renewed = false;
+        (self.syncing, self.is_direct_sent) = (None, false);
         (self.not_before_ns, self.due_ns) = (now_ns, now_ns);
         if spec.measured {
             self.done.first_ns.get_or_insert(now_ns);
@@ -162,8 +176,11 @@ impl Task {
 
     /// What comes next at `now_ns`.
     pub(crate) fn turn(&mut self, spec: &PhaseSpec, now_ns: u64) -> Turn {
+        if let Some(syncing) = self.syncing {
+            return Turn::Sync(syncing);
+        }
         let end = self.ends_ns(spec).unwrap_or(u64::MAX);
-        if self.accesses_left == 0 || (now_ns >= end && !self.counted) {
+        if self.accesses_left == 0 || (now_ns >= end && !self.counted && !self.is_direct_sent) {
             return Turn::PhaseOver;
         }
         if let Some(script) = &self.script {
@@ -180,15 +197,21 @@ impl Task {
             if let Some(on) = self.rests_until(spec, now_ns) {
                 return Turn::SleepUntil(on.min(end));
             }
-            self.block = Some(self.choices.next(&mut self.streams));
+            let choice = self.choices.next(&mut self.streams);
+            self.block_first = choice.block.first;
+            self.block = Some(choice);
         }
         self.op_start_ns.get_or_insert(now_ns);
         let Choice { stream, block } = self.block.expect("it was just set");
         let stream = stream as usize;
         let action = self.streams[stream].action;
+        if action == Action::Direct {
+            let write = block.direction == Direction::Write;
+            return Turn::Direct(Direct { first: block.first, pages: block.pages, write });
+        }
         if action != Action::Access && !self.renewed {
             let (first, pages) = (block.first, block.pages);
-            return Turn::Advise(Advised { first, pages, page_out: action == Action::PageOut });
+            return Turn::Advise(Advised { stream, first, pages, page_out: action == Action::PageOut });
         }
         let mapped = self.streams[stream].mapped;
         Turn::Access(Access {
@@ -238,6 +261,20 @@ impl Task {
         }
     }
 
+    /// CPU time that it reclaimed for, which is among what it [spent](Self::spend).
+    pub(crate) fn reclaim(&mut self, ns: u64) {
+        if self.is_measured {
+            self.done.reclaim_ns += ns;
+        }
+    }
+
+    /// Time that it waited, of one kind.
+    pub(crate) fn wait(&mut self, kind: usize, ns: u64) {
+        if self.is_measured {
+            self.done.waited_ns[kind] += ns;
+        }
+    }
+
     /// The access under way is over.
     pub(crate) fn finish_access(&mut self, spec: &PhaseSpec, now_ns: u64, ok: bool) {
         self.counted = false;
@@ -246,15 +283,47 @@ impl Task {
         if let Some(script) = &mut self.script {
             script.at += 1;
         }
-        if let Some(Choice { block, .. }) = &mut self.block {
+        if let Some(Choice { block, stream }) = &mut self.block {
             block.first.0 += 1;
             block.pages -= 1;
             if block.pages == 0 {
+                let (wrote, pages) = (block.direction == Direction::Write, block.first.0 - self.block_first.0);
+                let stream = *stream as usize;
                 self.block = None;
                 self.renewed = false;
+                if wrote && self.streams[stream].sync != Sync::None {
+                    self.syncing = Some(Syncing { stream, first: self.block_first, pages, waits_from: None });
+                }
             }
         }
         if spec.measured {
+            self.done.errors += u64::from(!ok);
+            self.done.last_ns = now_ns;
+        }
+        if self.op_accesses >= spec.accesses_per_op.max(1) && self.syncing.is_none() {
+            self.finish_op(spec, now_ns);
+        }
+    }
+
+    /// What it wrote has been given to its device.
+    pub(crate) fn finish_sync(&mut self, spec: &PhaseSpec, now_ns: u64) {
+        self.syncing = None;
+        if spec.measured {
+            self.done.last_ns = now_ns;
+        }
+        if self.op_accesses >= spec.accesses_per_op.max(1) {
+            self.finish_op(spec, now_ns);
+        }
+    }
+
+    /// Its block was read or written past the page cache.
+    pub(crate) fn finish_direct(&mut self, spec: &PhaseSpec, pages: u32, now_ns: u64, ok: bool) {
+        self.is_direct_sent = false;
+        self.block = None;
+        self.accesses_left = self.accesses_left.saturating_sub(u64::from(pages));
+        self.op_accesses = self.op_accesses.saturating_add(pages);
+        if spec.measured {
+            self.done.accesses += u64::from(pages);
             self.done.errors += u64::from(!ok);
             self.done.last_ns = now_ns;
         }

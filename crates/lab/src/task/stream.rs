@@ -7,7 +7,7 @@ use refault_mm::{AccessAdvice, PageId, Readahead};
 use refault_trace::Via;
 use refault_trace::generate::{Chance, Normal, Rng, Zipf};
 
-use crate::scenario::{Action, Pattern, Share, StreamSpec};
+use crate::scenario::{Action, Pattern, Share, StreamSpec, Sync};
 
 /// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits,
 /// walked until it stays inside.
@@ -102,6 +102,7 @@ pub(crate) struct Stream {
     pub(crate) space: Option<usize>,
     pub(crate) mapped: bool,
     pub(crate) action: Action,
+    pub(crate) sync: Sync,
     pub(crate) readahead: Readahead,
     write_chance: Chance,
     first: u32,
@@ -170,6 +171,7 @@ impl Stream {
             space: None,
             mapped: spec.via == Via::Map,
             action: spec.action,
+            sync: spec.sync,
             readahead: Readahead::advised(spec.advice),
             write_chance: Chance::new(spec.write_share),
             first: first.0 + from as u32,
@@ -189,6 +191,7 @@ impl Stream {
             space: None,
             mapped: false,
             action: Action::Access,
+            sync: Sync::None,
             readahead: Readahead::advised(advice),
             write_chance: Chance::new(0.0),
             first: first.0,

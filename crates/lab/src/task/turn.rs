@@ -4,6 +4,9 @@ use refault_mm::PageId;
 
 use crate::metric::Latency;
 
+/// Kinds of waits, as `sched` tells them apart.
+pub(crate) const WAITS: usize = 3;
+
 /// What a task did in the phases that count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
@@ -14,11 +17,12 @@ pub(crate) struct Done {
     /// When the first of these phases began and the last ended.
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
-    /// Time waiting on memory, as pressure stall information counts it.
-    pub(crate) stalled_ns: u64,
-    /// CPU time in the program itself, and in the kernel.
+    /// CPU time in the program itself, and in the kernel; of the latter that of direct reclaim.
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
+    pub(crate) reclaim_ns: u64,
+    /// Time without a CPU, by what it waited for; sleep by its own will is none of them.
+    pub(crate) waited_ns: [u64; WAITS],
     pub(crate) latency: Latency,
 }
 
@@ -27,6 +31,10 @@ pub(crate) struct Done {
 pub(crate) enum Turn {
     /// Access this page of this stream; so many pages of its block are left, this one included.
     Access(Access),
+    /// Read or write these pages past the page cache.
+    Direct(Direct),
+    /// Have a file written.
+    Sync(Syncing),
     /// Say something about these pages.
     Advise(Advised),
     /// Nothing before that time.
@@ -48,9 +56,29 @@ pub(crate) struct Access {
     pub(crate) continues: bool,
 }
 
+/// Consecutive pages that are read or written past the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Direct {
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    pub(crate) write: bool,
+}
+
+/// A file of which pages are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Syncing {
+    pub(crate) stream: usize,
+    /// The block that was written last.
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    /// All is under way, and what comes before this page of the file has been written.
+    pub(crate) waits_from: Option<PageId>,
+}
+
 /// Consecutive pages that are dropped or paged out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Advised {
+    pub(crate) stream: usize,
     pub(crate) first: PageId,
     pub(crate) pages: u32,
     /// Paged out; otherwise dropped.

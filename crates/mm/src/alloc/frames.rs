@@ -103,11 +103,23 @@ impl<W: World> Alloc<'_, W> {
         true
     }
 
+    /// Whether the flusher was woken for dirty pages of a group that has no dirty limit of its own,
+    /// and has not come to them yet.
+    fn is_flusher_awaited(&self, over: MemcgId) -> bool {
+        let (dirty, groups) = (&self.mem.cfg.dirty, &self.mem.groups);
+        dirty.waits_for_flusher
+            && !dirty.cgroup_writeback
+            && self.mem.writeback.flush_all
+            && over != MemcgId::ROOT
+            && groups.memcgs.subtree(over).any(|m| groups.memcgs.get(m).dirty > 0)
+    }
+
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
         self.mem.pages.reads_pending > 0
             || !self.mem.frames.migrating.is_empty()
             || self.mem.swap.slots.discards_pending()
             || self.mem.writeback.is_write_pending(&self.mem.groups, over)
+            || self.is_flusher_awaited(over)
     }
 }

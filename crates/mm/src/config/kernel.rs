@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use crate::config::Config;
 use crate::config::lru::{
-    CacheProtection, FaultedPages, Generations, KswapdRevival, ReclaimCost, RefaultCounting, RefaultTest, ScanBudget,
-    WritebackSort,
+    CacheProtection, FaultedPages, Generations, KswapdRevival, Lru, ReclaimCost, RefaultCounting, RefaultTest,
+    ScanBudget, WritebackSort,
 };
 use crate::config::memcg::{Backoff, MemcgSelection, MemcgWalk};
 use crate::config::readahead::{MmapHits, OrderGrowth};
@@ -105,6 +105,17 @@ impl Kernel {
             V7_2 => MmapHits::FaultedPage,
             _ if BEFORE_6_12.contains(&self) => MmapHits::All,
             _ => MmapHits::NotWorkingset,
+        }
+    }
+
+    /// Whether reclaim of a group without a dirty limit of its own (cgroup v1) waits where it meets
+    /// nothing but dirty pages. Two lists do since "fix dirty pages throttling on cgroup v1" (6.3),
+    /// generations since "wake up flushers conditionally to avoid cgroup OOM" (6.13 and its stable
+    /// kernels).
+    pub fn waits_for_flusher(self, lru: Lru) -> bool {
+        match lru {
+            Lru::TwoList => !BEFORE_6_2.contains(&self),
+            Lru::MultiGen => !BEFORE_6_12.contains(&self),
         }
     }
 

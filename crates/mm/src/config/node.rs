@@ -11,8 +11,11 @@ const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
 pub struct NodeConfig {
     /// Pages that can be allocated.
     pub pages: u64,
-    /// `min_free_kbytes`; none: by the formula.
+    /// `min_free_kbytes`; none: by the formula, and with `khugepaged` no less than that needs.
     pub min_free_kbytes: Option<u64>,
+    /// Huge pages of 2 MiB are made, so that khugepaged runs: when it starts it raises
+    /// `min_free_kbytes`, to keep whole page blocks free.
+    pub khugepaged: bool,
     /// `watermark_scale_factor`, in ten-thousandths of a zone; 10 in Linux.
     pub watermark_scale_factor: u32,
     /// Pages in the zones DMA and DMA32, if there are so many; the rest is Normal.
@@ -41,6 +44,7 @@ impl NodeConfig {
         NodeConfig {
             pages,
             min_free_kbytes: None,
+            khugepaged: false,
             watermark_scale_factor: 10,
             low_zones: NodeConfig::PC_ZONES,
             init_pages: 0,
@@ -55,6 +59,14 @@ impl NodeConfig {
     /// takes what is below it.
     pub fn min_mark_pages(&self) -> u64 {
         MachineMarks::new(std::slice::from_ref(self)).min_pages()
+    }
+
+    /// The zones DMA, DMA32 and Normal, in pages; 0: there is none.
+    pub(crate) fn zone_pages(&self) -> [u64; 3] {
+        let [dma, dma32] = self.low_zones;
+        let dma = dma.min(self.pages / 8);
+        let dma32 = (self.pages - dma).min(dma32);
+        [dma, dma32, self.pages - dma - dma32]
     }
 
     /// What is impossible in it, on a machine of so many pages.
@@ -154,6 +166,21 @@ impl NumaConfig {
     }
 }
 
+/// Pages of a page block.
+const PAGE_BLOCK: u64 = 512;
+/// Kinds of pages that page blocks are kept apart for.
+const MOBILITIES: u64 = 3;
+
+/// Pages below the min mark where khugepaged runs: for each zone two page blocks, and for each kind
+/// of pages as many as there are kinds, so that none has to fall back to blocks of another; at most
+/// a twentieth of what is above the high marks.
+fn recommended_min_pages(nodes: &[NodeConfig], min_pages: u64, scale_factor: u64) -> u64 {
+    let pages: u64 = nodes.iter().map(|n| n.pages).sum();
+    let zones = nodes.iter().flat_map(NodeConfig::zone_pages).filter(|&pages| pages > 0).count() as u64;
+    let high = min_pages + 2 * (min_pages / 4).max(pages * scale_factor / 10_000);
+    (PAGE_BLOCK * zones * (2 + MOBILITIES * MOBILITIES)).min(pages.saturating_sub(high) / 20)
+}
+
 /// What the watermarks of all zones of a machine follow from (zones and watermarks).
 pub(crate) struct MachineMarks {
     /// Pages of all nodes when they were computed.
@@ -168,15 +195,40 @@ impl MachineMarks {
         let total: u64 = nodes.iter().map(|n| n.pages - n.init_pages.min(n.pages)).sum();
         let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);
         let first = nodes.first();
-        MachineMarks {
-            total,
-            min_pages: first.and_then(|n| n.min_free_kbytes).unwrap_or(by_formula) / 4,
-            scale_factor: first.map_or(0, |n| u64::from(n.watermark_scale_factor)),
-        }
+        let scale_factor = first.map_or(0, |n| u64::from(n.watermark_scale_factor));
+        let min_pages = match first.and_then(|n| n.min_free_kbytes) {
+            Some(kb) => kb / 4,
+            None if first.is_some_and(|n| n.khugepaged) => {
+                recommended_min_pages(nodes, by_formula / 4, scale_factor).max(by_formula / 4)
+            }
+            None => by_formula / 4,
+        };
+        MachineMarks { total, min_pages, scale_factor }
     }
 
     /// The min marks of all zones together.
     pub(crate) fn min_pages(&self) -> u64 {
         self.min_pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kbytes(gib: u64, khugepaged: bool) -> u64 {
+        NodeConfig { khugepaged, ..NodeConfig::new(gib << 18) }.min_mark_pages() * 4
+    }
+
+    /// A node of 8 GiB has 67,584 kB where huge pages are on, by the report and by the formula.
+    #[test]
+    fn regression_khugepaged_raises_the_marks() {
+        assert_eq!([kbytes(8, true), kbytes(8, false)], [67_584, 11_584]);
+        assert_eq!(kbytes(2, true), 45_056, "there is no zone Normal");
+        assert_eq!(kbytes(1024, true), 131_072, "the formula says more");
+        let small = NodeConfig { khugepaged: true, ..NodeConfig::new(1 << 17) };
+        assert_eq!(small.min_mark_pages(), (131_072 - 724 - 2 * 181) / 20, "a twentieth of 512 MiB is less");
+        let given = NodeConfig { min_free_kbytes: Some(16_384), ..small };
+        assert_eq!(given.min_mark_pages(), 4096, "what is set stays");
     }
 }

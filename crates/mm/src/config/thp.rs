@@ -166,6 +166,15 @@ impl ThpConfig {
         Ok(())
     }
 
+    /// Whether huge pages of 2 MiB can be made anywhere, so that khugepaged runs.
+    pub fn runs_khugepaged(&self) -> bool {
+        match self.sizes[usize::from(MAX_ORDER)] {
+            ThpSize::Always | ThpSize::Madvise => true,
+            ThpSize::Inherit => self.enabled != ThpMode::Never,
+            ThpSize::Never => false,
+        }
+    }
+
     /// What is impossible in it, if anything.
     pub(super) fn check(&self) -> Result<(), String> {
         match self.sizes[..usize::from(Self::MIN_ORDER)].iter().all(|&s| s == ThpSize::Never) {

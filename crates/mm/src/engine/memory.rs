@@ -149,6 +149,19 @@ impl Engine {
         self.mem.writeout(w).write_page(page)
     }
 
+    /// The first of `nr` pages from `first` on that is being written: who waits for a write waits
+    /// for it.
+    pub fn next_written(&self, first: PageId, nr: u32) -> Option<PageId> {
+        if self.mem.writeback.dirty.writeback == 0 {
+            return None;
+        }
+        let is_written = |&p: &PageId| {
+            let folio = self.mem.pages.folios.slot(p).folio();
+            folio.is_some_and(|f| self.mem.pages.folios.st(f).has(State::WRITEBACK))
+        };
+        (first.0..first.0 + nr).map(PageId).find(is_written)
+    }
+
     /// Starts to write all dirty pages of a file now: what `fsync` does, which then waits.
     pub fn fsync<W: World>(&mut self, w: &mut W, file: MappingId) {
         self.mem.writeout(w).fsync(file)

@@ -7,6 +7,7 @@ mod memcg_files;
 mod memory;
 mod reclaim;
 mod swap;
+mod sysctl;
 
 use crate::alloc::Alloc;
 use crate::cache_ext::ops::CacheExtOps;

@@ -11,6 +11,7 @@
 //! | `read_around` | reading around faults on mapped files |
 //! | `advise` | `madvise` and `fadvise` |
 //! | `zap` | memory that its owner gives up |
+//! | `invalidate` | clean pages of files that leave memory because somebody asks for it |
 //! | `hint` | hint faults |
 //! | `swapoff` | taking a swap device away |
 //!
@@ -27,6 +28,7 @@ mod cursor;
 mod file_folio;
 pub(crate) mod hint;
 mod history;
+mod invalidate;
 pub(crate) mod io;
 mod read_around;
 pub(crate) mod readahead;

@@ -129,7 +129,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Drops a whole folio.
-    fn zap_folio(&mut self, f: FolioId) {
+    pub(super) fn zap_folio(&mut self, f: FolioId) {
         for page in self.mem.pages.pages_of(f).map(PageId) {
             if self.is_file(page) {
                 self.mem.pages.unmap_zapped(self.world, f, page);

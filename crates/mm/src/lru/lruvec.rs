@@ -165,12 +165,6 @@ impl Lruvec {
         self.r#gen.start_over();
     }
 
-    /// Pages on the four evictable lists.
-    #[inline]
-    pub(crate) fn lru_pages(&self) -> u64 {
-        self.size[..UNEVICTABLE].iter().sum()
-    }
-
     /// Charges the cost of reclaim to a type, and forgets half of it when it outgrows a quarter of
     /// the lists.
     #[inline]

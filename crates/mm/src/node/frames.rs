@@ -50,6 +50,8 @@ impl Frames {
     /// All of them free.
     pub(crate) fn new(cfg: &Config) -> Result<Frames, String> {
         let nodes = Nodes::new(cfg);
+        let has_buffer_heads =
+            cfg.node.iter().chain(cfg.numa.iter().flat_map(|numa| &numa.nodes)).any(|node| node.buffer_heads);
         Ok(Frames {
             nid: nodes.of_cpu(0),
             nodes,
@@ -60,7 +62,7 @@ impl Frames {
             yielded: false,
             memalloc: false,
             nofs: false,
-            buffer_heads: cfg.node.as_ref().filter(|n| n.buffer_heads).map(|_| BufferHeads::default()),
+            buffer_heads: has_buffer_heads.then(BufferHeads::default),
         })
     }
 }

@@ -31,6 +31,12 @@ impl Node {
         crate::node::zones::set_watermarks(&mut self.zones, &MachineMarks::new(std::slice::from_ref(&machine)));
         left
     }
+
+    /// Its marks and reserves anew: all that boot gave back late is counted by now.
+    pub(crate) fn set_marks(&mut self, machine: &MachineMarks) {
+        self.zones.iter_mut().for_each(|zone| zone.init = 0);
+        crate::node::zones::set_watermarks(&mut self.zones, machine);
+    }
 }
 
 #[cfg(test)]

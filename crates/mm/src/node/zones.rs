@@ -183,7 +183,7 @@ pub(crate) struct Node {
 impl Node {
     /// A node with its zones, whose watermarks are those of the machine ([`MachineMarks`]).
     pub(crate) fn new(cfg: &NodeConfig, machine: &MachineMarks, balance_to_promo: bool, cpus: usize) -> Node {
-        let mut zones = split(cfg.pages, cfg.low_zones);
+        let mut zones = split(cfg);
         zones.last_mut().iter_mut().for_each(|top| top.init = cfg.init_pages);
         set_watermarks(&mut zones, machine);
         for z in zones.iter_mut().filter(|_| cfg.per_cpu_lists) {
@@ -387,12 +387,10 @@ impl Node {
 }
 
 /// DMA, DMA32 and Normal, those that have pages.
-fn split(pages: u64, [dma, dma32]: [u64; 2]) -> Vec<Zone> {
-    let dma = dma.min(pages / 8);
-    let dma32 = (pages - dma).min(dma32);
-    let sizes = [("DMA", dma), ("DMA32", dma32), ("Normal", pages - dma - dma32)];
+fn split(cfg: &NodeConfig) -> Vec<Zone> {
+    let sizes = ["DMA", "DMA32", "Normal"].into_iter().zip(cfg.zone_pages());
     let zone = |(name, managed)| Zone { name, managed, free: managed, ..Zone::default() };
-    sizes.into_iter().filter(|s| s.1 > 0).map(zone).collect()
+    sizes.filter(|s| s.1 > 0).map(zone).collect()
 }
 
 /// Zones and watermarks.

@@ -4,7 +4,8 @@
 
 use std::fmt::Write;
 
-use crate::config::lru::Lru;
+use crate::config::lru::{Generations, Lru};
+use crate::config::memcg::MemcgSelection;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lruvec::{ANON, FILE, Lruvec};
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
@@ -12,7 +13,7 @@ use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
 use crate::memcg::protection::Shield;
 use crate::reclaim::Reclaim;
-use crate::scan::{DEF_PRIORITY, ScanControl};
+use crate::scan::ScanControl;
 use crate::world::{Effect, World};
 
 /// What the files show.
@@ -149,24 +150,40 @@ impl<W: World> Reclaim<'_, W> {
         Ok(())
     }
 
+    /// With `min_ttl_ms`, out of memory if no group has anything that may go: each is too young, too
+    /// small, or protected. True: it was.
     pub(crate) fn age_node_on(&mut self, nid: NodeId) -> bool {
-        let reclaimable = |v: &Lruvec| v.nid == nid && self.is_reclaimable(v);
-        if self.mem.cfg.lru.min_ttl_ns == 0
-            || self.mem.cfg.lru.kind != Lru::MultiGen
-            || self.mem.pages.lruvecs.iter().any(reclaimable)
-        {
+        if self.mem.cfg.lru.min_ttl_ns == 0 || self.mem.cfg.lru.kind != Lru::MultiGen {
+            return false;
+        }
+        if self.mem.cfg.memcg.selection == MemcgSelection::MemcgLru {
+            // What is too small to be of help goes by the priority of the pass that follows.
+            self.set_initial_priority();
+        }
+        let places = 0..self.mem.pages.lruvecs.len() as u32;
+        if places.map(LruvecId).any(|v| self.mem.pages.lruvecs[v.index()].nid == nid && self.is_reclaimable(v)) {
             return false;
         }
         self.world.effect(Effect::Oom { memcg: MemcgId::ROOT });
         true
     }
 
-    fn is_reclaimable(&self, v: &Lruvec) -> bool {
-        if self.mem.groups.memcgs.shield(MemcgId::ROOT, v.memcg) == Shield::Min {
+    /// The oldest generation of an lruvec is older than `min_ttl_ms`, and a pass at this priority
+    /// would take something of the lruvec.
+    fn is_reclaimable(&self, id: LruvecId) -> bool {
+        let swappiness = self.effective_swappiness(id);
+        let (v, lru) = (&self.mem.pages.lruvecs[id.index()], &self.mem.cfg.lru);
+        let oldest = match lru.generations {
+            Generations::Linked => v.r#gen.min_seq[FILE],
+            Generations::Independent => v.r#gen.evictable_min_seq(swappiness > 0),
+        };
+        if v.r#gen.birth_ns[gen_index(oldest)].saturating_add(lru.min_ttl_ns) > self.mem.now_ns {
             return false;
         }
-        let g = &v.r#gen;
-        let born = g.birth_ns[gen_index(g.min_seq[FILE])];
-        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.mem.cfg.lru.min_ttl_ns) <= self.mem.now_ns
+        let types = if swappiness > 0 { ANON..=FILE } else { FILE..=FILE };
+        let total: u64 = v.r#gen.nr_pages.iter().map(|pages| pages[types.clone()].iter().sum::<u64>()).sum();
+        let is_online = self.mem.groups.memcgs.get(v.memcg).is_online();
+        let taken = if is_online { lru.share_of_priority(total, self.sc.priority) } else { total };
+        taken > 0 && self.mem.groups.memcgs.shield(MemcgId::ROOT, v.memcg) != Shield::Min
     }
 }

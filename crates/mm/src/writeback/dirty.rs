@@ -21,7 +21,7 @@ pub(crate) struct DirtyPages {
     next_look_ns: u64,
     /// Dirty pages of files, and pages under writeback, of all groups.
     total: u64,
-    writeback: u64,
+    pub(crate) writeback: u64,
 }
 
 /// `MIN_WRITEBACK_PAGES`: what is written of a file at a time is a multiple of 4 MiB.

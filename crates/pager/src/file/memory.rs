@@ -271,7 +271,16 @@ impl<O: Operations> World for Memory<O> {
             Effect::Oom { .. } if self.lowering => {}
             Effect::Oom { .. } => self.counts.oom += 1,
             // There is one node and no swap.
-            _ => return Ack::Failed,
+            Effect::SwapIn { .. }
+            | Effect::SwapOut { .. }
+            | Effect::FreeSlot { .. }
+            | Effect::Discard { .. }
+            | Effect::ZeroFill { .. }
+            | Effect::ZswapStore { .. }
+            | Effect::ZswapLoad { .. }
+            | Effect::ZswapDrop { .. }
+            | Effect::WakeZswap
+            | Effect::Migrate { .. } => return Ack::Failed,
         }
         Ack::Done
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::abi::BELL_BYTES;
 use super::agent::Agent;
+use super::maps;
 use super::order::Change;
 use super::table::{Ranges, Table};
 use super::unanswered::Unanswered;
@@ -68,6 +69,8 @@ pub(super) struct AddressSpace {
     pub(super) is_unwatched: bool,
     /// Changes of its mappings that were read, but whose order is not known yet.
     pub(super) batch: Vec<Change>,
+    /// Some of them were read while there was more than one thread that may change mappings.
+    pub(super) has_no_order: bool,
     /// Descriptors of the processes that are forked in the batch.
     pub(super) batch_forks: Vec<Arc<Uffd>>,
     /// What was first watched while something may have been under way that is not read yet.
@@ -144,6 +147,7 @@ impl AddressSpace {
             is_condemned: false,
             is_unwatched: false,
             batch: Vec::new(),
+            has_no_order: false,
             batch_forks: Vec::new(),
             doubtful: Ranges::default(),
             fresh: FreshRuns::default(),
@@ -154,6 +158,13 @@ impl AddressSpace {
     /// there.
     pub(super) fn is_ours(&self, address: usize) -> bool {
         self.arena.contains(&address) || (self.bell..self.bell + BELL_BYTES).contains(&address)
+    }
+
+    /// Whether the program has one thread now, beside its agent. Asked right after changes were
+    /// read: who made them waited until then, so is among the threads.
+    pub(super) fn has_one_thread(&self) -> bool {
+        const WITH_AGENT: u64 = 2;
+        self.pid > 0 && self.agent.is_some() && maps::threads(self.pid) == Some(WITH_AGENT)
     }
 
     /// Whether an address is of the program's and known to be watched.

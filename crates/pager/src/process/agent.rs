@@ -127,13 +127,13 @@ impl Link {
     }
 }
 
-/// The socket that agents come to, in the abstract name space.
+/// The socket that agents come to, in the abstract name space, and the one beside it.
 #[derive(Debug)]
-pub(super) struct Listener(OwnedFd);
+pub(super) struct Listener(OwnedFd, Option<OwnedFd>);
 
 impl Listener {
-    /// With this name.
-    pub(super) fn new(name: &str) -> io::Result<Listener> {
+    /// With this name. `beside`: one that listens already.
+    pub(super) fn new(name: &str, beside: Option<OwnedFd>) -> io::Result<Listener> {
         // SAFETY: the address is plain data and as long as said; the descriptor is new and ours.
         unsafe {
             let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -147,25 +147,38 @@ impl Listener {
             let len = (size_of::<libc::sa_family_t>() + 1 + name.len()) as libc::socklen_t;
             calls::number(Call::Bind, || libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len))?;
             calls::number(Call::Listen, || libc::listen(fd.as_raw_fd(), 128))?;
-            Ok(Listener(fd))
+            Ok(Listener(fd, beside))
         }
     }
 
     /// The next agent. An error of kind `InvalidInput` after [`Listener::close`].
     pub(super) fn accept(&self) -> io::Result<Link> {
+        let door = self.next();
         // SAFETY: no address is asked for; the descriptor is new and ours.
         unsafe {
             let (nobody, none) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let accept = || libc::accept4(self.0.as_raw_fd(), nobody, none, libc::SOCK_CLOEXEC);
+            let accept = || libc::accept4(door, nobody, none, libc::SOCK_CLOEXEC);
             let fd = calls::number(Call::Accept, accept)?;
             Ok(Link(OwnedFd::from_raw_fd(fd)))
         }
     }
 
+    /// Waits until somebody is at one of the sockets: that one.
+    fn next(&self) -> RawFd {
+        let door = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // A negative number is none.
+        let mut both = [door(self.0.as_raw_fd()), door(self.1.as_ref().map_or(-1, |beside| beside.as_raw_fd()))];
+        // SAFETY: the array is as long as said.
+        unsafe { libc::poll(both.as_mut_ptr(), both.len() as libc::nfds_t, -1) };
+        both.iter().find(|door| door.revents != 0).map_or(self.0.as_raw_fd(), |door| door.fd)
+    }
+
     /// Nobody is let in any more; who waits in [`Listener::accept`] goes on.
     pub(super) fn close(&self) {
-        // SAFETY: the descriptor is ours, and stays open.
-        unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_RDWR) };
+        for fd in std::iter::once(&self.0).chain(&self.1) {
+            // SAFETY: the descriptor is ours, and stays open.
+            unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) };
+        }
     }
 }
 
@@ -184,6 +197,8 @@ pub(super) struct Agent {
     /// The memory that both map.
     shared: usize,
     memory: OwnedFd,
+    /// Pages of the window that are filled: they stay so until they are emptied.
+    filled: usize,
     /// It was late the last time: it is not waited for.
     pub(super) is_late: bool,
 }
@@ -201,7 +216,7 @@ impl Agent {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let map = || libc::mmap(std::ptr::null_mut(), abi::SHARED_BYTES, protection, libc::MAP_SHARED, fd, 0);
             let at = calls::number(Call::Map, || map() as isize)?;
-            Ok(Agent { link, shared: at as usize, memory, is_late: false })
+            Ok(Agent { link, shared: at as usize, memory, filled: 0, is_late: false })
         }
     }
 
@@ -228,6 +243,7 @@ impl Agent {
                 (&raw mut (*control).outcome[i]).write_volatile(libc::EIO as u32);
             }
         }
+        self.filled = self.filled.max(n);
         self.link.order(kind, n, &[])?;
         let (flags, waited) = if self.is_late { (libc::MSG_DONTWAIT, Duration::ZERO) } else { (0, ANSWERS_WITHIN) };
         Ok(match self.link.answer(flags)? {
@@ -253,6 +269,18 @@ impl Agent {
         let control = self.shared as *const Control;
         // SAFETY: as above.
         unsafe { (&raw const (*control).unshared).read_volatile() }
+    }
+
+    /// Bytes that the memory takes which both map: all but what of the window was never filled.
+    pub(super) fn shared_bytes(&self) -> usize {
+        abi::SHARED_BYTES - (WINDOW - self.filled) * PAGE
+    }
+
+    /// Empties the window, of which nothing is of use after an order.
+    pub(super) fn empty_window(&mut self) {
+        // SAFETY: the pages of the window, which the agent fills anew before they are read.
+        unsafe { libc::madvise((self.shared + PAGE) as *mut _, WINDOW * PAGE, libc::MADV_REMOVE) };
+        self.filled = 0;
     }
 
     /// What threads of the program and the manager tell each other.

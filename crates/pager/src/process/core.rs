@@ -6,6 +6,7 @@ use std::sync::Arc;
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
 use super::address_space::AddressSpace;
+use super::beside::Beside;
 use super::memory::Memory;
 use super::no_progress::NoProgress;
 use super::pressure::Pressure;
@@ -77,6 +78,8 @@ pub(super) struct Core {
     pub(super) peak_taken: u64,
     /// What processes share since a fork.
     pub(super) sharing: Sharing,
+    /// What is not limited.
+    pub(super) beside: Beside,
     /// The most bytes of tables, and of how many pages they were then.
     pub(super) peak_tables: (u64, u64),
     /// Processes that were killed since there was no room for them.
@@ -153,6 +156,7 @@ impl Core {
             peak_resident: 0,
             peak_taken: 0,
             sharing: Sharing::default(),
+            beside: Beside::default(),
             peak_tables: (0, 0),
             killed: 0,
             peak_swap: 0,
@@ -201,11 +205,20 @@ impl Core {
     }
 
     /// The engine's page at an address of a process; there is one from now on. `None`: the process
-    /// is gone, or there are no more pages.
+    /// is gone, or is to go, for there is no room for tables.
     pub(super) fn page_at(&mut self, space: usize, address: usize) -> Option<u32> {
         if let Some(page) = self.space(space)?.table.get(address) {
             return Some(page);
         }
+        if self.free_blocks.is_empty() && !self.has_room_for_tables() {
+            self.out_of_tables(space);
+            return None;
+        }
+        self.new_page_at(space, address)
+    }
+
+    /// As [`Core::page_at`], whatever room there is.
+    pub(super) fn new_page_at(&mut self, space: usize, address: usize) -> Option<u32> {
         let first = match self.free_blocks.pop() {
             Some(first) => first,
             None => {

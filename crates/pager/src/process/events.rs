@@ -16,11 +16,12 @@ use super::components::components;
 use super::core::Core;
 use super::evidence::BatchEvidence;
 use super::handshake::is_descendant;
+use super::in_order;
+use super::maps;
 use super::order::{self, Change, Doubt, Outcome, Piece};
 use super::table::BLOCK;
 use super::wake::wake_at;
 use crate::core::State;
-use crate::store::{CowSwap, PageBuf};
 use crate::threads::fatal;
 use crate::uffd::{Event, PAGE, Probe, Uffd};
 
@@ -48,11 +49,15 @@ impl Core {
             if self.space(space).is_none_or(|s| s.batch.is_empty()) || self.resolve(space) {
                 return true;
             }
-            if look + 1 < LOOKS {
+            if self.apply_in_order(space) {
+                // The thread that made the change is about to go on: until then the kernel refuses
+                // what is to be done to its memory.
+                std::thread::yield_now();
+            } else if look + 1 < LOOKS {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
         }
-        false
+        !self.has_batch(space)
     }
 
     /// As [`Core::settle`], for as long as it takes: until something was dealt with, or nothing is
@@ -90,12 +95,17 @@ impl Core {
                 }
                 Err(e) => fatal(&format!("reading faults: {e}")),
             };
+            let mut changed = false;
             for event in events.drain(..) {
                 match event {
                     Event::Fault(fault) => self.push(space, fault),
-                    change => any |= self.note(space, change),
+                    change => changed |= self.note(space, change),
                 }
             }
+            if changed && !self.space(space).is_some_and(AddressSpace::has_one_thread) {
+                self.space_mut(space).into_iter().for_each(|s| s.has_no_order = true);
+            }
+            any |= changed;
         }
         any
     }
@@ -132,7 +142,27 @@ impl Core {
         if outcome == Err(Doubt::Unsettled) || s.uffd.probe(s.bell) == Probe::Changing {
             return false;
         }
-        self.apply(space, outcome.ok());
+        if outcome.is_ok() || !self.apply_in_order(space) {
+            self.apply(space, outcome.ok());
+        }
+        true
+    }
+
+    /// Deals with the batch in the order in which it was read, if there is one thread that makes
+    /// changes: it waits until each was read, so nothing is to be found out, however many there
+    /// are, and whether or not another is under way. A program that moves page after page is always
+    /// at it. False: there may be more threads.
+    fn apply_in_order(&mut self, space: usize) -> bool {
+        let Some(s) = self.space(space) else { return true };
+        if s.has_no_order || maps::shares_its_memory(s.pid) {
+            return false;
+        }
+        let Some(s) = self.space_mut(space) else { return true };
+        let (batch, forks) = (std::mem::take(&mut s.batch), std::mem::take(&mut s.batch_forks));
+        for change in batch {
+            let outcome = in_order::of_one(&change);
+            self.apply_changes(space, &[change], &forks, &outcome);
+        }
         true
     }
 
@@ -147,26 +177,32 @@ impl Core {
 
     /// What came of the batch. `None`: it is not known, so the processes that it is about must end.
     fn apply(&mut self, space: usize, outcome: Option<Outcome>) {
-        self.batches += 1;
         let Some(s) = self.space_mut(space) else { return };
         let batch = std::mem::take(&mut s.batch);
         let forks = std::mem::take(&mut s.batch_forks);
-        s.doubtful = Default::default();
         let outcome = outcome.unwrap_or_else(|| {
             self.undecided += 1;
             self.condemn(space, "changed its mappings in several threads in an order that cannot be told");
             Outcome { now: Vec::new(), forks: (0..forks.len()).map(|n| (n, Vec::new())).collect() }
         });
+        self.apply_changes(space, &batch, &forks, &outcome);
+    }
+
+    /// Does what follows from changes that are over.
+    fn apply_changes(&mut self, space: usize, batch: &[Change], forks: &[Arc<Uffd>], outcome: &Outcome) {
+        self.batches += 1;
+        let Some(s) = self.space_mut(space) else { return };
+        (s.doubtful, s.has_no_order) = Default::default();
         let is_condemned = self.space(space).is_some_and(|s| s.is_condemned);
         for (n, pieces) in &outcome.forks {
             let child = self.fork(space, forks[*n].clone(), pieces);
             if let Some(s) = self.space_mut(child) {
-                s.is_condemned = is_condemned;
+                s.is_condemned |= is_condemned;
             }
         }
-        let discarded = self.note_discarded(space, &batch);
+        let discarded = self.note_discarded(space, batch);
         self.rearrange(space, &outcome.now);
-        let in_doubt = self.in_doubt(space, &batch, &outcome.now);
+        let in_doubt = self.in_doubt(space, batch, &outcome.now);
         discarded.into_iter().chain(in_doubt).for_each(|page| self.memory.doomed[page as usize] = true);
         let Some(s) = self.space_mut(space) else { return };
         for piece in &outcome.now {
@@ -179,7 +215,7 @@ impl Core {
         let unmapped = outcome.now.iter().filter(|p| p.watched == Some(false));
         let unmapped: Vec<u32> = unmapped.flat_map(|p| s.table.pages(&p.at)).map(|(_, page)| page).collect();
         let uffd = s.uffd.clone();
-        for change in &batch {
+        for change in batch {
             if let &Change::Remap { from, to, len } = change {
                 for part in s.unadopted.parts(&(from..from + len)) {
                     s.unadopted.remove(&part);
@@ -323,7 +359,8 @@ impl Core {
             if is_empty && self.space(space).is_none_or(|s| s.table.get(target).is_none()) {
                 continue;
             }
-            let Some(other) = self.page_at(space, target) else {
+            let there = self.space(space).and_then(|s| s.table.get(target));
+            let Some(other) = there.or_else(|| self.new_page_at(space, target)) else {
                 fatal("there are no more pages for memory that was moved");
             };
             let address = self.memory.address[page as usize];
@@ -333,87 +370,6 @@ impl Core {
                 s.table.set(address, other);
             }
         }
-    }
-
-    /// The child has what is in place, shared with its parent until one of them writes. What is not
-    /// in place is lent to it. `pieces`: where it is not where the parent had it. Its number.
-    fn fork(&mut self, parent: usize, uffd: Arc<Uffd>, pieces: &[Piece]) -> usize {
-        self.forks += 1;
-        self.limit_under_way(true);
-        let Some(s) = self.space(parent) else { fatal("a process was forked that is not known") };
-        let mut child = AddressSpace::new(0, uffd, s.bell, self.now_ns);
-        (child.forked, child.shares) = (true, true);
-        child.active = s.active;
-        s.watched.iter().for_each(|r| child.watched.insert(r));
-        for piece in pieces {
-            match piece.watched {
-                Some(true) => child.watched.insert(piece.at.clone()),
-                Some(false) => child.watched.remove(&piece.at),
-                None => {}
-            }
-        }
-        // The parent's agent and its memory are not there.
-        child.watched.remove(&s.arena);
-        let is_elsewhere = |address: usize| {
-            let at = pieces.partition_point(|p| p.at.end <= address);
-            pieces.get(at).is_some_and(|p| p.at.contains(&address))
-        };
-        let mut pages = s.table.pages(&(0..usize::MAX));
-        pages.retain(|&(address, _)| !is_elsewhere(address));
-        for (from, to) in pieces.iter().filter_map(|p| p.origin.map(|o| (o, &p.at))) {
-            let there = s.table.pages(&(from..from + to.len()));
-            pages.extend(there.into_iter().map(|(address, page)| (address - from + to.start, page)));
-        }
-        let index = self.insert_space(child);
-        self.note_fork(parent);
-        for (address, page) in pages {
-            let cow_swap = match self.memory.state(page) {
-                _ if self.memory.dropped[page as usize] => continue,
-                State::Empty | State::Leaving => continue,
-                State::Mapped => match self.memory.in_flight(page) {
-                    None => continue,
-                    Some(content) => self.keep(page, content),
-                },
-                State::Stored | State::Reading => self.memory.area.share(self.memory.slot[page as usize]),
-                State::CowSwap => {
-                    self.memory.cow_swaps.get(&page).copied().inspect(|&l| self.memory.area.share_again(l))
-                }
-                State::Staged | State::Writing | State::Written => {
-                    self.keep(page, self.memory.staging_address(self.memory.place[page as usize]) as *const u8)
-                }
-                State::Poisoned => None,
-            };
-            let Some(copy) = self.page_at(index, address) else {
-                fatal("there are no more pages for a forked process");
-            };
-            match cow_swap {
-                Some(cow_swap) => {
-                    // The kernel copied the mark, if there was one.
-                    self.memory.unmarked[copy as usize] = self.memory.unmarked[page as usize];
-                    self.memory.cow_swaps.insert(copy, cow_swap);
-                    self.memory.set_state(copy, State::CowSwap);
-                }
-                // What cannot be had is an error, never zeros.
-                None => {
-                    if self.memory.state(page) != State::Poisoned {
-                        self.say_lost(copy, "it could not be written when the process was forked");
-                    }
-                    self.memory.set_state(copy, State::Poisoned);
-                }
-            }
-        }
-        index
-    }
-
-    /// Content that is on its way to the swap area or from there, for a child.
-    fn keep(&self, page: u32, at: *const u8) -> Option<CowSwap> {
-        let mut content = Box::<PageBuf>::default();
-        // SAFETY: a staging place that is filled, for the page is in a state that says so, or a
-        // page that is being put in its place; the lock is held, and the thread that writes it to
-        // the swap area only reads it, too.
-        unsafe { std::ptr::copy_nonoverlapping(at, content.0.as_mut_ptr(), PAGE) };
-        // A write that fails may go well the next time.
-        self.memory.area.keep(page, &content.0).or_else(|_| self.memory.area.keep(page, &content.0)).ok()
     }
 
     /// A process more; its number.

@@ -6,13 +6,16 @@ use refault_mm::PageId;
 
 use super::Shared;
 use super::abi;
-use super::agent::Answer;
+use super::agent::{Agent, Answer};
 use super::core::Core;
 use crate::core::{Claim, Evicting, State, WINDOW};
 use crate::evict::{self, Driven, Evicts, SwapsOut};
 use crate::staging;
 use crate::store::{StoreError, SwapArea};
 use crate::sync::MutexGuard;
+
+/// With more processes, the windows of their agents are emptied after each order: 256 KiB each.
+const FILLED_WINDOWS: usize = 16;
 
 /// Room comes from others that are at work, or not at all: either takes a moment.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -264,6 +267,10 @@ impl Core {
         for (i, &moved) in moves.iter().enumerate() {
             let outcome = outcomes.as_ref().map_or(libc::EBUSY as u32, |o| o[i]);
             self.settle_move(owner, moved, i, outcome);
+        }
+        if outcomes.is_some() && self.spaces.len() > FILLED_WINDOWS {
+            let agent = self.space_mut(owner).and_then(|s| s.agent.as_mut());
+            agent.into_iter().for_each(Agent::empty_window);
         }
         moves.iter().for_each(|&(page, _)| self.serve_waiting(page));
         if copied != 0 {

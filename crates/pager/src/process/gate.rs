@@ -177,6 +177,7 @@ impl Core {
         self.peak_resident = self.peak_resident.max(total);
         self.peak_taken = self.peak_taken.max(total + self.beside());
         self.charge_overhead();
+        self.look_beside(&sizes);
         sizes
     }
 

@@ -9,9 +9,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use super::door;
 use super::inherited;
 use super::orphans;
 use super::record::Recording;
+use super::signals::{self, Signals};
 use super::watch::{self, Watch};
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
@@ -19,10 +21,6 @@ use crate::error::Error;
 
 /// A program that has not asked to be served after so long never will.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Signals that are passed on to the program.
-const PASSED_ON: [libc::c_int; 7] =
-    [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
-
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
@@ -59,9 +57,13 @@ pub fn run_watched(
     let open_files = inherited::raise_open_files()?;
     let mask = prepare()?;
     return_what_is_freed();
-    let name = format!("refault-{}-{:x}{}", std::process::id(), token()?, calls::for_agents());
+    // The number of its file is in the name, for those who find no socket of that name.
+    let beside = door::open();
+    let number = beside.as_ref().map_or(0, |door| door.file.as_raw_fd());
+    let name = format!("refault-{}-{number}-{:x}{}", std::process::id(), token()?, calls::for_agents());
     let preload = preload_file().map_err(Error::io("making a file for the library"))?;
-    let tree = Tree::new(&mut config, &name)?;
+    let (door_file, socket) = beside.map(|door| (door.file, door.socket)).unzip();
+    let tree = Tree::new(&mut config, &name, socket)?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), preload.as_raw_fd());
     let loaded = match std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
         Some(others) => [OsStr::new(&path), &others].join(OsStr::new(":")),
@@ -82,7 +84,7 @@ pub fn run_watched(
     // numbers.
     unsafe { command.pre_exec(as_it_was) };
     let mut child = calls::made(Call::Start, || command.spawn()).map_err(Error::io("starting the program"))?;
-    pass_signals_on(child.id() as libc::pid_t);
+    let signals = Signals::pass_on(&tree.shared, child.id() as libc::pid_t, &name);
     let (over, end) = std::sync::mpsc::channel();
     let watching = watch.map(|watch| {
         let shared = tree.shared.clone();
@@ -90,13 +92,15 @@ pub fn run_watched(
     });
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
-    orphans::wait_for_all(&name);
-    while tree.shared.lock().spaces.iter().any(Option::is_some) {
+    signals.program_ended();
+    orphans::wait_for_all(&name, || signals.insist());
+    while tree.shared.lock().spaces.iter().any(Option::is_some) && signals.insist() {
         std::thread::sleep(Duration::from_micros(500));
     }
     let wall = started.elapsed();
     drop(over);
     watching.into_iter().for_each(|thread| _ = thread.join());
+    drop(door_file);
     let mut core = tree.shared.lock_now();
     if let Err(defect) = core.validate() {
         eprintln!("refault: defect: {defect}");
@@ -162,7 +166,7 @@ fn prepare() -> Result<libc::sigset_t, Error> {
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     }
-    let mut blocked = signal_set();
+    let mut blocked = signals::set();
     // SAFETY: the set was made, and is changed.
     unsafe { libc::sigaddset(&raw mut blocked, libc::SIGXFSZ) };
     set_mask(libc::SIG_BLOCK, &blocked).map_err(Error::io("blocking signals"))
@@ -176,35 +180,6 @@ fn set_mask(how: libc::c_int, set: &libc::sigset_t) -> std::io::Result<libc::sig
         (libc::pthread_sigmask(how, set, &raw mut old), old)
     };
     if result == 0 { Ok(old) } else { Err(std::io::Error::from_raw_os_error(result)) }
-}
-
-fn signal_set() -> libc::sigset_t {
-    // SAFETY: a set is plain data, and the calls change nothing else.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        PASSED_ON.iter().for_each(|&s| _ = libc::sigaddset(&raw mut set, s));
-        set
-    }
-}
-
-/// A thread that passes signals on to the program. What the terminal sends, the program gets by
-/// itself.
-fn pass_signals_on(pid: libc::pid_t) {
-    const SENT_BY_KERNEL: libc::c_int = 0x80;
-    std::thread::spawn(move || {
-        loop {
-            // SAFETY: the structure is filled by the call; the process is the program, or is gone.
-            unsafe {
-                let set = signal_set();
-                let mut info: libc::siginfo_t = std::mem::zeroed();
-                let signal = libc::sigwaitinfo(&raw const set, &raw mut info);
-                if signal > 0 && info.si_code != SENT_BY_KERNEL {
-                    libc::kill(pid, signal);
-                }
-            }
-        }
-    });
 }
 
 /// Nobody guesses the name of the socket.

@@ -46,6 +46,8 @@ pub(super) struct Size {
     pub(super) resident: u64,
     /// What it may write to of its own: what it could have without another mapping.
     pub(super) writable: u64,
+    /// What it has of files and of memory that is shared.
+    pub(super) shared: u64,
 }
 
 /// How much memory a process has. Nothing: it is gone.
@@ -53,15 +55,64 @@ pub(super) fn size(pid: i32) -> Size {
     read_line(pid, "statm").ok().and_then(|statm| parse_size(&statm)).unwrap_or_default()
 }
 
+/// Memory of a process that is not anonymous, nor of files, in KiB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Others {
+    /// Anonymous memory that it has, for those that are not served.
+    pub(super) anonymous: u64,
+    /// Shared memory: anonymous mappings that are shared, memfd, System V, tmpfs.
+    pub(super) shared: u64,
+    /// Pages of hugetlbfs, also those that are its own.
+    pub(super) huge: u64,
+}
+
+/// How much of other memory a process has. Nothing: it is gone.
+pub(super) fn others(pid: i32) -> Others {
+    read(pid, "status").map_or(Others::default(), |status| parse_others(&status))
+}
+
+fn parse_others(status: &str) -> Others {
+    let of = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
+    };
+    Others { anonymous: of("RssAnon:"), shared: of("RssShmem:"), huge: of("HugetlbPages:") }
+}
+
+/// Whether a process has a handler of its own for a signal.
+pub(super) fn catches(pid: i32, signal: i32) -> bool {
+    let status = read(pid, "status").unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    caught >> (signal - 1) & 1 == 1
+}
+
+/// Processes that a process has started and that are there.
+pub(super) fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let all: Vec<String> = tasks.flatten().map(of_task).collect();
+    all.iter().flat_map(|text| text.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// Anonymous memory of a process, in pages, where each page counts by how many processes have it;
 /// `None`: that cannot be known.
 pub(super) fn proportional(pid: i32) -> Option<u64> {
+    proportional_of(pid, "Pss_Anon:")
+}
+
+/// The same of its shared memory.
+pub(super) fn proportional_shared(pid: i32) -> Option<u64> {
+    proportional_of(pid, "Pss_Shmem:")
+}
+
+fn proportional_of(pid: i32, name: &str) -> Option<u64> {
     let text = match read(pid, "smaps_rollup") {
         // It is gone: others have what it had.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH) => return Some(0),
         text => text.ok()?,
     };
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.div_ceil(PAGE as u64 >> 10))
 }
 
@@ -78,7 +129,7 @@ pub(super) fn minor_faults(pid: i32) -> u64 {
 fn parse_size(statm: &str) -> Option<Size> {
     let mut fields = statm.split_ascii_whitespace().skip(1).map(|f| f.parse::<u64>());
     let (resident, shared) = (fields.next()?.ok()?, fields.next()?.ok()?);
-    Some(Size { resident: resident.saturating_sub(shared), writable: fields.nth(2)?.ok()? })
+    Some(Size { resident: resident.saturating_sub(shared), writable: fields.nth(2)?.ok()?, shared })
 }
 
 /// The mapping of an address, if a forked process gets zeros in its place (`MADV_WIPEONFORK`).
@@ -102,6 +153,27 @@ fn parse_wiped(smaps: &str, address: usize) -> Option<Range<usize>> {
         }
     }
     None
+}
+
+/// How many threads a process has.
+pub(super) fn threads(pid: i32) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    // Two links of a directory are its own.
+    let task = calls::made(Call::ReadProc, || fs::metadata(format!("/proc/{pid}/task"))).ok()?;
+    task.nlink().checked_sub(2)
+}
+
+/// Whether another process has the memory of this one, not a copy of it (`CLONE_VM`): a child that
+/// it has started.
+pub(super) fn shares_its_memory(pid: i32) -> bool {
+    children(pid).into_iter().any(|child| has_memory_of(child, pid))
+}
+
+/// Whether two processes have the same memory.
+pub(super) fn has_memory_of(pid: i32, other: i32) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: the call compares two processes and takes numbers.
+    unsafe { libc::syscall(libc::SYS_kcmp, pid, other, KCMP_VM, 0, 0) == 0 }
 }
 
 /// The process that started a process.
@@ -184,8 +256,18 @@ mod tests {
 
     #[test]
     fn sizes_of_memory() {
-        assert_eq!(parse_size("5000 1200 200 10 0 3000 0\n"), Some(Size { resident: 1000, writable: 3000 }));
+        assert_eq!(
+            parse_size("5000 1200 200 10 0 3000 0\n"),
+            Some(Size { resident: 1000, writable: 3000, shared: 200 })
+        );
         assert_eq!(parse_size("5000 1200"), None);
+    }
+
+    #[test]
+    fn other_memory_of_a_status() {
+        let text = "RssAnon:\t     132 kB\nRssFile:\t 9 kB\nRssShmem:\t  204828 kB\nHugetlbPages:\t    4096 kB\n";
+        assert_eq!(parse_others(text), Others { anonymous: 132, shared: 204_828, huge: 4096 });
+        assert_eq!(parse_others(""), Others::default());
     }
 
     #[test]

@@ -15,15 +15,19 @@
 mod abi;
 mod address_space;
 mod agent;
+mod beside;
 mod components;
 mod core;
 mod cow_swap;
+mod door;
 mod events;
 mod evict;
 mod evidence;
 mod fill;
+mod fork;
 mod gate;
 mod handshake;
+mod in_order;
 mod inherited;
 mod lanes;
 mod launch;
@@ -40,8 +44,11 @@ mod pressure;
 mod record;
 mod scan;
 mod share;
+mod signals;
 mod stats;
+mod strangers;
 mod table;
+mod tables;
 mod unanswered;
 mod validate;
 mod wake;
@@ -50,7 +57,7 @@ mod written;
 
 use std::fs::File;
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -127,8 +134,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// A manager whose agents come to the socket of this name.
-    fn new(config: &mut TreeConfig, name: &str) -> Result<Tree, Error> {
+    /// A manager whose agents come to the socket of this name, or to the one beside it.
+    fn new(config: &mut TreeConfig, name: &str, beside: Option<OwnedFd>) -> Result<Tree, Error> {
         config.memory.check()?;
         if PRELOAD.is_empty() {
             return Err(Error::Unsupported("whole programs are served on x86-64 Linux only".into()));
@@ -181,7 +188,7 @@ impl Tree {
             area,
             latency: CpuLatencyQos::new(m.awake_cpus)?,
             lanes,
-            listener: Listener::new(name).map_err(Error::io("opening a socket for the program"))?,
+            listener: Listener::new(name, beside).map_err(Error::io("opening a socket for the program"))?,
             first: Mutex::new(None),
             arrived: Condvar::new(),
         });

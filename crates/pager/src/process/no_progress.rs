@@ -56,12 +56,12 @@ impl NoProgress {
         self.now_ns - self.since_ns
     }
 
-    /// Whether there will be none, with so many pages in place. What is on its way may take as long
+    /// Whether there will be none, after so many nanoseconds, with so many pages in place. What is on its way may take as long
     /// as a slow disk takes, unless such ways have ended in errors.
-    pub(super) fn is_over(&self, in_place: u64, is_under_way: bool) -> bool {
+    pub(super) fn is_over(&self, patience_ns: u64, in_place: u64, is_under_way: bool) -> bool {
         let failed = self.now.failed - self.then.failed;
         let tried_all = failed > TRIES * in_place || self.rounds > NO_PROGRESS_ROUNDS;
-        self.stuck_ns() > NO_PROGRESS_NS && tried_all && !(is_under_way && failed == 0)
+        self.stuck_ns() > patience_ns && tried_all && !(is_under_way && failed == 0)
     }
 }
 
@@ -85,11 +85,14 @@ mod tests {
     fn it_takes_rounds_and_time() {
         let mut p = NoProgress::default();
         rounds(&mut p, 201, 1, 0, |_| true);
-        assert!(!p.is_over(IN_PLACE, false), "0.2 s");
+        assert!(!p.is_over(NO_PROGRESS_NS, IN_PLACE, false), "0.2 s");
         rounds(&mut p, 19, 100, 0, |_| true);
-        assert!(p.is_over(IN_PLACE, false) && !p.is_over(IN_PLACE, true), "a slow disk is waited for");
+        assert!(
+            p.is_over(NO_PROGRESS_NS, IN_PLACE, false) && !p.is_over(NO_PROGRESS_NS, IN_PLACE, true),
+            "a slow disk is waited for"
+        );
         p.round(p.now_ns + MS, Moved { swapped: 1, failed: 0 }, true);
-        assert!(!p.is_over(IN_PLACE, false), "progress");
+        assert!(!p.is_over(NO_PROGRESS_NS, IN_PLACE, false), "progress");
     }
 
     /// Of several runs at once, each round took 25 ms, and 200 of them did not go by.
@@ -97,16 +100,16 @@ mod tests {
     fn regression_all_pages_that_come_back_again_and_again_are_enough() {
         let mut p = NoProgress::default();
         rounds(&mut p, 85, 25, 100, |_| true);
-        assert!(!p.is_over(IN_PLACE, true), "not all were tried");
+        assert!(!p.is_over(NO_PROGRESS_NS, IN_PLACE, true), "not all were tried");
         rounds(&mut p, 40, 25, 100, |_| true);
-        assert!(p.is_over(IN_PLACE, true), "{} rounds", p.rounds());
+        assert!(p.is_over(NO_PROGRESS_NS, IN_PLACE, true), "{} rounds", p.rounds());
     }
 
     #[test]
     fn who_has_what_he_waited_for_ends_it() {
         let mut p = NoProgress::default();
         rounds(&mut p, 1000, 25, 100, |i| i % 50 != 0);
-        assert!(!p.is_over(IN_PLACE, false));
+        assert!(!p.is_over(NO_PROGRESS_NS, IN_PLACE, false));
         p.allow_more();
         assert_eq!((p.rounds(), p.now.failed - p.then.failed), (0, 0));
     }

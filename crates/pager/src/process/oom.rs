@@ -3,11 +3,12 @@
 
 use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
 
+use super::address_space::AddressSpace;
+use super::agent::Agent;
 use super::core::{Core, Pending};
 use super::maps;
 use super::no_progress::{Moved, NO_PROGRESS_NS};
 use crate::core::{State, engine_bytes, kswapd_step};
-use crate::machine;
 use crate::staging::WINDOW;
 use crate::uffd::PAGE;
 
@@ -51,62 +52,13 @@ impl Core {
         self.high_pages.map_or(self.budget.max_pages, |high| high.min(self.budget.max_pages))
     }
 
-    /// What takes the memory, and what would help.
-    fn what_is_short(&self) -> String {
-        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-        let (area, max) = (self.memory.area.stats(), self.budget.max_pages * PAGE as u64);
-        let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
-        let resident = self.memory.all_resident() * PAGE as u64;
-        let file_limit =
-            machine::limit("file_size_bytes").filter(|&l| self.has_swap_file && l < self.swap_pages * PAGE as u64);
-        // Slots that are kept by processors, and what does not fit a cluster, are not all used.
-        let advice = if self.engine.swap_used_pages() + self.swap_pages / 16 >= self.swap_pages {
-            "--swap-max is used up: give it more"
-        } else if let Some(limit) = file_limit.filter(|_| area.write_errors > 0) {
-            return format!("the swap file may have no more than {limit} bytes (ulimit -f): raise that limit");
-        } else if area.write_errors > 0 || pool > max / 2 {
-            "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
-        } else if tables > max / 4 {
-            return format!(
-                "of {} MiB tables take {}: they grow by some 25 KB with each 2 MiB in which a process ever touched a page ({} of these \
-                 now, with {} pages in all); give it more --memory-max, or have it touch memory that is closer together",
-                mib(max),
-                mib(tables),
-                self.blocks(),
-                self.memory.states().iter().filter(|&&state| state != State::Empty).count()
-            );
-        } else if let Some(s) =
-            self.spaces.iter().flatten().find(|s| s.pid > 0 && (s.unanswered.is_some() || maps::is_stopped(s.pid)))
-        {
-            let pid = s.pid;
-            return format!(
-                "process {pid} is stopped (by a signal or a debugger), so its memory cannot be moved out: let it go on"
-            );
-        } else {
-            "what is in place cannot be moved out (locked, not writable, or in use by a device): give it more --memory-max"
-        };
-        format!(
-            "of {} MiB the stores take {}, tables {}, pages in place {}; {advice}",
-            mib(max),
-            mib(pool),
-            mib(tables),
-            mib(resident)
-        )
-    }
-
-    /// Blocks of pages that processes have.
-    fn blocks(&self) -> u64 {
-        self.spaces.iter().flatten().map(|s| s.blocks.len() as u64).sum()
-    }
-
     /// There is no room and nothing to reclaim: the process that asks dies, as it would without a
     /// pager.
     fn out_of_memory(&mut self, p: Pending) {
         let Some(s) = self.space_mut(p.space) else { return };
         let pid = s.pid;
         if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
-            self.killed += 1;
-            eprintln!("refault: out of memory: process {pid} is killed; {}", self.what_is_short());
+            self.say_killed(p.space);
             // SAFETY: the process is one that is served here; a number that was used again would be
             // of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -158,7 +110,9 @@ impl Core {
             return;
         }
         let waits_too_long = self.progress.stuck_ns() > self.stall_limit_ns;
-        let is_stuck = waits_too_long || self.progress.is_over(self.memory.all_resident(), under_way);
+        // What has no place to go to need not be waited for.
+        let patience_ns = if self.is_swap_full() { NO_PROGRESS_NS / 10 } else { NO_PROGRESS_NS };
+        let is_stuck = waits_too_long || self.progress.is_over(patience_ns, self.memory.all_resident(), under_way);
         if is_stuck && !waits_too_long && self.sharing.forget(self.now_ns) {
             // What is not known for certain has nobody killed.
             self.progress.allow_more();
@@ -168,7 +122,7 @@ impl Core {
         let mut victim = false;
         for p in std::mem::take(&mut self.waiting_for_frame) {
             let waited_ns = self.now_ns - p.since_ns;
-            if is_stuck && !victim && waited_ns > NO_PROGRESS_NS {
+            if is_stuck && !victim && waited_ns > patience_ns {
                 // One at a time: its memory is for the others.
                 victim = true;
                 self.progress.begin_again();
@@ -237,7 +191,8 @@ impl Core {
     }
 
     pub(super) fn own_bytes(&self) -> usize {
-        let tables: usize = self.spaces.iter().flatten().map(|s| s.table.bytes()).sum();
+        let of_space = |s: &AddressSpace| s.table.bytes() + s.agent.as_ref().map_or(0, Agent::shared_bytes);
+        let tables: usize = self.spaces.iter().flatten().map(of_space).sum();
         self.budget.fixed_bytes + engine_bytes(&self.engine) + self.memory.table_bytes() + tables
     }
 

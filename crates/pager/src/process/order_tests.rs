@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use refault_testing::Rng;
 
+use super::super::in_order::of_one;
 use super::*;
 
 /// A page of the model.
@@ -239,6 +240,35 @@ fn what_came_of_changes_is_found_or_it_is_said_that_it_is_not() {
     assert!(moves > 20_000, "{moves} moves");
     assert!(unknown * 200 < known, "{unknown} unknown, {known} known");
     eprintln!("{known} known, {unknown} unknown, {moves} moves");
+}
+
+/// There were too many changes, and too many orders of them, of a program with one thread.
+#[test]
+fn regression_the_changes_of_one_thread_follow_one_another_however_many() {
+    let mut moves = 0;
+    for seed in 0..3000 {
+        let mut k = Kernel::new(seed);
+        let mut now = k.slots;
+        let mut read: Vec<Change> = Vec::new();
+        for _ in 0..60 {
+            k.step(0);
+            let first = read.len();
+            while !k.threads[0].told.is_empty() {
+                k.read(0, &mut read);
+            }
+            for change in &read[first..] {
+                let found = of_one(change);
+                let after = by_pieces(&now, &found.now);
+                now.iter_mut().zip(after).for_each(|(slot, content)| slot.content = content);
+                for (n, pieces) in &found.forks {
+                    assert_eq!(by_pieces(&now, pieces), content(&k.forks[*n]), "seed {seed} fork {n}: {read:?}");
+                }
+            }
+            assert_eq!(content(&now), content(&k.slots), "seed {seed}: {read:?}");
+        }
+        moves += read.iter().filter(|c| matches!(c, Change::Remap { .. })).count();
+    }
+    assert!(moves > 1000, "{moves} moves");
 }
 
 #[test]

@@ -16,18 +16,16 @@ const LOOKS: u32 = 3;
 /// Waits until no process is left that would come to be served in the run of this name. Orphans are
 /// children of this process (`PR_SET_CHILD_SUBREAPER`), and each has, or its parent has, the run's
 /// name in its environment. A process without it is not served. Other children of this process may
-/// be anyone's, so none is waited for with `waitpid`.
-pub(super) fn wait_for_all(name: &str) {
-    let variable = [abi::VARIABLE.as_bytes(), b"=", name.as_bytes()].concat();
+/// be anyone's, so none is waited for with `waitpid`. `goes_on`: called again and again, until it
+/// says that they are not to be waited for.
+pub(super) fn wait_for_all(name: &str, goes_on: impl Fn() -> bool) {
     let (mut strange, mut pause) = (0, PAUSE);
     loop {
         let children = living_children();
-        if children.is_empty() {
+        if children.is_empty() || !goes_on() {
             return;
         }
-        let environment = |pid: &i32| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let is_ours = |pid: &i32| environment(pid).split(|&b| b == 0).any(|v| v == variable);
-        strange = if children.iter().any(is_ours) { 0 } else { strange + 1 };
+        strange = if children.iter().any(|&pid| is_of_run(pid, name)) { 0 } else { strange + 1 };
         if strange >= LOOKS {
             return;
         }
@@ -36,8 +34,15 @@ pub(super) fn wait_for_all(name: &str) {
     }
 }
 
+/// Whether a process has the name of the run in its environment.
+pub(super) fn is_of_run(pid: i32, name: &str) -> bool {
+    let variable = [abi::VARIABLE.as_bytes(), b"=", name.as_bytes()].concat();
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|&b| b == 0).any(|v| v == variable)
+}
+
 /// Children of this process that have not ended.
-fn living_children() -> Vec<i32> {
+pub(super) fn living_children() -> Vec<i32> {
     let own = std::process::id() as i32;
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|e| std::str::from_utf8(e.ok()?.file_name().as_bytes()).ok()?.parse().ok());

@@ -11,6 +11,7 @@ use super::abi;
 use super::core::Core;
 use super::gate::WORTH_WATCHING;
 use super::maps;
+use super::strangers::Strangers;
 use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::threads::processor_time;
@@ -53,6 +54,7 @@ impl Shared {
         let mut reconciled = Instant::now();
         // Closer looks take longer, and pause for themselves.
         let mut closer_at = reconciled;
+        let mut strangers = Strangers::new();
         while !self.stop.load(Ordering::Relaxed) {
             let (began, worked) = (Instant::now(), processor_time());
             let all = reconciled.elapsed() > RECONCILE_EVERY;
@@ -76,6 +78,7 @@ impl Shared {
             if is_closer {
                 closer_at = Instant::now() + (looked * SHARE).min(MOST_PAUSE);
             }
+            self.look_for_strangers(&mut strangers);
             std::thread::sleep((counted * SHARE).clamp(LEAST_PAUSE, most));
         }
     }
@@ -90,6 +93,20 @@ impl Shared {
             core.hear(index);
             _ = core.settle(index);
             self.after(core);
+        }
+    }
+
+    /// Counts processes that are not served, and what they have.
+    fn look_for_strangers(&self, strangers: &mut Strangers) {
+        let known: Vec<i32> = {
+            let core = self.lock();
+            (0..core.spaces.len()).map(|index| core.pid_of(index)).collect()
+        };
+        let found = strangers.look(&known);
+        if found.kib > 0 || found.new > 0 {
+            let beside = &mut self.lock().beside;
+            beside.strangers += found.new;
+            beside.peak_strangers = beside.peak_strangers.max(found.kib);
         }
     }
 

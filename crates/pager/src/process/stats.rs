@@ -21,6 +21,15 @@ pub struct TreeStats {
     /// counts it (what is shared after `fork` counts in each), pages on their way out, the pool and
     /// the pager. It is above the limit where memory grew faster than it was found.
     pub peak_taken_pages: u64,
+    /// The most shared memory (`MAP_SHARED`, memfd, System V, tmpfs) that processes had mapped at
+    /// one time, in bytes: it is not limited.
+    pub peak_shared_bytes: u64,
+    /// The most huge pages (hugetlbfs), likewise.
+    pub peak_huge_bytes: u64,
+    /// Processes that were found and not served: without a limit.
+    pub unserved: u64,
+    /// The most memory that these had at one time, in bytes.
+    pub peak_unserved_bytes: u64,
     /// Memory that is counted now.
     pub memory_pages: u64,
     /// Of it, what the pool and the pager use.
@@ -90,6 +99,10 @@ impl Core {
             peak_pages: self.budget.peak_pages,
             peak_resident_pages: self.peak_resident,
             peak_taken_pages: self.peak_taken,
+            peak_shared_bytes: self.beside.peak_shared << 10,
+            peak_huge_bytes: self.beside.peak_huge << 10,
+            unserved: self.beside.strangers,
+            peak_unserved_bytes: self.beside.peak_strangers << 10,
             memory_pages: self.budget.max_pages - self.engine.free_pages(),
             overhead_pages: self.overhead_pages(),
             own_bytes: self.own_bytes() as u64,

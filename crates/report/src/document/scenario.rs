@@ -108,6 +108,8 @@ pub struct Swap {
 
 /// Runs, tasks and groups of one document at most.
 const MOST: usize = 60;
+/// Columns of a time series at most: more than there are counters.
+const MOST_COLUMNS: usize = 600;
 
 /// Counters of a group that pages show.
 const SHOWN: [&str; 12] = [
@@ -152,7 +154,7 @@ impl ScenarioDocument {
             run.tasks.truncate(MOST);
             run.groups.truncate(MOST);
             run.swap.iter_mut().for_each(|swap| swap.device = shown(&swap.device));
-            run.series = std::mem::take(&mut run.series).into_iter().take(MOST).collect();
+            run.series = std::mem::take(&mut run.series).into_iter().take(MOST_COLUMNS).collect();
             run.series.values_mut().for_each(|column| *column = chosen(column, MOST_POINTS));
             run.tasks.iter_mut().for_each(|task| task.name = shown(&task.name));
             for group in &mut run.groups {

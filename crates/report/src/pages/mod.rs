@@ -9,6 +9,7 @@
 //! | `when` | When? |
 //! | `access` | What does access look like? |
 //! | `inside` | What goes on inside? |
+//! | `counters` | What did the kernel count, and when? |
 //! | `verify` | What did the kernel do? |
 //! | `replay`, `size`, `bench`, `scenario`, `run` | the pages of other results |
 //!
@@ -16,6 +17,7 @@
 
 mod access;
 mod bench;
+mod counters;
 mod groups;
 mod inside;
 pub(crate) mod memory;

@@ -21,6 +21,7 @@ pub(super) fn pages(d: &ScenarioDocument) -> Vec<Page> {
         all.extend([tasks(run), groups(run)].map(named));
         all.extend(when(run, n).map(named));
         all.extend(inside(run, n).map(named));
+        all.extend(super::counters::page(run, n).map(named));
     }
     all
 }
@@ -138,7 +139,7 @@ fn time(n: usize) -> &'static str {
 
 /// What a column that counts from the start added a second. Of a last sample that came soon after
 /// the one before it there is no rate.
-fn rate(run: &Run, name: &str) -> Option<Vec<Option<f64>>> {
+pub(super) fn rate(run: &Run, name: &str) -> Option<Vec<Option<f64>>> {
     let (all, seconds) = (run.series.get(name)?, run.series.get("seconds")?);
     let before = |column: &[f64], n: usize| if n == 0 { 0.0 } else { column.get(n - 1).copied().unwrap_or(0.0) };
     let passed = |n: usize| seconds.get(n).copied().unwrap_or(0.0) - before(seconds, n);
@@ -147,7 +148,7 @@ fn rate(run: &Run, name: &str) -> Option<Vec<Option<f64>>> {
     Some((0..all.len()).map(step).collect())
 }
 
-fn timed(run: &Run, n: usize, shape: Shape, y: Axis, series: Vec<Series>) -> Option<Body> {
+pub(super) fn timed(run: &Run, n: usize, shape: Shape, y: Axis, series: Vec<Series>) -> Option<Body> {
     if series.is_empty() {
         return None;
     }
@@ -157,7 +158,11 @@ fn timed(run: &Run, n: usize, shape: Shape, y: Axis, series: Vec<Series>) -> Opt
     Some(Body::Chart(chart))
 }
 
-fn columns(run: &Run, names: &[(&str, &str, Colour)], of: impl Fn(&str) -> Option<Vec<Option<f64>>>) -> Vec<Series> {
+pub(super) fn columns(
+    run: &Run,
+    names: &[(&str, &str, Colour)],
+    of: impl Fn(&str) -> Option<Vec<Option<f64>>>,
+) -> Vec<Series> {
     let one = |&(name, column, colour): &(&str, &str, Colour)| {
         let values = of(column)?;
         let shown = run.series.get(column)?.iter().any(|&n| n > 0.0);
@@ -216,6 +221,8 @@ fn when(run: &Run, n: usize) -> Option<Page> {
     let pressure = [("some", "some_avg10", Colour::Orange), ("full", "full_avg10", Colour::Vermillion)];
     let raw = |name: &str| Some(run.series.get(name)?.iter().copied().map(Some).collect());
     let swap = [("in swap", "swap_pages", Colour::Purple), ("dirty", "dirty_pages", Colour::Green)];
+    let busy = [("kswapd", "kswapd_us", Colour::Vermillion), ("direct reclaim", "direct_reclaim_us", Colour::Orange)];
+    let percent = |name: &str| Some(rate(run, name)?.into_iter().map(|us| Some(us? / 1e4)).collect());
     let figures = [
         (
             "Work",
@@ -246,6 +253,11 @@ fn when(run: &Run, n: usize) -> Option<Page> {
             "Pressure",
             "avg10 of memory.pressure: the share of the last ten seconds in which some task, or every task, waited.",
             timed(run, n, Shape::Lines, Axis::new("%", Unit::Percent), columns(run, &pressure, raw)),
+        ),
+        (
+            "CPU time of reclaim",
+            "Percent of one CPU, as top has it: kswapd of all nodes, and reclaim that tasks do themselves.",
+            timed(run, n, Shape::Lines, Axis::new("% of a CPU", Unit::Percent), columns(run, &busy, percent)),
         ),
     ];
     let figures =

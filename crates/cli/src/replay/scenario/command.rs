@@ -206,6 +206,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         all += &groups::timeline(outcome);
         all += &tiers::table(outcome);
         all += &text::machine(outcome);
+        all += &text::cpu(outcome);
         all += &text::waits(outcome);
         if !out.swap_map && !out.vmstat {
             all += &text::swaps(outcome);

@@ -1,30 +1,34 @@
 //! The result for spreadsheets: a line a task.
 
 use super::outcome::{Outcome, bytes, per_second};
+use super::text::more_counters;
 use crate::runner::ending_name;
-use refault_lab::machine::TaskResult;
+use refault_lab::machine::{RunResult, TaskResult};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Comma-separated values with a heading; `all` adds a column for every counter and size of the
-/// machine. No name has a comma in it: scenarios refuse such.
+/// machine, of folios by size, of swap slots, and CPU time. No name has a comma in it: scenarios
+/// refuse such.
 pub(super) fn csv(outcomes: &[Outcome], all: bool) -> String {
     let mut text = String::from(
         "scenario,policy,scale,seed,task,copies,seconds,ops,ops_per_s,bytes_per_s,accesses,hits,hit_rate,p50_ns,p99_ns,\
-         errors,virtual_seconds",
+         errors,user_seconds,system_seconds,reclaim_seconds,run_delay_seconds,iowait_seconds,throttled_seconds,\
+         virtual_seconds",
     );
     let Some(first) = outcomes.first() else { return text };
     first.machine().iter().for_each(|(name, _)| text.extend([",", name]));
-    text.push_str(",ending,real_seconds");
-    let counters = |outcome: &Outcome| outcome.result().memcgs.first().filter(|_| all).map(|m| m.counters.clone());
-    let names: Vec<_> = counters(first).into_iter().flatten().map(|(name, _)| name).collect();
+    text.push_str(",kswapd_seconds,direct_reclaim_seconds,ending,real_seconds");
+    let counters = |outcome: &Outcome| if all { counters(outcome.result()) } else { BTreeMap::new() };
+    let names: Vec<_> = counters(first).into_keys().collect();
     names.iter().for_each(|name| text.extend([",", name]));
     text.push('\n');
     for outcome in outcomes {
-        let counters = counters(outcome).unwrap_or_default();
+        let counters = counters(outcome);
         for task in &outcome.result().tasks {
             line(&mut text, outcome, task);
             for name in &names {
-                let _ = write!(text, ",{}", counters.get(name).copied().unwrap_or(0));
+                let _ = write!(text, ",{}", counters.get(name).copied().unwrap_or(0.0));
             }
             text.push('\n');
         }
@@ -32,11 +36,17 @@ pub(super) fn csv(outcomes: &[Outcome], all: bool) -> String {
     text
 }
 
+/// Everything that the machine counts, by name.
+fn counters(result: &RunResult) -> BTreeMap<String, f64> {
+    let machine = result.memcgs.first().into_iter().flat_map(|machine| &machine.counters);
+    machine.map(|(name, &n)| (name.clone(), n as f64)).chain(more_counters(result)).collect()
+}
+
 fn line(text: &mut String, outcome: &Outcome, task: &TaskResult) {
     let result = outcome.result();
     let _ = write!(
         text,
-        "{},{},{},{},{},{},{},{},{},{},{},{},{:.6},{},{},{},{}",
+        "{},{},{},{},{},{},{},{},{},{},{},{},{:.6},{},{},{},{},{},{},{},{},{},{}",
         outcome.scenario.name,
         outcome.policy.policy,
         outcome.scale,
@@ -53,10 +63,17 @@ fn line(text: &mut String, outcome: &Outcome, task: &TaskResult) {
         task.latency.p50_ns(),
         task.latency.p99_ns(),
         task.errors,
+        task.user_seconds,
+        task.system_seconds,
+        task.reclaim_seconds,
+        task.run_delay_seconds,
+        task.iowait_seconds,
+        task.throttled_seconds,
         result.seconds,
     );
     for (_, number) in outcome.machine() {
         let _ = write!(text, ",{number}");
     }
+    let _ = write!(text, ",{},{}", result.cpu.kswapd_seconds(), result.cpu.direct_reclaim_seconds);
     let _ = write!(text, ",{},{:.3}", ending_name(result.ending), outcome.done.real_seconds);
 }

@@ -104,6 +104,9 @@ fn line(event: &EventResult) -> String {
             if event.times == 1 { "once".to_owned() } else { format!("{} times", grouped(event.short)) }
         );
     }
+    if event.killed > 0 {
+        text += &format!(": {} killed ({})", grouped(event.killed), printable(&event.victims.join(", ")));
+    }
     if let Some(why) = &event.failed {
         text += &format!(": failed: {}", printable(why));
     }

@@ -7,9 +7,11 @@ use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
 use crate::runner::{Overrides, ending_name, overrides};
 use refault_lab::machine::{
-    ContentionResult, DeviceResult, EventResult, GroupTasks, LockResult, MemcgResult, NodeResult, TaskResult,
+    ContentionResult, CpuResult, DeviceResult, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
+    MemcgResult, NodeResult, TaskResult,
 };
 use refault_lab::metric::{Quantiles, Series};
+use refault_lab::scenario::{COLUMNS, Scenario, TIER_COLUMNS};
 use refault_mm::{Lru, PsiLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,6 +21,7 @@ struct Run<'a> {
     scenario: &'a str,
     policy: &'static str,
     overrides: Overrides,
+    settings: serde_json::Map<String, serde_json::Value>,
     scale: f64,
     seed: u64,
     virtual_seconds: f64,
@@ -27,12 +30,18 @@ struct Run<'a> {
     ending: &'static str,
     oom_kills: u64,
     tasks: Vec<Task<'a>>,
+    cpu: serde_json::Value,
     groups: Vec<Group<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     timeline: Vec<Happened<'a>>,
     devices: Vec<BTreeMap<&'static str, serde_json::Value>>,
     node: Node,
     swap: Vec<serde_json::Value>,
+    swap_slots: serde_json::Value,
+    /// By size, as `64kB.swpout`.
+    mthp: BTreeMap<&'a str, u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    iterations: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tiers: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,9 +63,13 @@ struct Task<'a> {
     hits: u64,
     hit_rate: f64,
     errors: u64,
-    reclaim_seconds: f64,
+    oom_kills: u64,
     user_seconds: f64,
     system_seconds: f64,
+    reclaim_seconds: f64,
+    run_delay_seconds: f64,
+    iowait_seconds: f64,
+    throttled_seconds: f64,
     latency_ns: Latencies,
 }
 
@@ -80,6 +93,8 @@ struct Happened<'a> {
     asked_bytes: u64,
     reclaimed_bytes: u64,
     short: u64,
+    killed: u64,
+    victims: &'a [String],
     failed: Option<&'a str>,
 }
 
@@ -166,6 +181,7 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
         scenario: &outcome.scenario.name,
         policy: outcome.policy.policy.name(),
         overrides: overrides(&outcome.policy),
+        settings: settings(&outcome.scenario),
         scale: outcome.scale,
         seed: outcome.scenario.seed,
         virtual_seconds: result.seconds,
@@ -174,16 +190,58 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
         ending: ending_name(result.ending),
         oom_kills: result.oom_kills,
         tasks: result.tasks.iter().map(task).collect(),
+        cpu: cpu(&result.cpu),
         groups: result.memcgs.iter().enumerate().map(|(n, g)| group(n, g)).collect(),
         timeline: result.timeline.iter().map(happened).collect(),
         devices: result.devices.iter().map(device).collect(),
         node: node(&result.node),
         swap: outcome.swap().map(|(name, map)| swap_map::json(map, Some(name), swap_map)).collect(),
+        swap_slots: serde_json::json!({
+            "calls": result.swap_work.calls,
+            "clusters": result.swap_work.clusters,
+            "probes": result.swap_work.probes,
+            "reclaimed": result.swap_work.reclaimed,
+        }),
+        mthp: result.sizes.iter().map(|(name, &n)| (name.trim_start_matches("mthp."), n)).collect(),
+        iterations: result.loops.iter().map(iterations).collect(),
         tiers: result.tiers.as_ref().map(super::tiers::object),
         contention: result.contention.as_ref().map(contention),
         lru_gen: lru_gen.then_some(&*result.lru_gen),
         series: series(&result.series),
     }
+}
+
+/// What the file sets of the machine: numbers and truth values as such, all else as text.
+fn settings(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> {
+    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
+    scenario.settings.iter().map(|(key, text)| (key.clone(), value(text))).collect()
+}
+
+/// CPU time of the threads of the kernel, and of tasks.
+fn cpu(of: &CpuResult) -> serde_json::Value {
+    let thread = |thread: &KthreadResult| {
+        serde_json::json!({
+            "name": thread.name,
+            "seconds": thread.seconds,
+            "percent": thread.percent,
+            "highest_percent": thread.highest_percent,
+        })
+    };
+    serde_json::json!({
+        "kthreads": of.kthreads.iter().map(thread).collect::<Vec<_>>(),
+        "tasks_seconds": of.tasks_seconds,
+        "direct_reclaim_seconds": of.direct_reclaim_seconds,
+        "busy_seconds": of.busy_seconds,
+    })
+}
+
+/// What each time through a recorded loop changed; counters that it left alone are left out.
+fn iterations(of: &LoopResult) -> serde_json::Value {
+    let changed = |all: &BTreeMap<String, u64>| {
+        let some = all.iter().filter(|(_, n)| **n > 0).map(|(name, &n)| (name.clone(), n.into()));
+        serde_json::Value::Object(some.collect())
+    };
+    serde_json::json!({ "task": of.task, "counters": of.iterations.iter().map(changed).collect::<Vec<_>>() })
 }
 
 /// Locks by kind, and interrupts between CPUs.
@@ -206,7 +264,8 @@ fn contention(of: &ContentionResult) -> serde_json::Value {
     })
 }
 
-/// The columns of the time series, of many rows evenly chosen ones and the last.
+/// The columns of the time series, of many rows evenly chosen ones and the last. Counters that
+/// stayed 0 are left out.
 fn series(all: &Series) -> BTreeMap<&str, Vec<serde_json::Value>> {
     let step = all.len().div_ceil(ROWS).max(1);
     let rows: Vec<_> =
@@ -214,7 +273,10 @@ fn series(all: &Series) -> BTreeMap<&str, Vec<serde_json::Value>> {
     // Counts are written as whole numbers.
     let number = |n: f64| if n.fract() == 0.0 && n.abs() < 1e15 { (n as i64).into() } else { n.into() };
     let column = |at: usize| rows.iter().map(|row| number(row.1[at])).collect();
-    let columns = all.columns().iter().enumerate().map(|(at, name)| (&**name, column(at)));
+    let is_own = |name: &str| COLUMNS.contains(&name) || TIER_COLUMNS.contains(&name);
+    let moved = |at: usize| rows.iter().any(|row| row.1[at] != 0.0);
+    let columns = all.columns().iter().enumerate().filter(|(at, name)| is_own(name) || moved(*at));
+    let columns = columns.map(|(at, name)| (&**name, column(at)));
     columns.chain([("seconds", rows.iter().map(|row| seconds(row.0).into()).collect())]).collect()
 }
 
@@ -230,9 +292,13 @@ fn task(task: &TaskResult) -> Task<'_> {
         hits: task.hits,
         hit_rate: task.hit_rate(),
         errors: task.errors,
-        reclaim_seconds: task.reclaim_seconds,
+        oom_kills: task.oom_kills,
         user_seconds: task.user_seconds,
         system_seconds: task.system_seconds,
+        reclaim_seconds: task.reclaim_seconds,
+        run_delay_seconds: task.run_delay_seconds,
+        iowait_seconds: task.iowait_seconds,
+        throttled_seconds: task.throttled_seconds,
         latency_ns: latencies(&Quantiles::from(&task.latency)),
     }
 }
@@ -249,6 +315,8 @@ fn happened(event: &EventResult) -> Happened<'_> {
         asked_bytes: event.asked_pages * 4096,
         reclaimed_bytes: event.reclaimed_pages * 4096,
         short: event.short,
+        killed: event.killed,
+        victims: &event.victims,
         failed: event.failed.as_deref(),
     }
 }

@@ -6,7 +6,7 @@ use crate::replay::swap_map;
 use crate::runner::{ending_text, policy_text};
 use crate::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
-use refault_lab::machine::{DeviceResult, LockResult};
+use refault_lab::machine::{CpuResult, DeviceResult, LockResult, RunResult};
 use refault_mm::{Lru, PsiLine};
 use std::fmt::Write as _;
 
@@ -16,13 +16,41 @@ pub(super) fn caption(outcome: &Outcome) -> String {
     let about = if s.about.is_empty() { String::new() } else { format!(": {}", printable(&s.about)) };
     let memory = human(s.machine.memory_pages * 4096);
     let scale = if outcome.scale == 1.0 { String::new() } else { format!(", scale {}", outcome.scale) };
-    format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}\n", s.name, s.machine.cpus, s.seed)
+    let settings: Vec<_> = s.settings.iter().filter_map(shown).collect();
+    let settings = if settings.is_empty() { String::new() } else { format!("; {}", settings.join(", ")) };
+    let m = &s.machine;
+    let raised = m.min_free_kbytes.is_none() && m.thp.runs_khugepaged();
+    let marks = match raised {
+        true => format!("min_free_kbytes {}, to which khugepaged raises it\n", grouped(m.min_free_kbytes())),
+        false => String::new(),
+    };
+    format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}{settings}\n{marks}", s.name, m.cpus, s.seed)
+}
+
+/// A setting of the machine as the file has it, but for those that the line has anyway.
+fn shown((key, value): &(String, String)) -> Option<String> {
+    let name = key.strip_prefix("machine.").or(key.starts_with("zswap.").then_some(key))?;
+    let is_there = ["cpus", "memory"].contains(&name);
+    (!is_there).then(|| format!("{name} {}", printable(value.trim_matches('"'))))
 }
 
 /// The table of the tasks of a run.
 pub(super) fn tasks(outcome: &Outcome) -> String {
     let policy = policy_text(&outcome.policy);
-    let heads = ["copies", "ops/s", "MB/s", "accesses", "hit\nrate", "latency\np50", "\np99", "seconds", "errors"];
+    let heads = [
+        "copies",
+        "ops/s",
+        "MB/s",
+        "accesses",
+        "hit\nrate",
+        "latency\np50",
+        "\np99",
+        "seconds",
+        "CPU\nuser",
+        "\nsystem",
+        "I/O\nwait",
+        "errors",
+    ];
     let heads = std::iter::once(format!("{policy}\ntask")).chain(heads.map(str::to_owned));
     let mut table = Table::new(heads, 1);
     for task in &outcome.result().tasks {
@@ -36,6 +64,9 @@ pub(super) fn tasks(outcome: &Outcome) -> String {
             duration(task.latency.p50_ns()),
             duration(task.latency.p99_ns()),
             format!("{:.3}", task.seconds),
+            seconds(task.user_seconds),
+            seconds(task.system_seconds),
+            seconds(task.iowait_seconds),
             grouped(task.errors),
         ]);
     }
@@ -62,21 +93,48 @@ pub(super) fn machine(outcome: &Outcome) -> String {
     )
 }
 
+/// CPU time: of the threads of the kernel that had some, of tasks, of the reclaim that they did.
+pub(super) fn cpu(outcome: &Outcome) -> String {
+    let cpu = &outcome.result().cpu;
+    let mut text = "CPU time: ".to_owned();
+    for thread in cpu.kthreads.iter().filter(|thread| thread.seconds > 0.0) {
+        let _ = write!(
+            text,
+            "{} {} ({:.1} % of a CPU, at most {:.1} %), ",
+            thread.name,
+            seconds(thread.seconds),
+            thread.percent,
+            thread.highest_percent
+        );
+    }
+    let _ = writeln!(
+        text,
+        "tasks {}, of that direct reclaim {}",
+        seconds(cpu.tasks_seconds),
+        seconds(cpu.direct_reclaim_seconds)
+    );
+    text
+}
+
+/// A time in seconds, for people.
+fn seconds(seconds: f64) -> String {
+    duration((seconds * 1e9) as u64)
+}
+
 /// What CPUs waited for each other, if the scenario has that: a line, each kind of lock that was
 /// waited for in it.
 pub(super) fn waits(outcome: &Outcome) -> String {
     let Some(waits) = &outcome.result().contention else { return String::new() };
-    let ns = |seconds: f64| duration((seconds * 1e9) as u64);
     let lock =
-        |lock: &LockResult| format!("{} {} ({} times)", lock.name, ns(lock.wait_seconds), grouped(lock.contended));
+        |lock: &LockResult| format!("{} {} ({} times)", lock.name, seconds(lock.wait_seconds), grouped(lock.contended));
     let locks: Vec<_> = waits.locks.iter().filter(|lock| lock.contended > 0).map(lock).collect();
     format!(
         "waits: for locks {}; for {} flushes of TLBs {}; {} interrupted CPUs lost {}\n",
         if locks.is_empty() { "none".to_owned() } else { locks.join(", ") },
         grouped(waits.flushes),
-        ns(waits.flush_seconds),
+        seconds(waits.flush_seconds),
         grouped(waits.interrupts),
-        ns(waits.interrupted_seconds),
+        seconds(waits.interrupted_seconds),
     )
 }
 
@@ -106,6 +164,10 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
             let _ = writeln!(text, "{event} {count}");
         }
     }
+    let _ = writeln!(text, "\n# {name} {policy}: counters of folios by size, of swap slots, and CPU time");
+    for (counter, value) in more_counters(outcome.result()) {
+        let _ = writeln!(text, "{counter} {value}");
+    }
     for device in &outcome.result().devices {
         let _ = writeln!(text, "\n# {name} {policy} device {}", device.name);
         for (what, value) in device_numbers(device) {
@@ -116,6 +178,18 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
         text += &swap_map::occupancy(map, Some(&printable(name)));
     }
     text
+}
+
+/// What a run counts beside the counters of groups and devices: by the names that `series` and rows
+/// of benchmarks have for it.
+pub(super) fn more_counters(result: &RunResult) -> Vec<(String, f64)> {
+    let sizes = result.sizes.iter().map(|(name, &n)| (name.clone(), n as f64));
+    let swap = ["calls", "clusters", "probes", "reclaimed"].map(|name| format!("swap.{name}"));
+    let threads = result.cpu.kthreads.iter().map(|thread| &thread.name);
+    let of_thread = |name: &String| CpuResult::THREAD_METRICS.map(|what| format!("cpu.{name}.{what}"));
+    let cpu = CpuResult::METRICS.map(|name| format!("cpu.{name}")).into_iter().chain(threads.flat_map(of_thread));
+    let named = swap.into_iter().chain(cpu).filter_map(|name| result.metric(&name).map(|n| (name, n)));
+    sizes.chain(named).collect()
 }
 
 /// A line of `/proc/pressure/memory`.

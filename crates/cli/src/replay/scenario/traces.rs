@@ -110,6 +110,7 @@ fn scenario(args: &ReplayArgs, path: &Path) -> Result<Scenario, Failure> {
     // What does not fit the nodes is swapped out.
     scenario.devices = vec![device(DEVICE), device("swap")];
     scenario.swap = vec![SwapSpec {
+        enabled: true,
         device: 1,
         pages: footprint.max(1 << 14),
         priority: None,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::ThpConfig;
 use refault_mm::tiering::{NodePerf, NodePreset};
+use refault_mm::{NodeConfig, ThpConfig};
 
 use crate::contention::ContentionSpec;
 
@@ -36,7 +36,7 @@ pub struct MachineSpec {
     pub tick_ns: u64,
     /// `vm.swappiness`.
     pub swappiness: u32,
-    /// `vm.min_free_kbytes`; `None`: by the formula of the kernel.
+    /// `vm.min_free_kbytes`; `None`: as boot sets it, [`MachineSpec::min_free_kbytes`].
     pub min_free_kbytes: Option<u64>,
     /// `vm.watermark_scale_factor`.
     pub watermark_scale_factor: u32,
@@ -50,6 +50,14 @@ pub struct MachineSpec {
     pub dirty_background_ratio: u64,
     /// `vm.dirty_ratio`.
     pub dirty_ratio: u64,
+    /// `dirty_expire_centisecs`; 0: nothing is written for its age.
+    pub dirty_expire_ns: u64,
+    /// `dirty_writeback_centisecs`.
+    pub dirty_writeback_ns: u64,
+    /// Whether groups have shares of their own of what may be dirty.
+    pub cgroup_writeback: bool,
+    /// The largest order of a folio of a file.
+    pub file_order: u8,
     /// `lru_gen/min_ttl_ms`; 0: off.
     pub min_ttl_ns: u64,
     /// `transparent_hugepage`: the sizes of anonymous folios.
@@ -71,6 +79,23 @@ pub struct MachineSpec {
     /// By how much sizes and times were divided ([`scale`](crate::scenario::Scenario::scale)):
     /// tiering has periods of its own.
     pub scale: u64,
+}
+
+impl MachineSpec {
+    /// `vm.min_free_kbytes` as it is given, or as boot sets it: by the formula, and where huge pages
+    /// are on as khugepaged raises it.
+    pub fn min_free_kbytes(&self) -> u64 {
+        let by_formula = (16 * self.memory_pages * 4).isqrt().clamp(128, 262_144);
+        let raised = NodeConfig {
+            khugepaged: true,
+            low_zones: [self.dma_pages, self.dma32_pages],
+            ..NodeConfig::new(self.memory_pages)
+        };
+        self.min_free_kbytes.unwrap_or(match self.thp.runs_khugepaged() {
+            true => raised.min_mark_pages() * 4,
+            false => by_formula,
+        })
+    }
 }
 
 /// A node of memory.
@@ -162,6 +187,8 @@ pub struct SwapSpec {
     pub rotational: bool,
     /// It is a file, which takes no large folios.
     pub file: bool,
+    /// It is on from the start; otherwise an event switches it on.
+    pub enabled: bool,
     /// Pages that cannot be used.
     pub bad_pages: Vec<u64>,
 }

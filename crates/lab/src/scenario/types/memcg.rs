@@ -1,5 +1,6 @@
 //! Memory cgroups, and what an administrator does to them.
 
+use super::watch::{SysctlChanges, Victim, WatchSpec};
 use refault_mm::{CacheExtPolicy, MemcgLimits};
 
 /// A memory cgroup.
@@ -24,6 +25,8 @@ pub struct EventSpec {
     pub at_ns: u64,
     /// The task (an index) of which every copy must have ended before.
     pub after: Option<usize>,
+    /// It happens when conditions hold, from then on.
+    pub watch: Option<WatchSpec>,
     /// What happens.
     pub action: EventAction,
 }
@@ -51,6 +54,21 @@ pub enum EventAction {
     },
     /// A group (an index) without tasks and children is removed.
     Remove(usize),
+    /// Files in `/proc/sys/vm` are written.
+    Sysctl(SysctlChanges),
+    /// A swap device (an index) is switched on.
+    Swapon(usize),
+    /// A swap device (an index) is switched off: everything on it comes back to memory.
+    Swapoff(usize),
+    /// So many pages of memory are added.
+    AddMemory(u64),
+    /// Somebody is killed, by a program.
+    Kill {
+        /// The group, an index, in which or below which; `None`: the root.
+        within: Option<usize>,
+        /// Who.
+        victim: Victim,
+    },
     /// `memory.reclaim`.
     Reclaim {
         /// The group, an index; `None`: the root.

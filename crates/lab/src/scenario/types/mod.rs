@@ -6,6 +6,7 @@ mod memcg;
 mod policy;
 mod published;
 mod task;
+mod watch;
 
 use refault_mm::ZswapConfig;
 
@@ -14,8 +15,10 @@ pub use memcg::{EventAction, EventSpec, LimitChanges, MemcgSpec};
 pub use policy::{PolicySpec, TieringSpec};
 pub use published::{Band, BandFrom, Better, Parameters, Published, PublishedRatio, PublishedRow, PublishedVariant};
 pub use task::{
-    Action, Burst, ContentSpec, LoopSpec, ObjectSpec, Pattern, PhaseSpec, Share, StreamSpec, TaskSpec, TraceSpec, Until,
+    Action, Burst, ContentSpec, LoopSpec, ObjectSpec, Pattern, PhaseSpec, Share, StreamSpec, Sync, TaskSpec, TraceSpec,
+    Until,
 };
+pub use watch::{Amount, Condition, SysctlChanges, Victim, WatchSpec};
 
 /// A machine, what runs on it, and what a publication measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,8 +52,11 @@ pub struct Scenario {
     pub objects: Vec<ObjectSpec>,
     /// Tasks, in the order of the file.
     pub tasks: Vec<TaskSpec>,
-    /// What happens to groups meanwhile, in the order of the file.
+    /// What happens to the machine and to groups meanwhile, in the order of the file.
     pub events: Vec<EventSpec>,
     /// What was published.
     pub published: Option<Published>,
+    /// What its file sets of the machine, key and value as they stand there, whatever is changed
+    /// afterwards.
+    pub settings: Vec<(String, String)>,
 }

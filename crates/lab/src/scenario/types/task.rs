@@ -160,6 +160,8 @@ pub struct StreamSpec {
     pub object: usize,
     /// What is done with it.
     pub action: Action,
+    /// What the program calls after each block that it has written by descriptor.
+    pub sync: Sync,
     /// In which order.
     pub pattern: Pattern,
     /// Share of the blocks, relative to the other streams of the phase.
@@ -197,10 +199,23 @@ pub enum Action {
     /// It drops them (`MADV_DONTNEED`), and then reads or writes them: anonymous memory that is new
     /// each time.
     Renew,
-    /// It drops them.
+    /// It reads or writes them past the page cache (`O_DIRECT`).
+    Direct,
+    /// It drops them: anonymous memory with `MADV_DONTNEED`, files with `POSIX_FADV_DONTNEED`.
     Drop,
     /// It pages them out (`MADV_PAGEOUT`).
     PageOut,
+}
+
+/// What follows a write by descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Nothing: it is written when the kernel sees fit.
+    None,
+    /// `fsync`: all dirty pages of the file are written, and waited for.
+    Fsync,
+    /// `sync_file_range` with `SYNC_FILE_RANGE_WRITE`: the pages of the block begin to be written.
+    SyncFileRange,
 }
 
 /// How the copies of a task divide what a stream uses.

@@ -1,0 +1,113 @@
+//! What an administrator changes of the machine while it runs, and daemons that watch it.
+
+use refault_mm::{Counter, PsiKind};
+
+/// Settings in `/proc/sys/vm` that change. `None`: stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SysctlChanges {
+    /// `vm.swappiness`.
+    pub swappiness: Option<u32>,
+    /// `vm.min_free_kbytes`.
+    pub min_free_kbytes: Option<u64>,
+    /// `vm.watermark_scale_factor`.
+    pub watermark_scale_factor: Option<u32>,
+    /// `vm.drop_caches`: pages of files.
+    pub drop_caches: bool,
+}
+
+/// An event happens when conditions hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchSpec {
+    /// All conditions of one of these lists must hold.
+    pub any: Vec<Vec<Condition>>,
+    /// Distance of two looks.
+    pub poll_ns: u64,
+    /// How long they must have held.
+    pub hold_ns: u64,
+    /// After it happened: how long not again.
+    pub cooldown_ns: u64,
+    /// How often it happens at most.
+    pub times: u64,
+}
+
+/// What may hold of a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// `MemAvailable` of `/proc/meminfo` is less.
+    AvailableBelow(Amount),
+    /// `memory.available` of the kubelet is less: memory less the working set, which is all but
+    /// inactive pages of files.
+    NodeAvailableBelow(Amount),
+    /// `SwapFree` is less.
+    FreeSwapBelow(Amount),
+    /// An average of ten seconds of `memory.pressure` is higher, in percent.
+    Avg10Above {
+        /// Of a group, an index; `None`: of the machine.
+        memcg: Option<usize>,
+        /// Some or full.
+        kind: PsiKind,
+        /// Percent.
+        percent: f64,
+    },
+    /// Stalls since the last look are longer.
+    StallAbove {
+        /// Of a group, an index; `None`: of the machine.
+        memcg: Option<usize>,
+        /// Some or full.
+        kind: PsiKind,
+        /// How long.
+        ns: u64,
+    },
+    /// A counter of the machine rose by more since the last look.
+    CounterRises {
+        /// Which.
+        counter: Counter,
+        /// By how much.
+        above: u64,
+    },
+}
+
+/// An amount of memory, or a share of all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// Pages.
+    Pages(u64),
+    /// Percent of all that there is.
+    Percent(f64),
+}
+
+impl Amount {
+    /// In pages, of so many.
+    pub fn pages(self, all: u64) -> u64 {
+        match self {
+            Amount::Pages(pages) => pages,
+            Amount::Percent(percent) => (all as f64 * percent / 100.0) as u64,
+        }
+    }
+}
+
+/// Whom a daemon kills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// The task with the highest `oom_score`, as the kernel computes it.
+    OomScore,
+    /// Of the tasks with the highest `oom_score_adj` the largest.
+    OomScoreAdj,
+    /// The group that uses most memory, inactive pages of files left out.
+    LargestGroup,
+    /// The group that has most in swap.
+    SwapGroup,
+    /// The group of which reclaim looked at most pages since the last look.
+    ScannedGroup,
+}
+
+impl Victim {
+    /// All of them, by name.
+    pub const ALL: [(&'static str, Victim); 5] = [
+        ("oom-score", Victim::OomScore),
+        ("oom-score-adj", Victim::OomScoreAdj),
+        ("largest-group", Victim::LargestGroup),
+        ("swap-group", Victim::SwapGroup),
+        ("scanned-group", Victim::ScannedGroup),
+    ];
+}

@@ -1,0 +1,62 @@
+//! Memory of the run that is not limited, but said: shared memory, huge pages, and all that
+//! processes have that are not served.
+
+use super::core::Core;
+use super::gate::Sized;
+use super::maps;
+use crate::uffd::PAGE;
+
+/// Shared memory is looked at again when there are so many pages more of it, or of files, and else
+/// after so many nanoseconds for each process.
+const GROWN: u64 = 64;
+const LOOK_EVERY_NS: u64 = 50_000_000;
+
+/// What was seen beside what is limited. Sizes are in KiB.
+#[derive(Default, Debug)]
+pub(super) struct Beside {
+    /// Pages of files and shared memory when they were looked at, and when that was.
+    looked: u64,
+    looked_ns: u64,
+    pub(super) peak_shared: u64,
+    pub(super) peak_huge: u64,
+    /// How many processes were not served, and the most that they had.
+    pub(super) strangers: u64,
+    pub(super) peak_strangers: u64,
+}
+
+impl Core {
+    /// Looks at shared memory, if there may be more than there was.
+    pub(super) fn look_beside(&mut self, sizes: &[Sized]) {
+        let shared: u64 = sizes.iter().map(|&(.., size)| size.shared).sum();
+        let b = &mut self.beside;
+        let pause_ns = LOOK_EVERY_NS * sizes.len() as u64;
+        if shared < b.looked + GROWN && self.now_ns - b.looked_ns < pause_ns {
+            b.looked = b.looked.min(shared);
+            return;
+        }
+        (b.looked, b.looked_ns) = (shared, self.now_ns);
+        let (mut huge, mut having) = (0, Vec::new());
+        for &(index, pid, _) in sizes {
+            let others = maps::others(pid);
+            huge += others.huge;
+            // What it shares with the pager is the pager's.
+            let agent = self.space(index).and_then(|s| s.agent.as_ref());
+            let own = others.shared.saturating_sub(agent.map_or(0, |a| a.shared_bytes() as u64 >> 10));
+            if own > 0 {
+                having.push((pid, own));
+            }
+        }
+        let shared = match having[..] {
+            [(_, own)] => own,
+            // The same memory may be that of several.
+            _ => having.iter().map(|&(pid, own)| proportional(pid).map_or(own, |kib| kib.min(own))).sum(),
+        };
+        self.beside.peak_shared = self.beside.peak_shared.max(shared);
+        self.beside.peak_huge = self.beside.peak_huge.max(huge);
+    }
+}
+
+/// In KiB.
+fn proportional(pid: i32) -> Option<u64> {
+    maps::proportional_shared(pid).map(|pages| pages * (PAGE as u64 >> 10))
+}
