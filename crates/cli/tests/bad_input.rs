@@ -133,6 +133,7 @@ fn scenarios() {
         (&["--beyond-footprint"], "--beyond-footprint: is for traces"),
         (&["--format", "plain"], "--format: is for traces"),
         (&["--raw-ids"], "--raw-ids: is for traces"),
+        (&["--strict"], "--strict: is for traces"),
         (&["--policy", "lru,opt"], "--policy opt: knows the accesses to come"),
         (&["--scale", "0"], "\"0\" is not a scale"),
         (&["--scale", "64"], "tiny.toml: --scale 64: memory"),
@@ -345,4 +346,15 @@ fn regression_units_that_are_in_doubt_are_said() {
         let sure = s.run(&[command, &["--strict", "--block-bytes", "4096"]].concat());
         assert_eq!(String::from_utf8_lossy(&sure.stderr), "");
     }
+}
+
+#[test]
+fn regression_an_unknown_kernel_of_a_scenario_has_its_nearest_named() {
+    let s = Sandbox::new();
+    let tiny = include_str!("data/tiny.toml");
+    let from = tiny.find("[policy]").map_or_else(|| format!("{tiny}\n[policy]\n"), |_| tiny.to_owned());
+    let path = s.write("old.toml", from.replacen("[policy]\n", "[policy]\nkernel = \"6.8\"\n", 1).as_bytes());
+    let said = error(&s.replay(&path, &[]));
+    assert!(said.contains("\"6.8\" is not known; nearest to it is 6.6; known are 2022-v14, 6.1"), "{said}");
+    ok(&s.replay(&s.write("tiny.toml", tiny.as_bytes()), &["--max-memory", "1G"]));
 }

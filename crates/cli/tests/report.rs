@@ -138,6 +138,7 @@ fn what_is_no_result_is_told_so() {
         ("a.json", "{\"x\": 1}", "but not of refault"),
         ("b.json", "{\"rows\": [", "is no JSON"),
         ("c.json", "{\"rows\": [{\"misses\": \"many\"}]}", "is not what refault writes"),
+        ("empty.json", "{\"rows\": []}", "has nothing in \"rows\""),
         ("d.html", "<html></html>", "no page of refault report"),
         ("e.html", "<script type=\"application/json\" id=\"refault-source\">[{]</script>", "broken"),
     ] {

@@ -54,15 +54,17 @@ fn tried(line: &[u8], format: Format) -> Result<(), String> {
 /// Says all that can be said of a file that is not recognised. `named`: the format that its name
 /// promises.
 pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
-    let seen = known_elsewhere(head).map_or(String::new(), |(what, then)| format!(": it looks like {what}; {then}"));
+    let seen = known_elsewhere(head).map_or(String::new(), |(what, then)| format!(": it looks like {what}, {then}"));
     let is_utf8 = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |_| true);
     if !is_text(head) || !is_utf8 {
         let nearest = match named {
             Some(format) => format!("; nearest is {format}, by its name, but its bytes are not of that"),
             None => "; nearest are bare numbers, which have no mark: u32le, u32be, u64le or u64be with --format".into(),
         };
-        let nearest = if seen.is_empty() { nearest } else { String::new() };
-        return format!("format not recognised{seen}{nearest}; {}", names());
+        return match seen.is_empty() {
+            true => format!("format not recognised{nearest}; {}", names()),
+            false => format!("format not recognised{seen}; if it is of another format, --format says which"),
+        };
     }
     let Some((number, line)) = lines(head).next() else {
         return format!("format not recognised: its front has no line but comments; {}", names());
@@ -76,7 +78,9 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
         true => "a line for each access, its page and then r or w, could be read with --format plain".to_owned(),
     };
     let line = quote(line);
-    format!("format not recognised{seen}; nearest is {nearest}, but of line {number} ({line}) {why}; {others}")
+    format!(
+        "format not recognised{seen}; nearest is {nearest}, but line {number} is not of that ({line}: {why}); {others}"
+    )
 }
 
 fn names() -> String {
@@ -93,8 +97,8 @@ fn nearest(line: &[u8]) -> Format {
     }
 }
 
-const UNPACK: &str = "unpack it and give the file in it";
-const COLUMNS: &str = "that is not read: make a line of each access of the columns of place and kind";
+const UNPACK: &str = "which is to be unpacked: give the file in it";
+const NOT_READ: &str = "which is not read";
 
 /// Formats that are not read, by a mark of theirs: what one is, and what to do.
 fn known_elsewhere(head: &[u8]) -> Option<(&'static str, &'static str)> {
@@ -102,13 +106,13 @@ fn known_elsewhere(head: &[u8]) -> Option<(&'static str, &'static str)> {
         return Some(("a tar archive", UNPACK));
     }
     if head.get(1..4) == Some(b"tae") || head.starts_with(b"eat") {
-        return Some(("a binary trace of blktrace", "blkparse makes text of it"));
+        return Some(("a binary trace of blktrace", "of which blkparse makes text"));
     }
     if head.starts_with(b"PERFILE2") {
-        return Some(("a file of perf record", "perf script makes text of it"));
+        return Some(("a file of perf record", "of which perf script makes text"));
     }
     if head.starts_with(b"SQLite format 3\0") {
-        return Some(("a database of SQLite", "that is no trace"));
+        return Some(("a database of SQLite", "which is no trace"));
     }
     if !is_text(head) {
         return None;
@@ -116,7 +120,7 @@ fn known_elsewhere(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let line = lines(head).next()?.1;
     let text = std::str::from_utf8(line).ok()?.trim_start();
     let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-    of_fields(&fields).or_else(|| of_words(text)).map(|what| (what, COLUMNS))
+    of_fields(&fields).or_else(|| of_words(text)).map(|what| (what, NOT_READ))
 }
 
 /// By the fields of a line with commas.
@@ -192,7 +196,11 @@ mod tests {
     #[test]
     fn regression_text_is_not_blamed_on_a_format_that_it_is_not() {
         let msr = Some(Format::Msr);
-        says("419,R,413696,4096,157\n", msr, &["Alibaba", "nearest is msr, but of line 1", "5 fields instead of 7"]);
+        says(
+            "419,R,413696,4096,157\n",
+            msr,
+            &["Alibaba", "nearest is msr, but line 1 is not", "5 fields instead of 7"],
+        );
         says("0,nz:u:1,17,120,0,get,0\n", msr, &["Twitter", "neither Read nor Write"]);
         says("0,808,4096,r,0.0\n", msr, &["SPC"]);
         says("15,808,8,0,1283\n", msr, &["Tencent"]);
@@ -201,7 +209,7 @@ mod tests {
             Some(Format::Plain),
             &["blkparse", "page \"8,16\" is not"],
         );
-        says("# x\n\nfio version 2 iolog\n", None, &["fio", "of line 3"]);
+        says("# x\n\nfio version 2 iolog\n", None, &["fio", "line 3"]);
         says("1 2 3 x\n", None, &["nearest is arc", "request number \"x\" is not a number"]);
         says("hello\n", Some(Format::Plain), &["nearest is plain", "its page and then r or w"]);
         says("12 w\n", msr, &["nearest is msr", "plain could read it"]);
@@ -212,9 +220,9 @@ mod tests {
     fn bytes_are_told_from_text() {
         let mut tar = vec![0; 512];
         tar[257..262].copy_from_slice(b"ustar");
-        assert!(about(&tar, None).contains("a tar archive; unpack it and give the file in it"));
+        assert!(about(&tar, None).contains("a tar archive, which is to be unpacked: give the file in it"));
         assert!(about(&[0; 100], None).contains("bare numbers, which have no mark: u32le"));
         assert!(about(&[1; 100], Some(Format::Vscsi)).contains("nearest is vscsi, by its name"));
-        assert!(about(b"\x07tae\0", None).contains("blkparse makes text"));
+        assert!(about(b"\x07tae\0", None).contains("of which blkparse makes text"));
     }
 }

@@ -5,7 +5,7 @@ use super::input::{InputKind, kind};
 use crate::{Failure, Given};
 
 /// Flags of traces alone.
-const OF_TRACES: [&str; 12] = [
+const OF_TRACES: [&str; 13] = [
     "limit",
     "at",
     "memory",
@@ -18,6 +18,7 @@ const OF_TRACES: [&str; 12] = [
     "block-bytes",
     "page-size",
     "instructions",
+    "strict",
 ];
 
 /// Flags of all that is replayed or run.

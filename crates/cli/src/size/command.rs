@@ -9,7 +9,7 @@ use crate::{Failure, Given, print};
 use std::iter;
 
 /// Flags that only traces have.
-const OF_TRACES: [&str; 14] = [
+const OF_TRACES: [&str; 15] = [
     "warm-up",
     "memory",
     "swap-max",
@@ -24,6 +24,7 @@ const OF_TRACES: [&str; 14] = [
     "block-bytes",
     "page-size",
     "instructions",
+    "strict",
 ];
 
 /// Runs `refault size ...`, of whose flags `given` were; false: no size meets the target.

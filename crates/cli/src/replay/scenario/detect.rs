@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// Flags of scenarios and of traces.
-const BOTH: [&str; 12] = [
+const BOTH: [&str; 13] = [
     "html",
     "policy",
     "kernel",
@@ -20,6 +20,7 @@ const BOTH: [&str; 12] = [
     "lru-gen",
     "memcg-limits",
     "swap-map",
+    "max-memory",
 ];
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 4] = ["scale", "check", "series", "promotion"];
