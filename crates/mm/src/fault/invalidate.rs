@@ -49,7 +49,7 @@ impl<W: World> Fault<'_, W> {
             }
             return 0;
         }
-        let pages = u64::from(st.nr_pages());
+        let pages = st.nr_pages();
         self.zap_folio(f);
         pages
     }

@@ -16,7 +16,7 @@ pub(super) fn caption(outcome: &Outcome) -> String {
     let about = if s.about.is_empty() { String::new() } else { format!(": {}", printable(&s.about)) };
     let memory = human(s.machine.memory_pages * 4096);
     let scale = if outcome.scale == 1.0 { String::new() } else { format!(", scale {}", outcome.scale) };
-    let settings: Vec<_> = s.settings.iter().filter_map(|setting| shown(setting)).collect();
+    let settings: Vec<_> = s.settings.iter().filter_map(shown).collect();
     let settings = if settings.is_empty() { String::new() } else { format!("; {}", settings.join(", ")) };
     format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}{settings}\n", s.name, s.machine.cpus, s.seed)
 }
