@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::{Counter, Engine, SizeCounter, ThpConfig};
+use refault_mm::Engine;
 
 use crate::results::LoopResult;
-use crate::scenario::{COLUMNS, Scenario, TIER_COLUMNS, TaskSpec};
+use crate::scenario::{Scenario, TaskSpec, series_counters, size_counter_kinds, size_counter_name};
 use crate::task::Task;
 
 /// The loop of a task that is recorded.
@@ -64,38 +64,15 @@ fn counters(engine: &Engine) -> BTreeMap<String, u64> {
     vmstat.chain(size_counters(engine)).collect()
 }
 
-/// Whether a counter is a column of the time series under another heading.
-fn is_own_column(name: &str, has_nodes: bool) -> bool {
-    COLUMNS.contains(&name) || (has_nodes && TIER_COLUMNS.contains(&name))
-}
-
-/// The counters of which a time series has columns beside its own, in the order of
-/// [`column_values`].
-pub(crate) fn column_names(has_nodes: bool) -> Vec<String> {
-    let counters = Counter::ALL.iter().map(|c| c.name()).filter(|name| !is_own_column(name, has_nodes));
-    counters.map(str::to_owned).chain(sizes().map(|(o, c)| size_counter_name(o, c))).collect()
-}
-
-/// What these counters are now.
+/// What the counters are now of which a time series has columns beside its own.
 pub(crate) fn column_values(engine: &Engine, has_nodes: bool) -> impl Iterator<Item = f64> {
-    let (vmstat, sizes_now) = (engine.vmstat(), engine.size_stats().clone());
-    let counters = Counter::ALL.iter().filter(move |c| !is_own_column(c.name(), has_nodes));
-    let counters = counters.map(move |&c| vmstat.get(c) as f64);
-    counters.chain(sizes().map(move |(o, c)| sizes_now.get(o, c) as f64))
-}
-
-/// Every counter of every size of folios.
-fn sizes() -> impl Iterator<Item = (u8, SizeCounter)> {
-    let orders = ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER;
-    orders.flat_map(|order| SizeCounter::ALL.iter().map(move |&c| (order, c)))
-}
-
-fn size_counter_name(order: u8, counter: SizeCounter) -> String {
-    format!("mthp.{}kB.{}", 4u32 << order, counter.name())
+    let (vmstat, sizes) = (engine.vmstat(), engine.size_stats().clone());
+    let counters = series_counters(has_nodes).map(move |c| vmstat.get(c) as f64);
+    counters.chain(size_counter_kinds().map(move |(o, c)| sizes.get(o, c) as f64))
 }
 
 /// The counters of each size of folios, as `mthp.64kB.swpout`.
 pub(crate) fn size_counters(engine: &Engine) -> Vec<(String, u64)> {
     let stats = engine.size_stats();
-    sizes().map(|(o, c)| (size_counter_name(o, c), stats.get(o, c))).collect()
+    size_counter_kinds().map(|(o, c)| (size_counter_name(o, c), stats.get(o, c))).collect()
 }

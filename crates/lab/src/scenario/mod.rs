@@ -27,6 +27,7 @@
 //! | `objects`, `tasks`, `streams` | reading what is accessed, by whom, in which order |
 //! | `limits`, `events`, `conditions` | reading memory cgroups, their limits, what an administrator does, and when |
 //! | `published`, `metric` | reading what was published, and which names of numbers there are |
+//! | `columns` | the columns of a time series |
 //! | `bands`, `parameters` | where our numbers must be, from what was published; where values come from |
 //! | `check`, `scale` | what must hold of a whole scenario; the same scenario, smaller |
 //!
@@ -35,6 +36,7 @@
 
 mod bands;
 mod check;
+mod columns;
 mod conditions;
 mod device;
 mod error;
@@ -54,6 +56,8 @@ mod tasks;
 mod types;
 mod units;
 
+pub use columns::{COLUMNS, TIER_COLUMNS, series_columns};
+pub(crate) use columns::{series_counters, size_counter_kinds, size_counter_name};
 pub(crate) use device::preset_with_overrides;
 pub use error::ScenarioError;
 pub use limits::GroupLimits;
@@ -79,40 +83,6 @@ pub const MAX_RECORDED: u64 = 10_000;
 pub const MAX_OBJECTS: usize = 1024;
 /// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.
 pub const MAX_PAGES: u64 = 1 << 29;
-
-/// The columns of the time series of a run that every run has, before its [counters].
-///
-/// [counters]: series_columns
-pub const COLUMNS: [&str; 16] = [
-    "ops",
-    "accesses",
-    "hits",
-    "free_pages",
-    "anon_pages",
-    "file_pages",
-    "swap_pages",
-    "refaults",
-    "pswpout",
-    "dirty_pages",
-    "min_seq_file",
-    "max_seq",
-    "some_avg10",
-    "full_avg10",
-    "kswapd_us",
-    "direct_reclaim_us",
-];
-
-/// The columns that a machine with nodes has beside: the threshold of the first node that pages are
-/// promoted to, and pages since the start.
-pub const TIER_COLUMNS: [&str; 5] =
-    ["hot_threshold_ms", "pgpromote_candidate", "pgpromote_success", "pgdemote", "numa_hint_faults"];
-
-/// All columns of the time series of a run: [`COLUMNS`], those of nodes if there are any, and every
-/// counter that is not among them, of folios of each size, too.
-pub fn series_columns(has_nodes: bool) -> Vec<String> {
-    let own = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).map(|&name| name.to_owned());
-    own.chain(crate::record::column_names(has_nodes)).collect()
-}
 
 const KEYS: [&str; 17] = [
     "name",

@@ -131,7 +131,7 @@ impl Thread {
         self.wait
     }
 
-    /// It waits for something else from now on, or has a CPU: what it waited for until then is over.
+    /// It waits for something else from now on, or has a CPU: what it waited for is over.
     pub(super) fn next_wait(&mut self, wait: Wait, now_ns: u64) {
         let over = std::mem::replace(&mut self.waits_for, wait);
         let ns = now_ns - std::mem::replace(&mut self.waits_since_ns, now_ns);
