@@ -60,16 +60,43 @@ pub(super) fn check(metric: &str, scenario: &Scenario) -> std::result::Result<()
     metric.splitn(2, " / ").try_for_each(|one| check_one(one, scenario))
 }
 
+/// What is known under a prefix.
+fn one_of(prefix: &str, known: &[&str], name: &str) -> std::result::Result<(), String> {
+    match known.contains(&name) {
+        true => Ok(()),
+        false => Err(format!("is not a result; after {prefix}. comes {}", known.join(", "))),
+    }
+}
+
+/// A column of the time series, and what becomes of it.
+fn series(name: &str, last: &str, scenario: &Scenario) -> std::result::Result<(), String> {
+    let has_nodes = !scenario.machine.nodes.is_empty();
+    if !series_columns(has_nodes).iter().any(|column| column == name) {
+        let known: Vec<_> = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).copied().collect();
+        return one_of("series", &known, name).map_err(|e| e + ", or a counter");
+    }
+    one_of("series", &FOLDS[..3], last)
+        .map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
+}
+
+/// CPU time, in all or of a thread of the kernel.
+fn cpu(name: &str, last: &str, scenario: &Scenario) -> std::result::Result<(), String> {
+    if name.is_empty() {
+        return one_of("cpu", &CpuResult::METRICS, last).map_err(|e| e + ", or kswapd0 and its like");
+    }
+    let kswapd: Vec<_> = (0..scenario.machine.nodes.len().max(1)).map(|n| format!("kswapd{n}")).collect();
+    let threads: Vec<_> = kswapd.iter().map(|k| &**k).chain(["flush", "zswap-shrink"]).collect();
+    one_of("cpu", &threads, name)?;
+    one_of("cpu", &CpuResult::THREAD_METRICS, last)
+}
+
 fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), String> {
     let (prefix, rest) = metric.split_once('.').unwrap_or((metric, ""));
     let counter = |name: &str| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     };
     let (name, last) = rest.rsplit_once('.').unwrap_or(("", rest));
-    let one_of = |known: &[&str], name: &str| match known.contains(&name) {
-        true => Ok(()),
-        false => Err(format!("is not a result; after {prefix}. comes {}", known.join(", "))),
-    };
+    let one_of = |known: &[&str], name: &str| one_of(prefix, known, name);
     let declared = |found: bool| match found {
         true => Ok(()),
         false => Err(format!("is about the {prefix} {name:?}, which is not declared")),
@@ -102,21 +129,8 @@ fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), Strin
             declared(scenario.machine.nodes.iter().any(|n| n.name == name))?;
             one_of(&TIER_METRICS, last)
         }
-        "series" => {
-            let has_nodes = !scenario.machine.nodes.is_empty();
-            let tiers = TIER_COLUMNS.iter().filter(|_| has_nodes);
-            if !series_columns(has_nodes).iter().any(|column| column == name) {
-                let known = COLUMNS.iter().chain(tiers).copied().collect::<Vec<_>>();
-                return one_of(&known, name).map_err(|e| e + ", or a counter");
-            }
-            one_of(&FOLDS[..3], last).map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
-        }
-        "cpu" if name.is_empty() => one_of(&CpuResult::METRICS, last).map_err(|e| e + ", or kswapd0 and its like"),
-        "cpu" => {
-            let kswapd: Vec<_> = (0..scenario.machine.nodes.len().max(1)).map(|n| format!("kswapd{n}")).collect();
-            one_of(&kswapd.iter().map(|k| &**k).chain(["flush", "zswap-shrink"]).collect::<Vec<_>>(), name)?;
-            one_of(&CpuResult::THREAD_METRICS, last)
-        }
+        "series" => series(name, last, scenario),
+        "cpu" => cpu(name, last, scenario),
         "total" if !scenario.machine.nodes.is_empty() => {
             one_of(&["seconds", "ops_per_s", "promoted_bytes_per_s", "demoted_bytes_per_s", "mean_access_ns"], rest)
         }

@@ -192,6 +192,13 @@ fn busiest(ops: &[Option<f64>], seconds: &[f64]) -> Option<String> {
 
 const SERIES_DOC: &str = "reference/replay-scenario.md#columns";
 
+/// CPU time that was reclaimed for.
+fn reclaim_cpu(run: &Run, n: usize) -> Option<Body> {
+    let busy = [("kswapd", "kswapd_us", Colour::Vermillion), ("direct reclaim", "direct_reclaim_us", Colour::Orange)];
+    let percent = |name: &str| Some(rate(run, name)?.into_iter().map(|us| Some(us? / 1e4)).collect());
+    timed(run, n, Shape::Lines, Axis::new("% of a CPU", Unit::Percent), columns(run, &busy, percent))
+}
+
 fn when(run: &Run, n: usize) -> Option<Page> {
     let Some(seconds) = run.series.get("seconds") else {
         let answer = "This JSON has no time series: refault wrote none at that time. Give the scenario itself, or run it \
@@ -221,8 +228,6 @@ fn when(run: &Run, n: usize) -> Option<Page> {
     let pressure = [("some", "some_avg10", Colour::Orange), ("full", "full_avg10", Colour::Vermillion)];
     let raw = |name: &str| Some(run.series.get(name)?.iter().copied().map(Some).collect());
     let swap = [("in swap", "swap_pages", Colour::Purple), ("dirty", "dirty_pages", Colour::Green)];
-    let busy = [("kswapd", "kswapd_us", Colour::Vermillion), ("direct reclaim", "direct_reclaim_us", Colour::Orange)];
-    let percent = |name: &str| Some(rate(run, name)?.into_iter().map(|us| Some(us? / 1e4)).collect());
     let figures = [
         (
             "Work",
@@ -257,7 +262,7 @@ fn when(run: &Run, n: usize) -> Option<Page> {
         (
             "CPU time of reclaim",
             "Percent of one CPU, as top has it: kswapd of all nodes, and reclaim that tasks do themselves.",
-            timed(run, n, Shape::Lines, Axis::new("% of a CPU", Unit::Percent), columns(run, &busy, percent)),
+            reclaim_cpu(run, n),
         ),
     ];
     let figures =
