@@ -1,4 +1,5 @@
-//! Reads of one call: the kernel takes a call's pages in batches, and a recording has a row of each.
+//! Reads of one call: the kernel takes a call's pages in batches, and a recording has a row of
+//! each.
 //!
 //! A batch ends where the recorded kernel lacked the next page. In less memory it lacks the first
 //! page as well, and then both are read together: the call waits once. So a replay has to know how
