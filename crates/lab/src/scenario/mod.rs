@@ -35,6 +35,8 @@
 
 mod bands;
 mod check;
+#[cfg(test)]
+pub(crate) mod declared;
 mod device;
 mod error;
 mod events;

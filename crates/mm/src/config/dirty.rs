@@ -15,8 +15,8 @@ pub struct DirtyConfig {
     /// Whether a group's own dirty pages are looked at, beside those of the machine (cgroup
     /// writeback): memory cgroups of version 1 have none.
     pub cgroup_writeback: bool,
-    /// Where groups have no dirty limit of their own, reclaim that met nothing but dirty pages waits
-    /// for the flusher that it has woken; else the group is out of memory.
+    /// Where groups have no dirty limit of their own, reclaim that met nothing but dirty pages
+    /// waits for the flusher that it has woken; else the group is out of memory.
     pub waits_for_flusher: bool,
     /// `dirty_writeback_centisecs`: how often it looks for them; 5 s in Linux.
     pub writeback_ns: u64,

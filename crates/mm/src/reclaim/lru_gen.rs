@@ -150,8 +150,8 @@ impl<W: World> Reclaim<'_, W> {
         Ok(())
     }
 
-    /// With `min_ttl_ms`, out of memory if no group has anything that may go: each is too young, too
-    /// small, or protected. True: it was.
+    /// With `min_ttl_ms`, out of memory if no group has anything that may go: each is too young,
+    /// too small, or protected. True: it was.
     pub(crate) fn age_node_on(&mut self, nid: NodeId) -> bool {
         if self.mem.cfg.lru.min_ttl_ns == 0 || self.mem.cfg.lru.kind != Lru::MultiGen {
             return false;

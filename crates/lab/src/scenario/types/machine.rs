@@ -82,8 +82,8 @@ pub struct MachineSpec {
 }
 
 impl MachineSpec {
-    /// `vm.min_free_kbytes` as it is given, or as boot sets it: by the formula, and where huge pages
-    /// are on as khugepaged raises it.
+    /// `vm.min_free_kbytes` as it is given, or as boot sets it: by the formula, and where huge
+    /// pages are on as khugepaged raises it.
     pub fn min_free_kbytes(&self) -> u64 {
         let by_formula = (16 * self.memory_pages * 4).isqrt().clamp(128, 262_144);
         let raised = NodeConfig {
