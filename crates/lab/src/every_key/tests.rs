@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::{Change, changes};
-use super::{bare, declared};
 use crate::cost::Costs;
 use crate::machine::{Machine, config};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
+use crate::scenario::declared::{bare, declared};
 use refault_mm::MemcgLimits;
 
 /// The part of `tests/data/every_key` with that name.

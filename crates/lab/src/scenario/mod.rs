@@ -38,6 +38,8 @@ mod bands;
 mod check;
 mod columns;
 mod conditions;
+#[cfg(test)]
+pub(crate) mod declared;
 mod device;
 mod error;
 mod events;

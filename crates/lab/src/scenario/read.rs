@@ -38,7 +38,7 @@ impl<'s> Section<'s> {
     /// An error at the first key that is not one of these.
     fn only(self, keys: &[&str]) -> Result<Section<'s>> {
         #[cfg(test)]
-        crate::every_key::declare(&self.key, keys);
+        super::declared::declare(&self.key, keys);
         let unknown = self.table.keys().filter(|k| !keys.contains(&k.get_ref().as_ref()));
         let Some(first) = unknown.min_by_key(|k| k.span().start) else {
             return Ok(self);

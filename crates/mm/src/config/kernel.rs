@@ -109,9 +109,9 @@ impl Kernel {
     }
 
     /// Whether reclaim of a group without a dirty limit of its own (cgroup v1) waits where it meets
-    /// nothing but dirty pages. Two lists do since "fix dirty pages throttling on cgroup v1" (Linux
-    /// 6.3), generations since "wake up flushers conditionally to avoid cgroup OOM" (Linux 6.13 and
-    /// its stable kernels).
+    /// nothing but dirty pages. Two lists do since "fix dirty pages throttling on cgroup v1" of
+    /// Linux 6.3, generations since "wake up flushers conditionally to avoid cgroup OOM" of 6.13
+    /// and its stable kernels.
     pub fn waits_for_flusher(self, lru: Lru) -> bool {
         match lru {
             Lru::TwoList => !BEFORE_6_2.contains(&self),
