@@ -40,7 +40,7 @@ fn promised(name: &str, mib: u64) -> Option<f64> {
     let limit = format!("{mib}M");
     let words = ["verify", "-m", &limit, path.to_str().expect("text"), "--json"];
     let json: Value = serde_json::from_str(&ok(&Sandbox::new().run(&words))).expect("JSON");
-    Some(json["hit_rate"]["lab"].as_f64().expect("a rate"))
+    Some(100.0 * json["lab_hit_rate"].as_f64().expect("a rate"))
 }
 
 /// A row ends where the recorded kernel lacked the next page of a call. In less memory both lack,
