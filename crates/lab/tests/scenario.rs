@@ -188,7 +188,7 @@ fn a_policy_names_its_kernel_and_keys_go_on_top() {
     assert_eq!((cfg.lru.batch_folios, cfg.memcg.selection), (7, refault_mm::MemcgSelection::First));
     assert_eq!(of("name = \"lru\""), of("name = \"lru\"\nkernel = \"6.12\""));
     let error = of("kernel = \"5.4\"").expect_err("no such profile");
-    assert!(error.contains("policy.kernel: \"5.4\" is not known; known are 2022-v14, 6.1,"), "{error}");
+    assert!(error.contains("\"5.4\" is not known; nearest to it is 6.1; known are 2022-v14, 6.1,"), "{error}");
 }
 
 #[test]

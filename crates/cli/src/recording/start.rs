@@ -37,6 +37,8 @@ pub(crate) struct Resident {
     pub(crate) page: u64,
     /// Touches of it in the recording; 0 where it was evicted before the first.
     pub(crate) touches: u32,
+    /// It was evicted before it was touched.
+    pub(crate) is_evicted: bool,
     /// It was not touched in the recording, nor evicted from a file that was.
     is_idle: bool,
 }
@@ -147,7 +149,7 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
     let resident = |((object, page), seen): ((u32, u64), Seen)| {
         let touches = if seen.evicted.is_some() { 0 } else { seen.touches };
         let is_used = seen.touched.is_some() || seen.evicted.is_some() && touched.contains(&object);
-        Resident { object, page, touches, is_idle: !is_used }
+        Resident { object, page, touches, is_evicted: seen.evicted.is_some(), is_idle: !is_used }
     };
     (all.into_iter().map(resident).collect(), evicted.into_iter().map(|(key, _)| key).collect())
 }

@@ -6,6 +6,7 @@
 //! | `command` | from flags to output |
 //! | `grid`, `search` | the sizes that may be tried, and which is next |
 //! | `scenario`, `trace`, `sample`, `recording` | trying a size: a machine by the `runner`, or a replay |
+//! | `near` | how far an answer is to be trusted |
 //! | `states` | sizes in which multi-gen LRU has two states |
 //! | `summary` | without a target: what other sizes cost |
 //! | `report`, `text`, `json`, `picture` | what came out |
@@ -17,6 +18,7 @@ mod args;
 mod command;
 mod grid;
 mod json;
+mod near;
 mod picture;
 mod recording;
 mod report;

@@ -4,8 +4,8 @@
 use super::args::SizeArgs;
 use super::report::{Baseline, Change, Figure, Object, Point, Recorded, Report, Trust};
 use super::search::Verdict;
-use super::states;
 use super::target::Metric;
+use super::{near, states};
 use crate::flags;
 use crate::flags::recorded;
 use crate::flags::size::{Size, human};
@@ -29,11 +29,6 @@ const BESIDE: [(u64, &str); 3] = [(75, "25 % less memory"), (50, "half of it"), 
 /// The name of the column of accesses that a recording leaves open.
 const FIRST_TOUCHES: &str = "first_touches";
 
-/// Differences up to which the lab is as good as the kernel, and up to which its bounds are
-/// widened: of a hit rate in points (0 to 1), of counts as a ratio.
-const NEAR_POINTS: (f64, f64) = (0.005, 0.05);
-const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
-
 /// Faults that had to read that are no matter of a loader alone, and the part of all misses (1 in
 /// so many) from which on they decide a hit rate.
 const FEW_FAULTS: u64 = 1000;
@@ -41,9 +36,6 @@ const MANY_FAULTS: u64 = 5;
 
 /// The part of the pages that come in that may be brought in by others before it is said.
 const OTHERS: f64 = 0.05;
-
-/// Counts that differ by no more than this part of the accesses are alike, whatever their ratio.
-const FEW: f64 = 0.001;
 
 /// A recording, and what it is looked at with.
 struct Subject<'a> {
@@ -68,6 +60,7 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
     subject.compare_with_kernel()?;
     let footprint = subject.loaded.footprint_pages();
     let whole = footprint + footprint / 32 + 64 + subject.loaded.besides_files_pages();
+    let whole = whole.max(subject.had().saturating_mul(2));
     let pages = |size: &Size| size.pages(PAGE_SIZE as u32, footprint);
     let grid = args.grid(&pages, whole, u64::MAX, human(u64::MAX))?;
     let (mut points, verdict) = args.tried(grid, |sizes| subject.probe(sizes))?;
@@ -116,34 +109,6 @@ fn verdict_of(points: &[Point], searched: Verdict) -> Verdict {
 fn counts_faults(compared: &Compared) -> bool {
     let (faults, all) = (compared.by_mapping.kernel_misses, compared.total.kernel_misses);
     compared.evicted > 0 && faults >= FEW_FAULTS && faults.saturating_mul(MANY_FAULTS) >= all
-}
-
-/// How far a metric is to be trusted that the kernel and the lab have had in these amounts.
-fn trust(metric: Metric, kernel: f64, lab: f64, accesses: f64, span_s: f64) -> Trust {
-    if metric == Metric::HitRate {
-        let off = (kernel - lab).abs();
-        return match off {
-            off if off <= NEAR_POINTS.0 => Trust::Whole,
-            off if off <= NEAR_POINTS.1 => Trust::Widened,
-            _ => Trust::Refused,
-        };
-    }
-    let unit = match metric {
-        Metric::RefaultsPerAccess => 1.0 / accesses,
-        Metric::RefaultsPerS | Metric::ReadsPerS => 1.0 / span_s,
-        Metric::ReadBytes => PAGE_SIZE as f64,
-        Metric::ReadBytesPerS => PAGE_SIZE as f64 / span_s,
-        _ => 1.0,
-    };
-    if (kernel - lab).abs() <= FEW * accesses * unit {
-        return Trust::Whole;
-    }
-    let (less, more) = (kernel.min(lab), kernel.max(lab));
-    match more / less.max(f64::MIN_POSITIVE) {
-        ratio if ratio <= NEAR_RATIO.0 => Trust::Whole,
-        ratio if ratio <= NEAR_RATIO.1 => Trust::Widened,
-        _ => Trust::Refused,
-    }
 }
 
 /// Why swap-ins of a recording are not known, and what would tell.
@@ -297,14 +262,17 @@ impl<'a> Subject<'a> {
         let target = &self.args.target;
         let is_better = |a: f64, b: f64| if target.metric().grows() { a > b } else { a < b };
         for at in 1..points.len() {
-            let before = points[at - 1].value;
-            let point = &mut points[at];
-            let (Some(before), Some(value), Some((least, most))) = (before, point.value, point.bounds) else {
+            let (smaller, larger) = points.split_at_mut(at);
+            let (before, point) = (&smaller[at - 1], &mut larger[0]);
+            let Some(open) = point.beside.iter().find(|(name, _)| *name == FIRST_TOUCHES).copied() else { continue };
+            let (Some(best), Some(value), Some((least, most))) = (before.value, point.value, point.bounds) else {
                 continue;
             };
-            if is_better(before, value) && (least..=most).contains(&before) {
-                point.value = Some(before);
-                point.met = target.is_met(self.safe(before));
+            if is_better(best, value) && (least..=most).contains(&best) {
+                point.value = Some(best);
+                point.met = target.is_met(self.safe(best));
+                point.beside = before.beside.iter().filter(|(name, _)| *name != FIRST_TOUCHES).copied().collect();
+                point.beside.push(open);
             }
         }
     }
@@ -361,7 +329,7 @@ impl<'a> Subject<'a> {
         let counts_faults = is_of_accesses && counts_faults(compared);
         let trust = match compared.is_out_of_memory || counts_faults {
             true => Trust::Refused,
-            false => trust(metric, kernel, lab, accesses, self.span_s),
+            false => near::trust(metric, kernel, lab, accesses, self.span_s),
         };
         drop(tried);
         self.counts_faults = counts_faults;
@@ -392,6 +360,14 @@ impl<'a> Subject<'a> {
         })
     }
 
+    /// Pages that a warm service had under its limit, which may be more than it touches in a minute:
+    /// people ask for that much, and for more.
+    fn had(&self) -> u64 {
+        let start = &self.loaded.start;
+        let all = start.pages.len() as u64 + start.stand_ins + self.loaded.besides_files_pages();
+        self.settings.memory_pages.filter(|_| start.is_warm).map_or(0, |limit| limit.min(all))
+    }
+
     /// Whether a considerable part of what is in memory is there for others, so that no size is
     /// certain.
     fn rests_on_others(&self) -> bool {
@@ -411,8 +387,8 @@ impl<'a> Subject<'a> {
             Some(Change {
                 pages,
                 words,
-                misses: other.total.lab_misses,
-                read_bytes: other.lab_reads.bytes(),
+                misses: Estimate::of(other).misses.best,
+                read_bytes: Estimate::of(other).read_pages.best * PAGE_SIZE,
                 object: (!is_out_of_memory).then(|| self.object(base, other)).flatten(),
                 is_out_of_memory,
             })
