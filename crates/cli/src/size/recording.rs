@@ -408,6 +408,20 @@ impl<'a> Subject<'a> {
         })
     }
 
+    /// Remark on smaller limits than that of a warm service, which begin with a guess.
+    fn estimated_start(&self, points: &[Point]) -> Option<String> {
+        let start = &self.loaded.start;
+        let recorded = self.settings.memory_pages.filter(|_| start.is_warm)?;
+        points.iter().find(|point| point.failed.is_none() && point.pages < recorded)?;
+        let first = start.pages.iter().filter(|page| page.touches > 0).count();
+        Some(format!(
+            "below {} memory at the start is an estimate, by how often pages are used: {:.1} % of the accesses are first \
+             touches of pages that were there; record longer, or in the limit that you choose, to be certain",
+            human(recorded * PAGE_SIZE),
+            100.0 * first as f64 / self.loaded.accesses.max(1) as f64,
+        ))
+    }
+
     /// Remarks on what the recording leaves open, and what would settle it.
     fn notes(&self, points: &[Point]) -> Vec<String> {
         let mut notes = Vec::new();
@@ -443,6 +457,7 @@ impl<'a> Subject<'a> {
                 metric.show(high),
             ));
         }
+        notes.extend(self.estimated_start(points));
         if self.counts_faults {
             notes.push(
                 "many of the misses are faults on mapped files, and how many faults there are depends on the limit: a \
