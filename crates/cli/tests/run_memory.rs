@@ -37,7 +37,8 @@ fn check(r: &Run, name: &str) {
     }
     let is_unserved = r.number("processes_unserved") > 0;
     assert_eq!(line.contains("not served"), is_unserved, "{context}");
-    // Beyond its tables it has buffers of orders for each process that waits, more on a busy machine.
+    // Beyond its tables it has buffers of orders for each process that waits, more on a busy
+    // machine.
     assert!(seen.manager <= LIMIT + LIMIT / 4, "the manager: {context}");
     let is_killed = r.number("processes_killed") > 0;
     assert_eq!(line.contains("killed for want of memory"), is_killed, "{context}");

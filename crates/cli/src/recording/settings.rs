@@ -124,8 +124,8 @@ impl Settings {
     /// there in the limit that it had then.
     pub(super) fn first_limit(&self, loaded: &Loaded) -> u64 {
         let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096).filter(|_| loaded.start.is_warm);
-        // A smaller limit is there from the beginning: to reclaim the difference at once would leave
-        // other lists than reclaim page by page.
+        // A smaller limit is there from the beginning: to reclaim the difference at once would
+        // leave other lists than reclaim page by page.
         let pages = self.memory_pages.unwrap_or(u64::MAX);
         recorded.map_or(pages, |recorded| recorded.min(pages))
     }

@@ -80,8 +80,8 @@ impl Run<'_> {
         self.compared.warm = warm;
     }
 
-    /// The pages that would be active in the size that is tried: a smaller limit keeps the two lists
-    /// in the same proportion.
+    /// The pages that would be active in the size that is tried: a smaller limit keeps the two
+    /// lists in the same proportion.
     fn active_in_this_size(&self, active: u64) -> u64 {
         let sizes = self.settings.memory_pages.zip(self.loaded.recording.memory_max);
         match sizes.filter(|_| self.settings.is_smaller_than_recorded(self.loaded)) {
@@ -95,8 +95,8 @@ impl Run<'_> {
     /// Under the recorded limit the order is known in part: what is touched soon was not evicted
     /// before. A smaller limit would have evicted pages by when they were used *before* the
     /// recording, which says little about which of them come next, and with the recorded order it
-    /// would lose just those that are needed last. There each page is as old as one is by chance that
-    /// is used as often.
+    /// would lose just those that are needed last. There each page is as old as one is by chance
+    /// that is used as often.
     fn in_order_of_use(&self, pages: &[Resident]) -> Vec<Warm> {
         let first_touched = pages.partition_point(|page| page.touches == 0);
         let (idle, touched) = pages.split_at(first_touched);

@@ -360,8 +360,8 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Pages that a warm service had under its limit, which may be more than it touches in a minute:
-    /// people ask for that much, and for more.
+    /// Pages that a warm service had under its limit, which may be more than it touches in a
+    /// minute: people ask for that much, and for more.
     fn had(&self) -> u64 {
         let start = &self.loaded.start;
         let all = start.pages.len() as u64 + start.stand_ins + self.loaded.besides_files_pages();
