@@ -47,7 +47,7 @@ pub(crate) fn shown(command: &[std::ffi::OsString]) -> String {
 /// The directory of the files, and the variable that says where; none: it belongs to someone else.
 fn directory() -> Option<(PathBuf, &'static str)> {
     let own = fs::metadata("/proc/self").ok()?.uid();
-    // Who became another user by `su` may have that of the one before, which is gone with them.
+    // After `su` the folder may be that of the user before, which is gone with them.
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_dir());
     let found = match runtime {
         Some(dir) => (dir.join("refault"), "XDG_RUNTIME_DIR"),

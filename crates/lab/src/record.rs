@@ -64,7 +64,7 @@ fn counters(engine: &Engine) -> BTreeMap<String, u64> {
     vmstat.chain(size_counters(engine)).collect()
 }
 
-/// What the counters are now of which a time series has columns beside its own.
+/// Values of the counters that are columns of a time series beside its own.
 pub(crate) fn column_values(engine: &Engine, has_nodes: bool) -> impl Iterator<Item = f64> {
     let (vmstat, sizes) = (engine.vmstat(), engine.size_stats().clone());
     let counters = series_counters(has_nodes).map(move |c| vmstat.get(c) as f64);

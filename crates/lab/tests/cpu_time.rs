@@ -69,7 +69,8 @@ task = [{ name = "work", phase = [{ write = "heap", passes = 4 }] }]
     assert_eq!((r.tasks[0].iowait_seconds, r.tasks[0].throttled_seconds), (0.0, 0.0));
 }
 
-/// Who waits for a disk has no CPU time for it, and two that share a CPU wait for each other.
+/// A task that waits for a disk has no CPU time for it, and two that share a CPU wait for each
+/// other.
 #[test]
 fn waiting_is_told_apart() {
     let text = r#"

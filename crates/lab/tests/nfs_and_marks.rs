@@ -1,4 +1,4 @@
-//! What people reported in public, as scenarios: `docs/measurements/reports.md` has what they saw
+//! Public reports as scenarios: `docs/measurements/reports.md` has what they saw
 //! beside what the lab says.
 
 use refault_lab::machine::{Machine, RunResult};

@@ -20,14 +20,14 @@ const EXCEPTIONS: [(&str, &str); 12] = [
     ("nodes_shift", "so few evictions fit into any shadow; eviction_bits_max shows the buckets"),
 ];
 
-/// What a setting needs beside it.
+/// Settings that another one needs beside it.
 const WITH: [(&str, &str); 2] = [("advice_recency", "advice=random"), ("backoff", "memcgs=first")];
 
 const FILE: u32 = 3000;
 const ANON: u32 = 2500;
 const LIMIT: u64 = 2000;
 
-/// What a replay under this configuration comes to: a file and a heap in a group that holds less.
+/// Result of a replay under this configuration: a file and a heap in a group that holds less.
 fn counts(mut cfg: Config, with_node: bool) -> String {
     cfg.node = with_node.then(|| NodeConfig::new(4096));
     cfg.readahead.history = true;

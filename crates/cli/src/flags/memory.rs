@@ -20,7 +20,7 @@ pub fn max_memory(matches: &ArgMatches) -> Option<u64> {
     }
 }
 
-/// What is available to this process: of the machine, and of each memory cgroup that it is in.
+/// Bytes available to this process: of the machine, and of each memory cgroup that it is in.
 fn available() -> Option<u64> {
     let of_groups = groups().into_iter().map(|(limit, used)| limit.saturating_sub(used));
     of_machine(&fs::read_to_string("/proc/meminfo").ok()?).into_iter().chain(of_groups).min()

@@ -12,7 +12,7 @@ const FLAT: [(&str, &str); 5] = [
     ("mthp", "mthp."),
 ];
 
-/// What a counter or a size begins with whose name a row has for something else: memory of the
+/// Beginning of a counter or a size whose name a row has for something else: memory of the
 /// `kernel` is no name of a kernel.
 const APART: &str = "memory.stat.";
 

@@ -29,7 +29,7 @@ impl Told {
     }
 }
 
-/// What is told once a second. A name that cannot be written is known before the program runs.
+/// Metrics, written once a second. A name that cannot be written is known before the program runs.
 pub(super) fn start(args: &RunArgs) -> Result<(Watch, Told), Failure> {
     if let Some(path) = &args.metrics {
         drop(AtomicFile::create(path).map_err(|e| format!("--metrics {e}"))?);

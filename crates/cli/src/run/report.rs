@@ -191,7 +191,8 @@ fn mib(pages: u64) -> String {
     format!("{:.0} MiB", (pages * PAGE) as f64 / f64::from(1 << 20))
 }
 
-/// What was not limited, or ended: nothing of it is in the other figures.
+/// Memory that was not limited, and processes that were ended: nothing of it is in the other
+/// figures.
 fn not_limited(s: &TreeStats) -> String {
     let processes = |n: u64| format!("{n} process{}", if n == 1 { " was" } else { "es were" });
     let mut all = String::new();

@@ -1,4 +1,4 @@
-//! What the sources of the workspace must keep to: which room imports which, what comments
+//! Rules for the sources of the workspace: which room imports which, what comments
 //! cite, and that drivers answer every effect.
 
 mod arrows;

@@ -1,4 +1,4 @@
-//! Who is killed by a program that watches the machine: a task, or all tasks of a group.
+//! Victims of a program that watches the machine: a task, or all tasks of a group.
 
 use refault_mm::{Counter, MappingId};
 

@@ -8,7 +8,7 @@ use crate::device::{Completion, Device};
 use crate::hardware::Submission;
 use crate::sched::{Clock, Event};
 
-/// What a request carries: folios, or pages past the page cache for a thread.
+/// Load of a request: folios, or pages past the page cache for a thread.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     pub(super) folios: Vec<(PageId, u32)>,

@@ -47,7 +47,7 @@ pub(crate) fn size_counter_kinds() -> impl Iterator<Item = (u8, SizeCounter)> {
     orders.flat_map(|order| SizeCounter::ALL.iter().map(move |&c| (order, c)))
 }
 
-/// What it is called, as `mthp.64kB.swpout`.
+/// Its name, as `mthp.64kB.swpout`.
 pub(crate) fn size_counter_name(order: u8, counter: SizeCounter) -> String {
     format!("mthp.{}kB.{}", 4u32 << order, counter.name())
 }

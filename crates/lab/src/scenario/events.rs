@@ -79,7 +79,7 @@ fn event(s: &Section<'_>, scenario: &Scenario) -> Result<EventSpec> {
     Ok(EventSpec { at_ns, after, watch, action: action(s, scenario)? })
 }
 
-/// What is done to the machine as a whole.
+/// Actions on the machine as a whole.
 fn machine_action(s: &Section<'_>, scenario: &Scenario) -> Result<Option<EventAction>> {
     let swap = |f: &Field<'_>| {
         let devices = scenario.swap.iter().map(|swap| scenario.devices[swap.device].name.as_str());

@@ -154,7 +154,7 @@ fn is_direct(s: &Section<'_>) -> Result<bool> {
     Ok(s.opt("via", Field::text)? == Some("direct"))
 }
 
-/// What is called after each block that was written.
+/// Calls after each block that was written.
 fn sync(s: &Section<'_>, action: Action, kind: ObjectKind) -> Result<Sync> {
     let Some(field) = s.get("sync") else { return Ok(Sync::None) };
     let is_map = s.opt("via", Field::text)? == Some("map");

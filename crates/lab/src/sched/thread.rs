@@ -28,7 +28,7 @@ pub(crate) enum State {
     Blocked,
 }
 
-/// What a thread without a CPU waits for, as delay accounting (`getdelays`) has it.
+/// Reasons for which a thread waits without a CPU, as delay accounting (`getdelays`) has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// A CPU.

@@ -2,7 +2,7 @@
 
 use super::Threads;
 
-/// What the threads of the kernel have used, sample by sample.
+/// CPU time of the kernel's threads, sample by sample.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
     at_ns: u64,

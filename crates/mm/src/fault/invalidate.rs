@@ -9,7 +9,7 @@ use crate::ids::{FolioId, PageId};
 use crate::lru::batch::Batch;
 use crate::world::World;
 
-/// What keeps a page in memory.
+/// Flags that keep a page in memory.
 const KEPT: u32 = State::LOCKED | State::WRITEBACK | State::DIRTY | State::MAPPED | State::UNEVICTABLE;
 
 impl<W: World> Fault<'_, W> {

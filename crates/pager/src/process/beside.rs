@@ -11,7 +11,7 @@ use crate::uffd::PAGE;
 const GROWN: u64 = 64;
 const LOOK_EVERY_NS: u64 = 50_000_000;
 
-/// What was seen beside what is limited. Sizes are in KiB.
+/// Memory seen beside what is limited. Sizes are in KiB.
 #[derive(Default, Debug)]
 pub(super) struct Beside {
     /// Pages of files and shared memory when they were looked at, and when that was.

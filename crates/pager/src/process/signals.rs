@@ -18,13 +18,13 @@ const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, li
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// A program that was told to end has ended. So long after it, what it has left behind is killed.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
-/// What was killed is waited for so long.
+/// Time for which a killed process is waited for.
 const KILLED: Duration = Duration::from_secs(10);
 
 /// And killed again after so long: some may have been forked meanwhile.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Who is told.
+/// Processes that are told.
 pub(super) struct Signals {
     shared: Arc<Shared>,
     program: libc::pid_t,
@@ -45,7 +45,7 @@ struct Since {
     killed_again: Option<Instant>,
 }
 
-/// What passes signals on blocks these.
+/// Signals that the thread that passes them on blocks.
 pub(super) fn set() -> libc::sigset_t {
     // SAFETY: a set is plain data, and the calls change nothing else.
     unsafe {

@@ -9,7 +9,7 @@ use crate::core::State;
 use crate::machine;
 use crate::uffd::PAGE;
 
-/// Of the memory, this part may be tables: the rest is for pages.
+/// Part of the memory that may be tables: the rest is for pages.
 const PART: (usize, usize) = (2, 3);
 /// Processes that are killed for want of memory and have a line each.
 const MOST_NAMED: u64 = 16;

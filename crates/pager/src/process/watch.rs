@@ -31,7 +31,7 @@ pub struct Live {
     pub swap_max_pages: u64,
 }
 
-/// Who is told.
+/// Processes that are told.
 pub type Watch = Box<dyn FnMut(&Live) + Send>;
 
 /// Looks until the other end of the channel is gone, and then once more.

@@ -49,7 +49,7 @@ pub(super) fn page(run: &Run, n: usize) -> Option<Page> {
         .then(|| Page::new("counters", "What did the kernel count, and when?", answer).with_all(figures))
 }
 
-/// What a counter counts: of `mthp.64kB.swpout` the size, of others the first word.
+/// Subject of a counter: of `mthp.64kB.swpout` the size, of others the first word.
 fn family(name: &str) -> &str {
     match name.rsplit_once('.') {
         Some((size, _)) => size,

@@ -211,7 +211,7 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
     }
 }
 
-/// What the file sets of the machine: numbers and truth values as such, all else as text.
+/// Settings of the machine in the file: numbers and truth values as such, all else as text.
 fn settings(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> {
     let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
     scenario.settings.iter().map(|(key, text)| (key.clone(), value(text))).collect()
@@ -235,7 +235,7 @@ fn cpu(of: &CpuResult) -> serde_json::Value {
     })
 }
 
-/// What each time through a recorded loop changed; counters that it left alone are left out.
+/// Changes by each time through a recorded loop; counters that it left alone are left out.
 fn iterations(of: &LoopResult) -> serde_json::Value {
     let changed = |all: &BTreeMap<String, u64>| {
         let some = all.iter().filter(|(_, n)| **n > 0).map(|(name, &n)| (name.clone(), n.into()));

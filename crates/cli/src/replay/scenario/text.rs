@@ -180,7 +180,7 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
     text
 }
 
-/// What a run counts beside the counters of groups and devices: by the names that `series` and rows
+/// Counters of a run beside those of groups and devices: by the names that `series` and rows
 /// of benchmarks have for it.
 pub(super) fn more_counters(result: &RunResult) -> Vec<(String, f64)> {
     let sizes = result.sizes.iter().map(|(name, &n)| (name.clone(), n as f64));

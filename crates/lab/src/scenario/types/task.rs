@@ -160,7 +160,7 @@ pub struct StreamSpec {
     pub object: usize,
     /// What is done with it.
     pub action: Action,
-    /// What the program calls after each block that it has written by descriptor.
+    /// Call after each block that the program has written by descriptor.
     pub sync: Sync,
     /// In which order.
     pub pattern: Pattern,
@@ -207,7 +207,7 @@ pub enum Action {
     PageOut,
 }
 
-/// What follows a write by descriptor.
+/// Calls that follow a write by descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// Nothing: it is written when the kernel sees fit.

@@ -1,4 +1,4 @@
-//! What an administrator changes of the machine while it runs, and daemons that watch it.
+//! Changes by an administrator of the machine while it runs, and daemons that watch it.
 
 use refault_mm::{Counter, PsiKind};
 
@@ -30,7 +30,7 @@ pub struct WatchSpec {
     pub times: u64,
 }
 
-/// What may hold of a machine.
+/// Conditions that may hold of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// `MemAvailable` of `/proc/meminfo` is less.
