@@ -22,7 +22,8 @@ fn check(r: &Run, name: &str) {
     let (seen, line) = (&r.seen, r.said.lines().last().expect("a line"));
     let context = format!("{name}: {seen:?}\n{}\n{}", r.said, r.json);
     let limited = LIMIT.max(r.number("peak_taken_bytes")) + r.number("peak_unserved_bytes");
-    assert!(seen.anonymous <= limited + MIB, "anonymous memory: {context}");
+    // The manager looks at another moment than `/proc` was read, while the program still fills.
+    assert!(seen.anonymous <= limited + limited / 8 + MIB, "anonymous memory: {context}");
     if r.number("peak_taken_bytes") > LIMIT + LIMIT / 10 {
         assert!(line.contains("with what was found late"), "{context}");
     }
