@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use refault_cli::Stop;
+use refault_cli::Watch;
 use refault_cli::replay::PlugIn;
 use refault_mm::{Cache, CacheExtOps, CloneOps, Eviction, FolioId};
 use std::mem::take;
@@ -52,7 +52,7 @@ impl Raised {
 }
 
 /// Classes as policies of a replay over so many pages.
-pub(crate) fn plug_ins(classes: Vec<Named>, folios: u32, raised: &Raised, stop: &Stop) -> Vec<PlugIn> {
+pub(crate) fn plug_ins(classes: Vec<Named>, folios: u32, raised: &Raised, stop: &Watch) -> Vec<PlugIn> {
     let plug_in = |(name, class): Named| {
         let ops = ByClass::new(Arc::new(class), folios, raised.clone(), stop.clone());
         PlugIn { name, ops: Box::new(ops) }
@@ -71,11 +71,11 @@ struct ByClass {
     hooks: Vec<u8>,
     of: Vec<u32>,
     raised: Raised,
-    stop: Stop,
+    stop: Watch,
 }
 
 impl ByClass {
-    fn new(class: Arc<Py<PyAny>>, folios: u32, raised: Raised, stop: Stop) -> ByClass {
+    fn new(class: Arc<Py<PyAny>>, folios: u32, raised: Raised, stop: Watch) -> ByClass {
         ByClass { class, object: None, folios, hooks: Vec::new(), of: Vec::new(), raised, stop }
     }
 

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
 use refault_cli::replay::Loaded;
-use refault_cli::{Failure, Stop, api};
+use refault_cli::{Failure, Watch, api};
 use refault_trace::generate::Workload;
 use refault_trace::{
     Header, LoadOptions, NativeWriter, ObjectInfo, ObjectKind, OpenOptions, Record, RecordSource, Summary, TraceError,
@@ -98,7 +98,7 @@ impl Trace {
 /// Reads a source until it ends or is stopped.
 struct Stoppable<'a> {
     source: Box<dyn RecordSource + 'a>,
-    stop: &'a Stop,
+    watch: &'a Watch,
 }
 
 impl RecordSource for Stoppable<'_> {
@@ -111,7 +111,7 @@ impl RecordSource for Stoppable<'_> {
     }
 
     fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        if self.stop.is_set() {
+        if self.watch.is_stopped() {
             return Err(TraceError::usage(self.source.name(), "interrupted"));
         }
         self.source.next_chunk(out)
@@ -145,7 +145,7 @@ impl Given {
         &self,
         source: Box<dyn RecordSource + '_>,
         (keep_time, keep_task, says_via): (bool, bool, bool),
-        stop: &Stop,
+        watch: &Watch,
     ) -> Result<Trace, Failure> {
         let page_size = source.header().page_size;
         let options = LoadOptions {
@@ -155,7 +155,7 @@ impl Given {
             max_accesses: self.max_accesses,
             ..LoadOptions::default()
         };
-        let mut trace = refault_trace::Trace::load(&mut Stoppable { source, stop }, &options)?;
+        let mut trace = refault_trace::Trace::load(&mut Stoppable { source, watch }, &options)?;
         trace.name.clone_from(&self.name);
         // A replay would look at the times, if they were there.
         let (time_ns, task) = (trace.time_ns.take(), trace.task.take());
@@ -220,21 +220,21 @@ impl Trace {
 
     /// `refault trace info --json`.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
-        work::run(py, |stop| {
-            let summary = Summary::of(&mut Stoppable { source: self.source()?, stop })?;
+        work::run(py, |watch| {
+            let summary = Summary::of(&mut Stoppable { source: self.source()?, watch })?;
             Ok(serde_json::to_string(&Summary { trace: self.memory.loaded.trace.name.clone(), ..summary })?)
         })
     }
 
     /// Writes it in the native format, whole or not at all.
     fn write_file(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        work::run(py, |stop| {
+        work::run(py, |watch| {
             if let Origin::File { path: from, .. } = &self.origin
                 && std::fs::canonicalize(from).ok() == std::fs::canonicalize(&path).ok()
             {
                 return Err(format!("{}: is the trace to read; give the output another name", path.display()).into());
             }
-            let mut source = Stoppable { source: self.source()?, stop };
+            let mut source = Stoppable { source: self.source()?, watch };
             let mut writer = NativeWriter::create(&path)?;
             let mut chunk = Vec::new();
             while source.next_chunk(&mut chunk)? {

@@ -3,7 +3,7 @@
 use crate::error::{defect, exception};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use refault_cli::{Failure, Stop};
+use refault_cli::{Failure, Watch};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, scope};
 use std::time::Duration;
@@ -13,8 +13,8 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Does work on a thread of its own, and meanwhile hears signals: an exception of a handler, as
 /// Ctrl-C is one, stops the work. A panic of it becomes an exception.
-pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> Result<T, Failure> + Send) -> PyResult<T> {
-    let stop = Stop::default();
+pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce(&Watch) -> Result<T, Failure> + Send) -> PyResult<T> {
+    let stop = Watch::default();
     let (mut raised, done) = py.detach(|| {
         let mut raised = None;
         let done = scope(|scope| {

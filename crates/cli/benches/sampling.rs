@@ -5,7 +5,7 @@
 //! `data/`, and workloads of a million pages. `-- --only NAME` is one of them, `--salts N` how many
 //! samples an estimate has (5), `--cases` prints every case.
 
-use refault_cli::Stop;
+use refault_cli::Watch;
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_cli::replay::policy::RowPolicy;
 use refault_cli::replay::sample::{Estimate, OneIn, Question, estimate};
@@ -178,7 +178,7 @@ fn measure(case: &Case, all: &mut Vec<Outcome>) {
             policies: &policies,
             swap_max_pages: u64::MAX,
             threads: 2,
-            stop: Stop::default(),
+            watch: Watch::default(),
         };
         // Too few pages for a sample to have any.
         let Ok(estimates) = estimate(&samples, &question) else { continue };

@@ -1,16 +1,17 @@
 //! What the subcommands compute, without their printing, for programs that are not the command.
 //!
 //! Each function takes the words of a command line, so that names, defaults and messages are the
-//! command's own, and gives what `--json` prints or the values behind it. `Stop` ends a long one.
+//! command's own, and gives what `--json` prints or the values behind it. `Watch` ends a long one.
 
 use crate::replay::cell::MissBits;
 use crate::replay::policy::RowPolicy;
 use crate::replay::{
-    Loaded, Machine, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results, scenario_results_of,
+    Loaded, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results, scenario_results_of,
 };
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Stop, bench, complaint, flags, recording, replay, report, size};
+use crate::{Failure, Given, Watch, bars, bench, complaint, flags, replay, report, size};
 use clap::{Args, Command, FromArgMatches};
+use refault::recording;
 use refault_lab::scenario::Scenario;
 use refault_trace::{OpenOptions, RecordSource};
 use std::ffi::OsString;
@@ -26,9 +27,9 @@ fn parse<A: Args + FromArgMatches>(name: &'static str, words: &[String]) -> Resu
     Ok((args, Given::new(&command, &matches)))
 }
 
-fn replay_args(words: &[String], stop: &Stop) -> Result<(ReplayArgs, Given), Failure> {
+fn replay_args(words: &[String], watch: &Watch) -> Result<(ReplayArgs, Given), Failure> {
     let (mut args, given) = parse::<ReplayArgs>("replay", words)?;
-    args.stop = stop.clone();
+    args.watch = bars::shown(watch);
     Ok((args, given))
 }
 
@@ -39,18 +40,18 @@ pub fn open_options(words: &[String]) -> Result<OpenOptions, Failure> {
 
 /// `refault replay` with its printing, as the command has it.
 pub fn run_replay(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
-    replay::run(args, given, recording::read)
+    replay::run(args, given)
 }
 
 /// Loads a trace as `refault replay` does, with flags such as `--via` and `--max-accesses`; a
 /// recording as the machine that was recorded, too.
-pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, stop: &Stop) -> Result<Loaded, Failure> {
-    let args = replay_args(words, stop)?.0;
+pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, watch: &Watch) -> Result<Loaded, Failure> {
+    let args = replay_args(words, watch)?.0;
     if source.header().recording.is_none() {
         return load(&args, source, false);
     }
-    let (machine, loaded) = load_recorded(&args, source, recording::read)?;
-    Ok(Loaded { machine: Some(Machine(machine)), ..loaded })
+    let (machine, loaded) = load_recorded(&args, source)?;
+    Ok(Loaded { machine: Some(machine), ..loaded })
 }
 
 /// `refault replay` of a trace that was loaded: a row for each size and policy, those that the
@@ -62,9 +63,9 @@ pub fn replay(
     loaded: &Loaded,
     bits: bool,
     file: &str,
-    stop: &Stop,
+    watch: &Watch,
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
-    let (args, given) = replay_args(words, stop)?;
+    let (args, given) = replay_args(words, watch)?;
     replay_loaded(&args, &given, plug_ins, loaded, bits, file)
 }
 
@@ -92,9 +93,10 @@ pub enum ScenarioText<'a> {
 
 /// `refault replay` of a scenario, with the flags `--policy`, `--seed`, `--scale`, `--threads` and
 /// `--check`: JSON, and the time series of each run as CSV.
-pub fn scenario(words: &[String], text: ScenarioText<'_>, stop: &Stop) -> Result<(String, Vec<String>), Failure> {
+pub fn scenario(words: &[String], text: ScenarioText<'_>, watch: &Watch) -> Result<(String, Vec<String>), Failure> {
     let (args, given) = parse::<ReplayArgs>("replay", words)?;
-    let asked = args.asked(&given, stop);
+    let watch = bars::shown(watch);
+    let asked = args.asked(&given, &watch);
     match text {
         ScenarioText::File(path) => scenario_results(path.as_ref(), &asked),
         ScenarioText::Text(name, text) => scenario_results_of(&Scenario::parse(name, text)?, name, &asked),
@@ -111,23 +113,23 @@ pub fn check_scenario(text: ScenarioText<'_>) -> Result<(), Failure> {
 }
 
 /// `refault size --json`.
-pub fn size(words: &[String], stop: &Stop) -> Result<String, Failure> {
+pub fn size(words: &[String], watch: &Watch) -> Result<String, Failure> {
     let (mut args, given) = parse::<size::SizeArgs>("size", words)?;
-    args.stop = stop.clone();
+    args.watch = bars::shown(watch);
     size::result(&args, &given)
 }
 
 /// `refault bench --json`.
-pub fn bench(words: &[String], stop: &Stop) -> Result<String, Failure> {
+pub fn bench(words: &[String], watch: &Watch) -> Result<String, Failure> {
     let (mut args, _) = parse::<bench::BenchArgs>("bench", words)?;
-    args.stop = stop.clone();
+    args.watch = bars::shown(watch);
     bench::result(&args)
 }
 
 /// `refault report`.
-pub fn report(words: &[String], stop: &Stop) -> Result<(), Failure> {
+pub fn report(words: &[String], watch: &Watch) -> Result<(), Failure> {
     let (mut args, given) = parse::<report::ReportArgs>("report", words)?;
-    args.stop = stop.clone();
+    args.watch = bars::shown(watch);
     report::write(&args, &given).map(|_| ())
 }
 

@@ -1,8 +1,8 @@
 //! What is wrong with a command line, in one line.
 
-use crate::terminal::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
+use refault::words::printable;
 use std::ffi::OsString;
 
 /// The list of values that a command line asks for, by the word that a flag has for it.

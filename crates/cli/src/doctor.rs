@@ -1,8 +1,8 @@
 //! `refault doctor`: what this machine allows the pager and the recorder to do.
 
-use crate::terminal::printable;
 use crate::{Failure, print};
 use clap::Args;
+use refault::words::printable;
 use refault_pager::doctor::{Probe, Report, Verdict, watches_new_memory};
 use refault_pager::store::swap_directory;
 use refault_record::{Known, Part, Tracefs, probes_possible, survey, touches_possible};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 pub mod api;
+mod bars;
 pub mod bench;
 mod complaint;
 pub mod doctor;
@@ -12,15 +13,11 @@ mod live;
 mod metrics;
 mod page;
 pub mod record;
-mod recording;
 pub mod replay;
 pub mod report;
 pub mod run;
-mod runner;
 pub mod size;
-mod stop;
 mod table;
-mod terminal;
 pub mod top;
 pub mod trace_cmd;
 pub mod verify;
@@ -28,14 +25,11 @@ pub mod verify;
 pub use complaint::{asked_for, complaint, one_line};
 pub use flags::memory::max_memory;
 pub use given::Given;
-pub use stop::Stop;
+pub use refault::{Failure, Watch};
 
 /// Replays go to large tables at random: on huge pages they are up to twice as fast.
 #[global_allocator]
 static HEAP: refault_pager::HugeHeap = refault_pager::HugeHeap;
-
-/// Any error of a subcommand; its text is one line that names the file or the flag, and the place.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Prints on standard output. A reader that has seen enough (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {

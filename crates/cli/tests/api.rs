@@ -1,6 +1,6 @@
 //! What programs that are not the command ask for: by the words of a command line.
 
-use refault_cli::Stop;
+use refault_cli::Watch;
 use refault_cli::api::{ScenarioText, bench, load_trace, replay, scenario, size};
 use refault_trace::OpenOptions;
 
@@ -10,19 +10,19 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn mistakes_are_told_as_by_the_command() {
-    let error = size(&words("x --target hit_rate>2x"), &Stop::default()).expect_err("no target").to_string();
+    let error = size(&words("x --target hit_rate>2x"), &Watch::default()).expect_err("no target").to_string();
     assert!(error.starts_with("invalid value 'hit_rate>2x' for '--target <TARGET>'"), "{error}");
     assert!(!error.contains('\n') && error.ends_with("--help says more"), "{error}");
-    let error = bench(&words("--threads -1"), &Stop::default()).expect_err("negative").to_string();
+    let error = bench(&words("--threads -1"), &Watch::default()).expect_err("negative").to_string();
     let want = "invalid value '-1' for '--threads <N>': -1 is not in 1..=1024; --help says more";
     assert_eq!(error, want);
-    let error = size(&words("x --kernel list"), &Stop::default()).expect_err("no result").to_string();
+    let error = size(&words("x --kernel list"), &Watch::default()).expect_err("no result").to_string();
     assert_eq!(error, "a list of values is for the command to print");
 }
 
 #[test]
 fn what_is_stopped_ends_with_an_error() {
-    let stop = Stop::default();
+    let stop = Watch::default();
     stop.stop();
     let text = include_str!("../../../data/oomd-pressure.toml");
     let error = scenario(&[], ScenarioText::Text("t.toml", text), &stop).expect_err("stopped").to_string();
@@ -33,7 +33,7 @@ fn what_is_stopped_ends_with_an_error() {
 fn a_stopped_replay_is_no_result() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sqlite.parquet");
     let source = || refault_trace::open(path.as_ref(), &OpenOptions::default()).expect("a trace");
-    let go = Stop::default();
+    let go = Watch::default();
     let loaded = load_trace(&words("--max-accesses 20000"), source(), &go).expect("a trace");
     let rows = replay(&words("--memory 25% --policy lru,opt"), &[], &loaded, true, path, &go).expect("rows");
     assert_eq!(rows.len(), 2);
@@ -50,7 +50,7 @@ fn the_last_pages_of_all_are_replayed() {
     let text = "0\n18446744073709551614\n0\n";
     let input = refault_trace::Input::from_reader("far", Box::new(text.as_bytes())).expect("text");
     let source = refault_trace::open_input(input, &OpenOptions::default()).expect("a trace");
-    let go = Stop::default();
+    let go = Watch::default();
     let loaded = load_trace(&words("--via map"), source, &go).expect("a trace");
     let rows = replay(&words("--memory 100p --beyond-footprint --policy all"), &[], &loaded, false, "far", &go);
     assert!(rows.expect("rows").iter().all(|(row, _)| (row.accesses, row.misses) == (3, 2)));

@@ -1,7 +1,7 @@
 //! Samples of a trace beside the whole: the same where all pages are taken, near it otherwise.
 
 use crate::common::command::{Sandbox, error, ok};
-use refault_cli::Stop;
+use refault_cli::Watch;
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_cli::replay::policy::RowPolicy;
 use refault_cli::replay::sample::{Estimate, OneIn, Question, estimate};
@@ -45,7 +45,7 @@ fn estimates(
         policies,
         swap_max_pages: u64::MAX,
         threads: 2,
-        stop: Stop::default(),
+        watch: Watch::default(),
     };
     estimate(&samples, &question).expect("estimates")
 }

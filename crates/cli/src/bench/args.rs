@@ -1,8 +1,8 @@
 //! The flags of `refault bench`.
 
-use crate::Stop;
-use crate::runner::parse_scale;
+use crate::Watch;
 use clap::Args;
+use refault::runner::parse_scale;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -75,6 +75,6 @@ pub struct BenchArgs {
     pub(super) list: bool,
 
     /// Set by programs that are not the command.
-    #[arg(skip)]
-    pub(crate) stop: Stop,
+    #[arg(skip = crate::bars::watch())]
+    pub(crate) watch: Watch,
 }

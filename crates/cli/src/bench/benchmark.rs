@@ -3,8 +3,8 @@
 use super::args::BenchArgs;
 use super::builtin::{BUILTIN, default_scale};
 use crate::Failure;
-use crate::runner::{Job, scaled};
-use crate::terminal::printable;
+use refault::runner::{Job, scaled};
+use refault::words::printable;
 use refault_lab::scenario::{Published, Scenario};
 use std::path::Path;
 

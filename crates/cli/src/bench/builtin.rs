@@ -1,6 +1,6 @@
 //! The benchmarks inside of the command: the files of `scenarios/`, compiled in.
 
-use crate::runner;
+use refault::runner;
 use refault_lab::scenario::Scenario;
 
 /// Name and text of each, by name.

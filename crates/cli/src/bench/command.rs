@@ -6,8 +6,8 @@ use super::misses::Differences;
 use super::report::Report;
 use super::{json, summary, text, vary};
 use crate::replay::{check_output, write};
-use crate::runner::Runner;
 use crate::{Failure, print};
+use refault::runner::Runner;
 use std::path::Path;
 
 /// Runs `refault bench ...`. False: the known misses are not what came out, and that was to be
@@ -22,7 +22,7 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
         check_output(args.names.iter().map(Path::new), path)?;
     }
     if args.vary {
-        let runner = Runner::new(args.threads, args.check, &args.stop);
+        let runner = Runner::new(args.threads, args.check, &args.watch);
         for bench in &benches {
             print(&vary::vary(bench, &runner)?)?;
         }
@@ -48,7 +48,7 @@ pub(crate) fn result(args: &BenchArgs) -> Result<String, Failure> {
 
 fn reports(args: &BenchArgs, benches: &[Bench]) -> Result<Vec<Report>, Failure> {
     let jobs: Vec<_> = benches.iter().flat_map(Bench::jobs).collect();
-    let done = Runner::new(args.threads, args.check, &args.stop).run("running", &jobs)?;
+    let done = Runner::new(args.threads, args.check, &args.watch).run("running", &jobs)?;
     let mut rest = done.as_slice();
     let mut reports = Vec::new();
     for bench in benches {

@@ -4,7 +4,7 @@
 use super::misses::missing;
 use super::report::{Report, Row, Variant, band_from_name, better_name};
 use crate::Failure;
-use crate::runner::{Overrides, ending_name, overrides};
+use refault::runner::{Overrides, ending_name, overrides};
 use refault_lab::scenario::Band;
 use serde::Serialize;
 use std::collections::BTreeMap;

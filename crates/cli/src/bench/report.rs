@@ -1,7 +1,7 @@
 //! What came out, beside what was published.
 
 use super::benchmark::Bench;
-use crate::runner::Done;
+use refault::runner::Done;
 use refault_lab::machine::Ending;
 use refault_lab::scenario::{
     Band, BandFrom, Better, Parameters, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant,

@@ -5,7 +5,7 @@ use super::report::{Report, spread};
 use super::tables::{band, known, nothing, our_ratio, published_ratio, ratio_spread, verdict};
 use super::text::last_lines;
 use crate::table::Table;
-use crate::terminal::{number, printable};
+use refault::words::{number, printable};
 use std::fmt::Write as _;
 
 /// All reports, and what is missing where bands are missed.

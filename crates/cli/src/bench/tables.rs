@@ -5,7 +5,7 @@
 
 use super::report::{Number, Ratio, Report, Row, spread};
 use crate::table::Table;
-use crate::terminal::{number, printable};
+use refault::words::{number, printable};
 use refault_lab::scenario::{Band, BandFrom};
 use std::fmt::Write as _;
 

@@ -4,9 +4,9 @@ use super::benchmark::Bench;
 use super::report::{Report, spread};
 use super::tables::{known, our_ratio, verdict};
 use crate::Failure;
-use crate::runner::{Job, Runner, scaled};
 use crate::table::Table;
-use crate::terminal::{number, printable};
+use refault::runner::{Job, Runner, scaled};
+use refault::words::{number, printable};
 use refault_lab::scenario::Scenario;
 use std::fmt::Write as _;
 

@@ -4,19 +4,14 @@ use refault_mm::{Config, Kernel, Policy};
 use std::fmt::Write as _;
 
 use super::list::OrList;
-use super::settings;
+use refault::settings;
 
 /// Reads `--kernel`; `list` prints what there is.
 pub(crate) fn parser() -> OrList<Kernel> {
     OrList::new("list", list, |name| name.parse().map_err(|e| format!("{e}; list prints what each is")))
 }
 
-/// A policy as a kernel has it.
-pub fn config(kernel: Option<Kernel>, policy: Policy) -> Config {
-    let mut cfg = Config::new(policy);
-    kernel.unwrap_or_default().apply(&mut cfg);
-    cfg
-}
+pub(crate) use refault::settings::config;
 
 /// What `--kernel list` prints.
 fn list() -> String {

@@ -5,15 +5,10 @@
 //! It calls the engine for its settings, and nothing of the command; `replay`, `size`,
 //! `report`, `run`, `runner` and `main` call it.
 
-#[cfg(test)]
-mod every_setting;
 pub(crate) mod kernel;
 pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod recorded;
 pub(crate) mod settings;
-pub(crate) mod size;
-mod threads;
-pub(crate) mod time;
 
-pub(crate) use threads::threads;
+pub(crate) use refault::{memory_size as size, threads, time};

@@ -1,31 +1,13 @@
 //! What the flags of a replay are for a recording, unless they are given.
 
 use crate::say;
-use crate::terminal::printable;
-use refault_mm::{Kernel, Policy};
+use refault::words::printable;
 use refault_trace::Recording;
 use std::path::Path;
 
-/// The policy of the recorded kernel.
-pub(crate) fn policy(recording: &Recording) -> Policy {
-    if recording.lru_gen { Policy::Mglru } else { Policy::Lru }
-}
-
-/// The swappiness of the recorded group.
-pub(crate) fn swappiness(recording: &Recording) -> Option<u32> {
-    recording.swappiness.map(|swappiness| swappiness.min(200))
-}
-
-/// The profile of the recorded kernel.
-pub(crate) fn kernel(recording: &Recording) -> Kernel {
-    Kernel::of_release(&recording.kernel).unwrap_or_default()
-}
-
-/// How often this kernel adds up what groups counted, for reclaim to see (`FLUSH_TIME`); 0:
-/// whenever it looks.
-pub(crate) fn stat_flush_interval_ns(kernel: Kernel) -> u64 {
-    if kernel.has_exact_stats() { 0 } else { 2_000_000_000 }
-}
+pub(crate) use refault::settings::{
+    kernel_of as kernel, policy_of as policy, stat_flush_interval_ns, swappiness_of as swappiness,
+};
 
 /// Says that touches were sampled, and how.
 pub(crate) fn note_touches(recording: Option<&Recording>, path: &Path) {

@@ -2,8 +2,8 @@
 
 use super::RecordArgs;
 use crate::flags::size::human;
-use crate::terminal::grouped;
 use crate::{Failure, print, say};
+use refault::words::grouped;
 use refault_record::{Bypass, End, Progress, Report};
 use refault_trace::{DirectIo, TouchMethod};
 use serde::Serialize;

@@ -3,13 +3,13 @@
 use super::policy::PolicyList;
 use super::sample::SampleArgs;
 use super::scenario::Tier;
-use crate::Stop;
+use crate::Watch;
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set, Thp};
 use crate::flags::size::Size;
-use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};
+use refault::runner::parse_scale;
 use refault_mm::Kernel;
 use refault_mm::tiering::PromotionPolicy;
 use refault_trace::Via;
@@ -130,8 +130,8 @@ pub struct ReplayArgs {
     pub(super) input: InputArgs,
 
     /// Set by programs that are not the command.
-    #[arg(skip)]
-    pub(crate) stop: Stop,
+    #[arg(skip = crate::bars::watch())]
+    pub(crate) watch: Watch,
 }
 
 /// Memory cgroups.

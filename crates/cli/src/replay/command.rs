@@ -1,21 +1,21 @@
 //! `refault replay`, from its flags to its output.
 
 use super::args::ReplayArgs;
-use super::cell::MissBits;
 use super::check::check;
-use super::clocked::Clocked;
 use super::policy::RowPolicy;
-use super::recorded::{self as recorded_rows, ReadRecorded, Recorded};
-use super::row::Row;
-use super::run::{Plan, PlugIn};
-use super::{curve, groups, metrics, rules, sample, scenario, stream, text};
+use super::recorded as recorded_rows;
+use super::{curve, groups, metrics, sample, scenario, stream, text};
 use crate::flags;
 use crate::flags::kernel;
 use crate::flags::recorded;
 use crate::flags::size::{Size, human};
 use crate::page::write_html;
-use crate::terminal::{grouped, printable};
 use crate::{Failure, Given, is_same_file, print, say};
+use refault::recording::Machine;
+use refault::replay::cell::MissBits;
+use refault::replay::clocked::Clocked;
+use refault::replay::{Done, Plan, PlugIn, Row, rules as rule_words};
+use refault::words::{grouped, printable};
 use refault_mm::{Config, Kernel, Lru, Policy};
 use refault_report::{Document, Source};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
@@ -23,8 +23,8 @@ use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// Runs `refault replay ...`, of whose flags `given` were; recordings are read by `read`.
-pub(crate) fn run(args: &ReplayArgs, given: &Given, read: ReadRecorded) -> Result<(), Failure> {
+/// Runs `refault replay ...`, of whose flags `given` were.
+pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     recorded_rows::refuse(args, given)?;
     if !args.lab.tier.is_empty() {
         return scenario::run_tiers(args, given);
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given, read: ReadRecorded) -> Resul
     }
     let (mut rows, mut bits) = (Vec::new(), None);
     for path in &args.traces {
-        for (row, of_cell) in replay(args, given, path, &policies, read)? {
+        for (row, of_cell) in replay(args, given, path, &policies)? {
             rows.push(row);
             bits = of_cell;
         }
@@ -125,15 +125,14 @@ fn replay(
     given: &Given,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
-    read: ReadRecorded,
-) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
+) -> Result<Vec<Done>, Failure> {
     let source = args.input.open(path)?;
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
     recorded_rows::note(recording, path);
     if recording.is_some() && !args.page_by_page {
-        return recorded_rows::replay(args, given, source, read);
+        return recorded_rows::replay(args, given, source);
     }
     if args.stream {
         return stream::replay(args, given, source, path, policies);
@@ -173,13 +172,8 @@ pub struct Loaded {
     /// How it was recorded, if it was: what no flag says is taken from there.
     pub recording: Option<Recording>,
     /// The machine that was recorded, if it is to be replayed as it was.
-    #[doc(hidden)]
     pub machine: Option<Machine>,
 }
-
-/// A machine that was recorded.
-#[derive(Debug)]
-pub struct Machine(pub(crate) Box<dyn Recorded>);
 
 /// Loads a trace as the flags say.
 pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: bool) -> Result<Loaded, Failure> {
@@ -191,7 +185,7 @@ pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: 
         max_accesses: args.max_accesses,
         ..LoadOptions::default()
     };
-    let mut source = Clocked::new(source, args.max_accesses, &args.stop);
+    let mut source = Clocked::new(source, args.max_accesses, &args.watch);
     let trace = Trace::load(&mut source, &opts)?;
     Ok(Loaded { trace, page_size, recording, machine: None })
 }
@@ -206,10 +200,10 @@ pub(crate) fn replay_loaded(
     loaded: &Loaded,
     bits: bool,
     file: &str,
-) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
+) -> Result<Vec<Done>, Failure> {
     check_names(plug_ins)?;
-    if let Some(Machine(machine)) = loaded.machine.as_ref().filter(|_| !args.page_by_page) {
-        return recorded_rows::rows(&**machine, args, given, plug_ins, Some(loaded), bits);
+    if let Some(machine) = loaded.machine.as_ref().filter(|_| !args.page_by_page) {
+        return recorded_rows::rows(machine, args, given, plug_ins, Some(loaded), bits);
     }
     let (kernel, swappiness) = rules(loaded.recording.as_ref(), args, given);
     let lists = config(args, Policy::Lru, kernel, swappiness)?;
@@ -242,7 +236,7 @@ fn cells(
     loaded: &Loaded,
     bits: bool,
     file: &str,
-) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
+) -> Result<Vec<Done>, Failure> {
     let plan = plan(args, policies, plug_ins, loaded, bits)?;
     plan.run().map_err(|e| format!("{file}: {e}").into())
 }
@@ -287,7 +281,7 @@ pub(super) fn plan_of_sizes<'a>(
         lru_gen: args.output.lru_gen,
         swap_map: args.output.swap_map,
         threads: flags::threads(args.threads),
-        stop: args.stop.clone(),
+        watch: args.watch.clone(),
         trace,
     }
 }
@@ -416,7 +410,7 @@ fn rules_of(rows: &[Row]) -> String {
         // What the kernel takes for itself a recorded group was charged for.
         config.memcg.charge_kernel |= row.reads.is_some();
     }
-    rules::line(kernel, configs.iter().map(|(policy, config)| (*policy, config)))
+    rule_words::line(kernel, configs.iter().map(|(policy, config)| (*policy, config)))
 }
 
 /// One object; a line a row, so that tools for lines work too.

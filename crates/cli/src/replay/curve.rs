@@ -1,9 +1,9 @@
 //! Hit rate against memory, drawn in a terminal.
 
 use super::policy::RowPolicy;
-use super::row::Row;
 use crate::flags::size::{Size, human};
-use crate::terminal::printable;
+use refault::replay::Row;
+use refault::words::printable;
 use refault_mm::Policy;
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Rows as metrics.
 
-use super::row::Row;
 use crate::metrics::{Kind, Metrics};
+use refault::replay::Row;
 
 /// A sample of each metric for each row.
 pub(super) fn of_rows(rows: &[Row]) -> Metrics {

@@ -1,22 +1,15 @@
-//! `--stream`: a trace that is larger than memory. Its pages are numbered in a first reading; in a
-//! second one every cell takes the accesses piece by piece, all cells the same piece.
+//! `--stream`: a trace that is larger than memory. Its pages are numbered in a first reading; the
+//! library replays the second one.
 
 use super::args::ReplayArgs;
-use super::clocked::Clocked;
 use super::command::{Loaded, note_idle, plan, wants_time};
 use super::policy::RowPolicy;
-use super::run::{Done, Plan, Running};
 use crate::{Failure, Given};
+use refault::replay::clocked::Clocked;
+use refault::replay::{Done, run_stream};
 use refault_mm::Config;
-use refault_trace::{LoadOptions, PageNumbers, Piece, Pieces, RecordSource, TraceError};
+use refault_trace::{LoadOptions, PageNumbers, RecordSource};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Accesses of a piece: long enough that the cells of a piece are worth their threads, and little
-/// memory (4 bytes each, two pieces at a time). A multiple of the steps of a replay, so that the
-/// clock is read at the same accesses.
-const PIECE: usize = 1 << 20;
 
 /// Refuses what can be read only once.
 pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
@@ -47,14 +40,15 @@ pub(super) fn replay(
     };
     let page_size = source.header().page_size;
     let recording = source.header().recording.clone();
-    let numbers = PageNumbers::read(&mut Clocked::new(source, args.max_accesses, &args.stop), &opts)?;
+    let numbers = PageNumbers::read(&mut Clocked::new(source, args.max_accesses, &args.watch), &opts)?;
     let (accesses, has_times) = (numbers.accesses(), numbers.has_times());
     let (trace, pieces) = numbers.pieces(args.input.open(path)?);
     note_idle(&policies, &trace, path);
     let loaded = Loaded { trace, page_size, recording, machine: None };
     let mut plan = plan(args, &policies, &[], &loaded, args.output.miss_bits.is_some())?;
     plan.accesses = accesses;
-    Replay { plan: &plan, pieces, has_times, file: path.display().to_string() }.run()
+    let name = path.display().to_string();
+    run_stream(&plan, pieces, has_times).map_err(|e| format!("{name}: {e}").into())
 }
 
 /// The policies but OPT, which is an error only if it was asked for.
@@ -71,60 +65,4 @@ fn without_opt(
             .into());
     }
     Ok(policies)
-}
-
-/// The second reading.
-struct Replay<'a> {
-    plan: &'a Plan<'a>,
-    pieces: Pieces,
-    has_times: bool,
-    file: String,
-}
-
-impl Replay<'_> {
-    fn run(mut self) -> Result<Vec<Done>, Failure> {
-        let plan = self.plan;
-        let begun = plan.cells().into_iter().filter_map(|(pages, decides)| plan.begin(decides, pages));
-        let cells: Result<Vec<_>, _> = begun.map(|cell| cell.map(Mutex::new)).collect();
-        let cells = cells.map_err(|e| format!("{}: {e}", self.file))?;
-        let progress = plan.progress(cells.len());
-        let feed = |cell: &Mutex<Running<'_>>, piece: &Piece| {
-            // Nobody else holds the cell: a lock is poisoned only by a panic, which ends the scope.
-            if let Ok(mut cell) = cell.lock() {
-                let times = piece.time_ns.as_deref().filter(|_| self.has_times);
-                plan.feed(&mut cell, &piece.accesses, times, &progress);
-            }
-        };
-        let (mut now, mut next) = (Piece::default(), Piece::default());
-        self.pieces.next(&mut now, PIECE)?;
-        while !now.accesses.is_empty() {
-            overlap(&mut self.pieces, &mut next, plan.threads, &cells, |cell| feed(cell, &now))?;
-            plan.stop.check()?;
-            std::mem::swap(&mut now, &mut next);
-        }
-        Ok(cells.into_iter().filter_map(|cell| cell.into_inner().ok()).map(|cell| plan.end(cell)).collect())
-    }
-}
-
-/// Decodes the next piece in this thread while others do a piece of work for each cell; then it
-/// helps them.
-fn overlap<C: Sync>(
-    pieces: &mut Pieces,
-    next: &mut Piece,
-    threads: usize,
-    cells: &[C],
-    work: impl Fn(&C) + Sync,
-) -> Result<(), TraceError> {
-    let taken = AtomicUsize::new(0);
-    let help = || {
-        while let Some(cell) = cells.get(taken.fetch_add(1, Ordering::Relaxed)) {
-            work(cell);
-        }
-    };
-    std::thread::scope(|scope| {
-        (1..threads.min(cells.len() + 1)).for_each(|_| _ = scope.spawn(help));
-        let decoded = pieces.next(next, PIECE);
-        help();
-        decoded
-    })
 }

@@ -1,10 +1,10 @@
 //! The result for people, and for spreadsheets.
 
-use super::recorder::Windows;
-use super::row::Row;
 use crate::flags::size::human;
 use crate::table::Table;
-use crate::terminal::{grouped, printable};
+use refault::replay::Row;
+use refault::replay::recorder::Windows;
+use refault::words::{grouped, printable};
 use std::fmt::Write as _;
 
 /// Columns of cells in one block of windows, so that a line fits a terminal.

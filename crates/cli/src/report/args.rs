@@ -1,14 +1,14 @@
 //! The flags of `refault report`.
 
-use crate::Stop;
+use crate::Watch;
 use crate::flags;
 use crate::flags::kernel;
 use crate::flags::size::Size;
 use crate::replay::policy::PolicyList;
 use crate::replay::{SwapMax, ViaArg};
-use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::Args;
+use refault::runner::parse_scale;
 use refault_mm::Kernel;
 use std::path::PathBuf;
 
@@ -96,8 +96,8 @@ pub struct ReportArgs {
     pub(super) input: InputArgs,
 
     /// Set by programs that are not the command.
-    #[arg(skip)]
-    pub(crate) stop: Stop,
+    #[arg(skip = crate::bars::watch())]
+    pub(crate) watch: Watch,
 }
 
 impl ReportArgs {

@@ -3,8 +3,8 @@
 use super::args::ReportArgs;
 use super::{applies, input};
 use crate::page::write_html;
-use crate::terminal::{grouped, printable};
 use crate::{Failure, Given, is_same_file, say};
+use refault::words::{grouped, printable};
 use refault_trace::AtomicFile;
 use std::path::Path;
 use std::process::{Command, Stdio};

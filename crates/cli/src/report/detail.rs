@@ -3,7 +3,7 @@
 use crate::replay::Row;
 use crate::replay::cell::{Cell, CountOnly};
 use crate::replay::machine::Observer;
-use crate::replay::progress::Progress;
+use refault::watch::Progress;
 use refault_mm::opt::Opt;
 use refault_mm::{Config, Engine, Lru, MemcgId, PageId};
 use refault_report::document::trace::Detail;

@@ -3,8 +3,9 @@
 use super::args::ReportArgs;
 use super::trace::Policies;
 use crate::Failure;
-use crate::replay::groups::{Grouped, Tree, limits_text, load, on_threads};
-use crate::replay::progress::Progress;
+use refault::on_threads;
+use refault::replay::groups::{Grouped, Tree, limits_text, load};
+use refault::watch::Progress;
 use refault_mm::{Config, Counter};
 use refault_report::document::trace::{GroupFacts, GroupsUnder};
 use refault_report::names::shown;
@@ -49,7 +50,7 @@ pub(super) fn read(
 ) -> Result<Vec<GroupsUnder>, Failure> {
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
-    let (trace, tree, page_size) = load(path, &args.input, &options)?;
+    let (trace, tree, page_size) = load(args.input.open(path)?, &options)?;
     let Some(mut tree) = tree.filter(|tree| tree.groups.len() > 2 || args.memcg_limits.is_some()) else {
         return Ok(Vec::new());
     };
@@ -67,10 +68,9 @@ pub(super) fn read(
         pages: if own { u64::MAX } else { detail_pages },
         swap_max: args.swap_max.pages(page_size, footprint),
         page_size: page_size.into(),
-        progress: Progress::new(
-            format!("groups of {}", trace.name),
-            Some(trace.accesses.len() as u64 * linux.len() as u64),
-        ),
+        progress: args
+            .watch
+            .accesses(format!("groups of {}", trace.name), Some(trace.accesses.len() as u64 * linux.len() as u64)),
     };
     let all = on_threads(args.threads(), &linux, &|(policy, cfg)| replay.under(policy, cfg));
     all.map_err(|e| format!("{}: {e}", path.display()).into())

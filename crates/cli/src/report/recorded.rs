@@ -5,11 +5,11 @@ use super::args::ReportArgs;
 use super::detail::{self, Samples};
 use super::trace::Policies;
 use crate::Failure;
-use crate::recording;
-use crate::replay::groups::on_threads;
+use crate::replay::Row;
 use crate::replay::policy::RowPolicy;
-use crate::replay::progress::Progress;
-use crate::replay::{About, Recorded, RecordedCell, Row};
+use refault::Watch;
+use refault::on_threads;
+use refault::recording::{self, About, RecordedCell};
 use refault_mm::{Config, Kernel, PageId, Policy};
 use refault_report::document::trace::Detail;
 use refault_trace::{Act, Header, ObjectKind, Record, RecordSource, Trace, TraceError};
@@ -17,18 +17,25 @@ use std::path::Path;
 
 /// The machine, and what of it the flags change.
 pub(super) struct Machine {
-    machine: Box<dyn Recorded>,
+    machine: recording::Machine,
     kernel: Option<Kernel>,
     seed: u64,
     threads: usize,
+    watch: Watch,
 }
 
 impl Machine {
     /// That of a recording.
     pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Machine, Failure> {
         let mut source = args.input.open(path)?;
-        let machine = recording::read(&mut source, args.max_accesses)?;
-        Ok(Machine { machine, kernel: args.kernel, seed: args.seed, threads: args.threads() })
+        let machine = recording::Machine::read(&mut source, args.max_accesses)?;
+        Ok(Machine {
+            machine,
+            kernel: args.kernel,
+            seed: args.seed,
+            threads: args.threads(),
+            watch: args.watch.clone(),
+        })
     }
 
     pub(super) fn about(&self) -> &About {
@@ -63,7 +70,7 @@ impl Machine {
             sizes.iter().flat_map(|&pages| linux().map(move |policy| self.cell(policy, pages, false))).collect();
         let jobs: Vec<&RecordedCell<'_>> = cells.iter().collect();
         let total = self.about().accesses * jobs.len() as u64;
-        let progress = Progress::new(format!("replaying {}", self.about().name), Some(total));
+        let progress = self.watch.accesses(format!("replaying {}", self.about().name), Some(total));
         on_threads(self.threads, &jobs, &|cell| {
             let row = self.machine.run(cell)?.0;
             progress.add(self.about().accesses);

@@ -17,7 +17,7 @@ pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Docu
         seed,
         threads: args.threads,
         check: false,
-        stop: &args.stop,
+        watch: &args.watch,
     };
     Ok(Document::from_json(&scenario_results(path, &asked)?.0)?)
 }

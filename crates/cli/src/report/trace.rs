@@ -10,10 +10,9 @@ use crate::flags::recorded;
 use crate::flags::size::Size;
 use crate::page::command_line;
 use crate::replay::clocked::Clocked;
-use crate::replay::groups::on_threads;
 use crate::replay::policy::RowPolicy;
-use crate::replay::progress::Progress;
 use crate::replay::{Plan, Row, curve_sizes};
+use refault::on_threads;
 use refault_mm::opt::next_uses;
 use refault_mm::{Config, Kernel, Policy};
 use refault_report::document::trace::{Curve, Detail, TraceDocument, TraceFacts};
@@ -43,7 +42,7 @@ pub(super) type Policies = Vec<(RowPolicy, Option<Config>)>;
 pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> {
     let source = args.input.open(path)?;
     let machine = source.header().recording.is_some().then(|| Machine::read(args, path)).transpose()?;
-    let mut source = Clocked::new(Box::new(OfFiles(source)), args.max_accesses, &args.stop);
+    let mut source = Clocked::new(Box::new(OfFiles(source)), args.max_accesses, &args.watch);
     let opts = LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
     let trace = Trace::load(&mut source, &opts)?;
     let windows = windows(trace.accesses.len() as u64);
@@ -231,7 +230,7 @@ impl Work<'_> {
             lru_gen: false,
             swap_map: false,
             threads: self.args.threads(),
-            stop: self.args.stop.clone(),
+            watch: self.args.watch.clone(),
         }
     }
 
@@ -315,7 +314,7 @@ impl Work<'_> {
         let objects = (survey.object_of.as_slice(), survey.objects.len());
         let swap_max_pages = self.args.swap_max.pages(self.page_size, self.footprint());
         let total = self.trace.accesses.len() as u64 * self.policies.len() as u64;
-        let progress = Progress::new(format!("looking into {}", self.trace.name), Some(total));
+        let progress = self.args.watch.accesses(format!("looking into {}", self.trace.name), Some(total));
         let one = |(policy, cfg): &(RowPolicy, Option<Config>)| -> Result<Detail, String> {
             let mut detail = match cfg {
                 Some(cfg) if let (Some(machine), RowPolicy::Linux(linux)) = (&self.machine, policy) => {

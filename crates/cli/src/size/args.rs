@@ -6,14 +6,15 @@ use super::target::Target;
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set};
 use crate::flags::size::Size;
-use crate::recording::WarmUp;
 use crate::replay::policy::RowPolicy;
+use crate::replay::rules::words as rules_in_words;
 use crate::replay::sample::SampleArgs;
-use crate::replay::{SwapMax, ViaArg, rules_in_words};
-use crate::runner::parse_scale;
+use crate::replay::{SwapMax, ViaArg};
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Stop};
+use crate::{Failure, Given, Watch};
 use clap::{Args, ValueEnum};
+use refault::recording::WarmUp;
+use refault::runner::parse_scale;
 use refault_lab::scenario::LimitChanges;
 use refault_mm::{Config, Kernel, MemcgLimits, Policy};
 use std::collections::BTreeMap;
@@ -136,8 +137,8 @@ pub struct SizeArgs {
     pub(super) trace: TraceArgs,
 
     /// Set by programs that are not the command.
-    #[arg(skip)]
-    pub(crate) stop: Stop,
+    #[arg(skip = crate::bars::watch())]
+    pub(crate) watch: Watch,
 }
 
 /// What only traces have.

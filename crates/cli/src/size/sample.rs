@@ -17,7 +17,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
     let page_size = source.header().page_size;
     let (seed, options) =
         (args.seed.unwrap_or(0), LoadOptions { default_via: args.trace.via.into(), ..Default::default() });
-    let mut source = Clocked::new(source, None, &args.stop);
+    let mut source = Clocked::new(source, None, &args.watch);
     let samples = Samples::load(&mut source, &options, &args.trace.sample.samples(seed))?;
     let footprint = samples.footprint_pages;
     let cfg = args.config()?;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
             policies: &policies,
             swap_max_pages: args.trace.swap_max.pages(page_size, footprint),
             threads: flags::threads(args.threads),
-            stop: args.stop.clone(),
+            watch: args.watch.clone(),
         };
         let estimates = estimate(&samples, &question);
         let estimates = estimates.map_err(|e| Failure::from(format!("{}: {e}", args.subject.display())))?;

@@ -7,7 +7,7 @@ use super::search::search;
 use super::target::{Metric, Target};
 use crate::Failure;
 use crate::flags::size::{Size, human};
-use crate::runner::{Done, Job, Runner, limit, policy_text, scaled};
+use refault::runner::{Done, Job, Runner, limit, policy_text, scaled};
 use refault_lab::machine::{Ending, MemcgResult};
 use refault_lab::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
 
@@ -28,7 +28,7 @@ const PAGE: u32 = 4096;
 pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
     let subject = Subject::new(args)?;
     let grid = subject.grid(args)?;
-    let runner = Runner::new(args.threads, false, &args.stop);
+    let runner = Runner::new(args.threads, false, &args.watch);
     let (points, verdict) = search(grid, |sizes| subject.probe(&runner, sizes))?;
     Ok(Report {
         name: subject.scenario.name.clone(),

@@ -4,7 +4,7 @@
 use super::report::{Point, Report};
 use super::text;
 use crate::Failure;
-use crate::terminal::{grouped, printable};
+use refault::words::{grouped, printable};
 use refault_report::knee_by_price;
 use serde_json::json;
 use std::fmt::Write as _;

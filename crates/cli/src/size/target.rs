@@ -1,7 +1,7 @@
 //! What must be met: `some.avg60<1%`, `p99<5ms`, `hit_rate>99%`.
 
 use crate::flags::size::{Size, human};
-use crate::terminal::{duration, number};
+use refault::words::{duration, number};
 use refault_mm::Policy;
 use std::fmt;
 use std::str::FromStr;

@@ -5,7 +5,7 @@ use super::report::{Baseline, Change, Figure, Point, Recorded, Report, Trust};
 use super::search::Verdict;
 use crate::flags::size::{Apart, human};
 use crate::table::Table;
-use crate::terminal::{duration, grouped, number, printable};
+use refault::words::{duration, grouped, number, printable};
 use std::fmt::Write as _;
 
 /// The curve as a table and a picture, and what it says.

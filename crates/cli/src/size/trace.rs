@@ -7,8 +7,9 @@ use super::target::Metric;
 use crate::Failure;
 use crate::flags;
 use crate::flags::size::{Size, human};
-use crate::replay::groups::{Grouped, Tree, feed, load, on_threads};
-use crate::replay::progress::Progress;
+use refault::on_threads;
+use refault::replay::groups::{Grouped, Tree, feed, load};
+use refault::watch::Progress;
 use refault_mm::{Config, Counter};
 use refault_trace::{LoadOptions, Trace};
 
@@ -34,9 +35,9 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
     let threads = flags::threads(args.threads);
     let (points, verdict) = args.tried(grid, |sizes| {
         let total = (subject.trace.accesses.len() * sizes.len()) as u64;
-        let progress = Progress::new(format!("sizing {}", subject.trace.name), Some(total));
+        let progress = args.watch.accesses(format!("sizing {}", subject.trace.name), Some(total));
         let done = on_threads(threads, sizes, &|pages| subject.probe(pages, &progress));
-        args.stop.check()?;
+        args.watch.check()?;
         done.map_err(|e| Failure::from(format!("{}: {e}", args.subject.display())))
     })?;
     Ok(Report {
@@ -77,7 +78,7 @@ impl<'a> Subject<'a> {
         let t = &args.trace;
         let options =
             LoadOptions { default_via: t.via.into(), keep_time: metric.is_per_second(), ..LoadOptions::default() };
-        let (trace, tree, page_size) = load(&args.subject, &t.input, &options)?;
+        let (trace, tree, page_size) = load(t.input.open(&args.subject)?, &options)?;
         let span_s = trace.time_ns.as_ref().and_then(|times| {
             let span = times.last()?.saturating_sub(*times.first()?);
             (span > 0).then_some(span as f64 / 1e9)
@@ -174,7 +175,7 @@ impl<'a> Subject<'a> {
             group => self.args.limit.set(&mut tree.groups[group].limits, pages),
         }
         let mut cell = Grouped::new(&self.trace, &tree, self.cfg.clone(), memory_pages, self.swap_max_pages)?;
-        feed(&mut cell, &self.trace, progress, &self.args.stop);
+        feed(&mut cell, &self.trace, progress, &self.args.watch);
         let count = cell.totals()[self.group];
         let killed = |g: usize| cell.counts[g].killed_at.is_some() && tree.chain(g).any(|above| above == self.group);
         let kills = (0..tree.groups.len()).filter(|&g| killed(g)).count() as u64;

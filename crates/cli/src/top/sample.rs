@@ -96,7 +96,7 @@ impl Sample {
         let head = if self.is_recording() { "refault_record_info{command=\"" } else { "refault_run_info{command=\"" };
         let text = self.all.keys().find_map(|key| key.strip_prefix(head)).unwrap_or_default();
         let text = text.split("\",version=").next().unwrap_or_default();
-        crate::terminal::printable(&text.replace("\\n", " ").replace("\\\"", "\"").replace("\\\\", "\\"))
+        refault::words::printable(&text.replace("\\n", " ").replace("\\\"", "\"").replace("\\\\", "\\"))
     }
 }
 
@@ -116,7 +116,7 @@ fn mappings(pid: u32, smaps: &str) -> Vec<Mapping> {
                     name.join(" ")
                 };
                 if counts {
-                    all.push(Mapping { pid, name: crate::terminal::printable(&name), size_kib: 0, resident_kib: 0 });
+                    all.push(Mapping { pid, name: refault::words::printable(&name), size_kib: 0, resident_kib: 0 });
                 }
             }
             [key, n, "kB"] if counts => {

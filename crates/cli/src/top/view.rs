@@ -2,12 +2,12 @@
 
 use super::sample::Sample;
 use crate::flags::size::human;
-use crate::terminal::{grouped, number};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Gauge, Paragraph, Row, Table};
+use refault::words::{grouped, number};
 
 const PAGE: f64 = 4096.0;
 

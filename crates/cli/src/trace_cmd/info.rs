@@ -2,9 +2,9 @@
 
 use super::InputArgs;
 use crate::flags::size::human;
-use crate::terminal::{grouped, printable};
 use crate::{Failure, print};
 use clap::Args;
+use refault::words::{grouped, printable};
 use refault_trace::{ObjectKind, Summary};
 use std::fmt::Write as _;
 use std::path::PathBuf;

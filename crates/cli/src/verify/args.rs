@@ -1,8 +1,8 @@
 //! The flags of `refault verify`.
 
 use crate::flags::size::Size;
-use crate::recording::{Loaded, Settings};
 use clap::Args;
+use refault::recording::{Loaded, Settings};
 use refault_mm::{Kernel, Policy};
 use std::path::{Path, PathBuf};
 

@@ -5,8 +5,8 @@
 //! unseen, and when it faults is the kernel's doing.
 
 use super::compare::side;
-use crate::recording::{AGREEMENT, Loaded, POINTS, apart};
-use crate::terminal::grouped;
+use refault::recording::{AGREEMENT, Loaded, POINTS, apart};
+use refault::words::grouped;
 use refault_trace::{Act, Record, Via};
 use serde::Serialize;
 use std::collections::HashMap;

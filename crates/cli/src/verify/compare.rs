@@ -1,8 +1,8 @@
 //! The verdict on the numbers of the kernel and of the lab.
 
 use crate::flags::size::human;
-use crate::recording::{Compared, Loaded, Metric, Settings, Trust, kernel_count};
-use crate::terminal::grouped;
+use refault::recording::{Compared, Loaded, Metric, Settings, Trust, kernel_count};
+use refault::words::grouped;
 use serde::Serialize;
 
 /// What it means.

@@ -16,11 +16,11 @@ mod compare;
 mod play;
 mod text;
 
-use crate::recording::{self, Compared, Loaded, Settings};
 use crate::replay::{check_output, write};
 use crate::trace_cmd::note;
 use crate::{Failure, print};
 use compare::Verdict;
+use refault::recording::{self, Compared, Loaded, Settings};
 use refault_mm::Kernel;
 use std::path::Path;
 

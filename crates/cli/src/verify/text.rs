@@ -3,9 +3,9 @@
 use super::beside::Beside;
 use super::compare::Verdict;
 use crate::flags::size::human;
-use crate::recording::{Compared, Loaded, Settings, kernel_count};
 use crate::table::Table;
-use crate::terminal::{grouped, printable};
+use refault::recording::{Compared, Loaded, Settings, kernel_count};
+use refault::words::{grouped, printable};
 use std::fmt::Write as _;
 
 pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, verdict: &Verdict) -> String {

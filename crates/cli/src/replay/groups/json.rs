@@ -1,7 +1,7 @@
 //! The result for programs; the schema is in docs/reference/replay.md.
 
-use super::row::{GroupRow, Row, limits};
 use crate::Failure;
+use refault::replay::groups::{GroupRow, Row, limits};
 use refault_mm::MemcgLimits;
 use serde_json::{Map, Value, json};
 

@@ -1,10 +1,10 @@
 //! The result for people, and for spreadsheets.
 
-use super::row::{GroupRow, Row, limits_text};
 use crate::flags::size::human;
 use crate::replay::text::{WORK_HEADS, quoted, trace_caption};
 use crate::table::Table;
-use crate::terminal::{duration, grouped, printable};
+use refault::replay::groups::{GroupRow, Row, limits_text};
+use refault::words::{duration, grouped, printable};
 use std::fmt::Write as _;
 
 /// Heads of `memory.events`, and the names of what is below them.

@@ -1,7 +1,6 @@
 //! `refault replay --sample`, from its flags to its output.
 
-use super::args::{OneIn, UnitArg};
-use super::estimate::{Estimate, Question, estimate};
+use super::args::UnitArg;
 use super::text;
 use crate::flags;
 use crate::flags::recorded;
@@ -12,6 +11,7 @@ use crate::replay::command::{policies_of, sizes_or_recorded, write};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
 use crate::{Failure, Given, print};
+use refault::replay::sample::{Estimate, OneIn, Question, estimate};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions, Samples};
 use std::io::{IsTerminal, stdout};
@@ -100,7 +100,7 @@ fn replay(
     let recorded_bytes = recording.and_then(|recording| recording.memory_max);
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
-    let mut source = Clocked::new(source, args.max_accesses, &args.stop);
+    let mut source = Clocked::new(source, args.max_accesses, &args.watch);
     let samples = Samples::load(&mut source, &options, &args.sample.samples(args.seed))?;
     let footprint = samples.footprint_pages;
     let question = Question {
@@ -111,7 +111,7 @@ fn replay(
         policies: own.as_deref().unwrap_or(policies),
         swap_max_pages: args.swap_max.pages(page_size, footprint),
         threads: flags::threads(args.threads),
-        stop: args.stop.clone(),
+        watch: args.watch.clone(),
     };
     let estimates = estimate(&samples, &question).map_err(|e| format!("{}: {e}", path.display()))?;
     let notes = notes(args, one_in, &samples, &estimates);

@@ -4,14 +4,12 @@
 //! |---|---|
 //! | `args` | the flags |
 //! | `command` | from flags to output |
-//! | `estimate` | the samples of one trace, replayed, and what they say of the whole |
 //! | `text` | estimates as a table, a curve, CSV and JSON |
 
 mod args;
 mod command;
-mod estimate;
 mod text;
 
-pub use args::{OneIn, SampleArgs};
+pub use args::SampleArgs;
 pub(super) use command::run;
-pub use estimate::{Estimate, Question, SampleRow, estimate};
+pub use refault::replay::sample::{Estimate, OneIn, Question, SampleRow, estimate};

@@ -1,15 +1,14 @@
 //! Estimates for people, for spreadsheets and for programs.
 
-use super::args::OneIn;
-use super::estimate::Estimate;
 use crate::Failure;
 use crate::flags::size::human;
 use crate::replay::curve;
 use crate::replay::policy::RowPolicy;
-use crate::replay::row::Row;
 use crate::replay::text::{quoted, trace_caption};
 use crate::table::Table;
-use crate::terminal::grouped;
+use refault::replay::Row;
+use refault::replay::sample::{Estimate, OneIn};
+use refault::words::grouped;
 use serde_json::json;
 use std::fmt::Write as _;
 

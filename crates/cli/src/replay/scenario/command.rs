@@ -6,8 +6,8 @@ use crate::replay::args::ReplayArgs;
 use crate::replay::check::check_different;
 use crate::replay::command::{write, write_page};
 use crate::replay::policy::{PolicyList, RowPolicy};
-use crate::runner::{Job, Runner, limit, scaled};
-use crate::{Failure, Given, Stop, is_same_file, print};
+use crate::{Failure, Given, Watch, is_same_file, print};
+use refault::runner::{Job, Runner, limit, scaled};
 use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_mm::Kernel;
 use refault_trace::AtomicFile;
@@ -53,7 +53,7 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     for path in [&args.output.output, &args.lab.series, &args.output.html].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }
-    let done = Runner::new(args.threads, args.lab.check, &args.stop).run("running", &jobs)?;
+    let done = Runner::new(args.threads, args.lab.check, &args.watch).run("running", &jobs)?;
     let outcome =
         |(job, done): (Job, _)| Outcome { scenario: job.scenario, scale: args.lab.scale, policy: job.policy, done };
     let outcomes: Vec<_> = jobs.into_iter().zip(done).map(outcome).collect();
@@ -80,12 +80,12 @@ pub(crate) struct Asked<'a> {
     /// One a core if not given.
     pub(crate) threads: Option<u16>,
     pub(crate) check: bool,
-    pub(crate) stop: &'a Stop,
+    pub(crate) watch: &'a Watch,
 }
 
 impl ReplayArgs {
     /// What these flags ask of one scenario.
-    pub(crate) fn asked<'a>(&'a self, given: &Given, stop: &'a Stop) -> Asked<'a> {
+    pub(crate) fn asked<'a>(&'a self, given: &Given, watch: &'a Watch) -> Asked<'a> {
         Asked {
             scale: self.lab.scale,
             policies: given.has("policy").then_some(&self.policy),
@@ -93,7 +93,7 @@ impl ReplayArgs {
             seed: given.has("seed").then_some(self.seed),
             threads: self.threads,
             check: self.lab.check,
-            stop,
+            watch,
         }
     }
 }
@@ -116,7 +116,7 @@ pub(crate) fn results_of(scenario: &Scenario, file: &str, asked: &Asked<'_>) -> 
     let job =
         |policy: PolicySpec| Job { name: format!("{file}, {}", policy.policy), scenario: scenario.clone(), policy };
     let jobs: Vec<_> = specs.into_iter().map(job).collect();
-    let done = Runner::new(asked.threads, asked.check, asked.stop).run("running", &jobs)?;
+    let done = Runner::new(asked.threads, asked.check, asked.watch).run("running", &jobs)?;
     let outcome = |(job, done): (Job, _)| Outcome { scenario: job.scenario, scale, policy: job.policy, done };
     let outcomes: Vec<_> = jobs.into_iter().zip(done).map(outcome).collect();
     let series = outcomes.iter().map(|outcome| outcome.result().series.csv()).collect();

@@ -2,7 +2,7 @@
 
 use super::outcome::{Outcome, bytes, per_second};
 use super::text::more_counters;
-use crate::runner::ending_name;
+use refault::runner::ending_name;
 use refault_lab::machine::{RunResult, TaskResult};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

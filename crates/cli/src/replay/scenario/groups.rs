@@ -2,9 +2,10 @@
 
 use super::outcome::Outcome;
 use crate::flags::size::human;
-use crate::replay::groups::{EVENT_HEADS, EVENTS, limits_text};
+use crate::replay::groups::{EVENT_HEADS, EVENTS};
 use crate::table::Table;
-use crate::terminal::{duration, grouped, number, printable};
+use refault::replay::groups::limits_text;
+use refault::words::{duration, grouped, number, printable};
 use refault_lab::machine::{EventResult, MemcgResult};
 
 /// The columns before those of `memory.events`.

@@ -5,7 +5,7 @@ use super::text::device_numbers;
 use crate::Failure;
 use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
-use crate::runner::{Overrides, ending_name, overrides};
+use refault::runner::{Overrides, ending_name, overrides};
 use refault_lab::machine::{
     ContentionResult, CpuResult, DeviceResult, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
     MemcgResult, NodeResult, TaskResult,

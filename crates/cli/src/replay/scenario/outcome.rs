@@ -1,6 +1,6 @@
 //! A run of a scenario, and the numbers that every form of the output has.
 
-use crate::runner::Done;
+use refault::runner::Done;
 use refault_lab::machine::{RunResult, TaskResult};
 use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_mm::SwapMap;

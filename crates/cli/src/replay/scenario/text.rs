@@ -3,9 +3,9 @@
 use super::outcome::{Outcome, bytes, per_second};
 use crate::flags::size::human;
 use crate::replay::swap_map;
-use crate::runner::{ending_text, policy_text};
 use crate::table::Table;
-use crate::terminal::{duration, grouped, number, printable};
+use refault::runner::{ending_text, policy_text};
+use refault::words::{duration, grouped, number, printable};
 use refault_lab::machine::{CpuResult, DeviceResult, LockResult, RunResult};
 use refault_mm::{Lru, PsiLine};
 use std::fmt::Write as _;

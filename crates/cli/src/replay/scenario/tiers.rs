@@ -3,7 +3,7 @@
 use super::outcome::Outcome;
 use crate::flags::size::human;
 use crate::table::Table;
-use crate::terminal::{grouped, number, printable};
+use refault::words::{grouped, number, printable};
 use refault_lab::machine::TiersResult;
 use serde_json::{Value, json};
 

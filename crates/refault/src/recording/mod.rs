@@ -1,0 +1,55 @@
+//! A recording of a kernel on the engine: compared with that kernel, or run with other policies and
+//! sizes.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `load` | a recording in memory: its records, its files |
+//! | `start` | the state of memory when it began |
+//! | `by_address` | pages that DAMON reclaimed, in recordings that hold them for dropped |
+//! | `settings` | limit, policy, kernel and readahead, as the recording says |
+//! | `run` | the engine, fed with the recording as the kernel was |
+//! | `warm` | memory as it was when the recording began |
+//! | `access` | accesses, as the engine sees them |
+//! | `calls` | reads of one call |
+//! | `advice` | advice of programs |
+//! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
+//! | `length` | how long files are as they grow: readahead stops there |
+//! | `reads` | what both read from disks: pages and requests |
+//! | `estimate` | the cost of a size, with what the recording leaves open |
+//! | `machine`, `plan` | rows of the machine that was recorded |
+//! | `kept` | a recording that is read several times |
+//! | `count` | hits and misses of both, by window and by object |
+//! | `trust` | which numbers of a replay are as the kernel had them |
+//!
+//! It replays with `replay`'s cell.
+
+mod access;
+mod advice;
+mod by_address;
+mod cache;
+mod calls;
+mod count;
+mod estimate;
+mod kept;
+mod length;
+mod load;
+mod machine;
+mod plan;
+mod reads;
+mod run;
+mod settings;
+mod start;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod warm;
+
+pub use count::Compared;
+pub use estimate::{Estimate, Interval};
+pub use kept::Kept;
+pub use load::Loaded;
+pub use machine::{About, After, Machine, RecordedCell};
+pub use plan::{PAGE_SIZE, RecordedPlan};
+pub use run::run;
+pub use settings::{Settings, WarmUp};
+pub use trust::{AGREEMENT, Metric, POINTS, Trust, apart, kernel_count};

@@ -1,0 +1,122 @@
+//! Rows of a recorded machine, spread over the cores.
+
+use super::machine::{Machine, RecordedCell};
+use crate::replay::policy::RowPolicy;
+use crate::replay::{Done, Plan, PlugIn};
+use crate::settings::Set;
+use crate::threads::on_threads;
+use crate::watch::Watch;
+use refault_mm::{Kernel, Policy};
+use refault_trace::Trace;
+
+/// Bytes a page of a recording.
+pub const PAGE_SIZE: u32 = 4096;
+
+/// Replay of a recording in several sizes and under several policies.
+#[derive(Debug)]
+pub struct RecordedPlan<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// Its accesses page by page, which OPT needs.
+    pub trace: Option<&'a Trace>,
+    /// Memory sizes in pages.
+    pub sizes: Vec<u64>,
+    /// Policies; those of OPT are left out without a trace.
+    pub policies: &'a [RowPolicy],
+    /// Policies that a program brings.
+    pub plug_ins: &'a [PlugIn],
+    /// The kernel; none: as recorded.
+    pub kernel: Option<Kernel>,
+    /// Swappiness, 0 to 200; none: as recorded.
+    pub swappiness: Option<u32>,
+    /// Settings of the engine on top.
+    pub set: &'a [Set],
+    /// The seed of the engine.
+    pub seed: u64,
+    /// Equal windows to count misses in.
+    pub windows: Option<usize>,
+    /// Keep a bit an access.
+    pub bits: bool,
+    /// Keep the generations at the end.
+    pub lru_gen: bool,
+    /// Threads.
+    pub threads: usize,
+    /// Progress and cancel.
+    pub watch: Watch,
+}
+
+impl RecordedPlan<'_> {
+    /// Runs the machine for every row; rows are by size, then by policy, plug-ins last.
+    ///
+    /// # Errors
+    /// An impossible configuration, or cancel.
+    pub fn run(&self) -> Result<Vec<Done>, String> {
+        let cells = self.cells();
+        let jobs: Vec<&RecordedCell<'_>> = cells.iter().flatten().collect();
+        let about = self.machine.about();
+        let total = about.accesses * jobs.len() as u64;
+        let progress = self.watch.accesses(format!("replaying {}", about.name), Some(total));
+        let one = |cell: &RecordedCell<'_>| {
+            self.watch.check()?;
+            let done = self.machine.run(cell)?;
+            progress.add(about.accesses);
+            Ok(done)
+        };
+        let done = on_threads(self.threads, &jobs, &one);
+        self.watch.check()?;
+        let mut done = done.map_err(|e| format!("{}: {e}", about.name))?.into_iter();
+        let mut opt = self.opt(cells.iter().any(Option::is_none))?.into_iter();
+        let in_order = cells.iter().filter_map(|cell| if cell.is_some() { done.next() } else { opt.next() });
+        Ok(in_order.collect())
+    }
+
+    /// The runs in the order of the rows; none in the place of OPT.
+    fn cells(&self) -> Vec<Option<RecordedCell<'_>>> {
+        let cell = |memory_pages, policy, plug_in| RecordedCell {
+            policy,
+            plug_in,
+            memory_pages,
+            kernel: self.kernel,
+            swappiness: self.swappiness,
+            set: self.set,
+            seed: self.seed,
+            windows: self.windows,
+            bits: self.bits,
+            lru_gen: self.lru_gen,
+        };
+        let mut cells = Vec::new();
+        for &pages in &self.sizes {
+            for &policy in self.policies {
+                cells.push(match policy {
+                    RowPolicy::Linux(policy) => Some(cell(pages, policy, None)),
+                    RowPolicy::Opt => None,
+                });
+            }
+            cells.extend(self.plug_ins.iter().map(|plug_in| Some(cell(pages, Policy::Lru, Some(plug_in)))));
+        }
+        cells
+    }
+
+    /// Rows of OPT, which knows pages only.
+    fn opt(&self, is_wanted: bool) -> Result<Vec<Done>, String> {
+        let Some(trace) = self.trace.filter(|_| is_wanted) else { return Ok(Vec::new()) };
+        let plan = Plan {
+            trace,
+            accesses: trace.accesses.len() as u64,
+            page_size: PAGE_SIZE,
+            sizes: self.sizes.clone(),
+            policies: &[(RowPolicy::Opt, None)],
+            plug_ins: &[],
+            swap_max_pages: u64::MAX,
+            kernel: self.kernel.unwrap_or_default(),
+            seed: self.seed,
+            windows: self.windows,
+            bits: self.bits,
+            lru_gen: self.lru_gen,
+            swap_map: false,
+            threads: self.threads,
+            watch: self.watch.clone(),
+        };
+        plan.run()
+    }
+}

@@ -1,0 +1,168 @@
+//! Which numbers of a replay can be trusted: those in which the lab has come out where the recorded
+//! kernel did.
+
+use super::count::Compared;
+use super::load::Loaded;
+use crate::words::grouped;
+use serde::Serialize;
+
+/// Differences in hit rate up to this are agreement, in points.
+pub const POINTS: f64 = 0.5;
+
+/// So many single accesses must be the same.
+pub const AGREEMENT: f64 = 0.99;
+
+/// Counts may differ by this part of the kernel's.
+const PART: f64 = 0.2;
+
+/// Counts that differ by less are chance: a loader, a table of contents.
+const FEW: u64 = 100;
+
+/// Refaults may also differ by this part of the accesses.
+const REFAULTS_PER_ACCESS: f64 = 0.005;
+
+/// The counter of refaults of files.
+const REFAULTS: &str = "workingset_refault_file";
+
+/// A number that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Share of accesses that met their page in memory.
+    HitRate,
+    /// Accesses that did not.
+    Misses,
+    /// Refaults of files.
+    Refaults,
+    /// Pages read from disks.
+    DiskReads,
+    /// Which of the accesses miss.
+    SingleAccesses,
+}
+
+impl Metric {
+    /// Its name in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Metric::HitRate => "hit rate",
+            Metric::Misses => "misses",
+            Metric::Refaults => "refaults",
+            Metric::DiskReads => "disk reads",
+            Metric::SingleAccesses => "single accesses",
+        }
+    }
+}
+
+/// What a replay is to be trusted for. A number that the recording does not have is in neither.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Metrics in which both agree.
+    pub for_: Vec<Metric>,
+    /// With a reason each.
+    pub not_for: Vec<(Metric, String)>,
+}
+
+impl Trust {
+    /// Trust in a replay under the limit of the recording.
+    pub fn of(compared: &Compared, loaded: &Loaded) -> Trust {
+        let mut trust = Trust::default();
+        let total = &compared.total;
+        let points = total.difference();
+        trust.add(Metric::HitRate, points.abs() <= POINTS, || format!("the lab hits {} this kernel", apart(points)));
+        trust.count(Metric::Misses, total.kernel_misses, total.lab_misses, FEW);
+        if let Some(kernel) = kernel_count(loaded, REFAULTS) {
+            let lab = compared.ours.get(REFAULTS).copied().unwrap_or(0);
+            let few = (total.accesses as f64 * REFAULTS_PER_ACCESS) as u64;
+            trust.count(Metric::Refaults, kernel, lab, few.max(FEW));
+        }
+        let [kernel, lab] = [compared.kernel_reads.read_pages, compared.lab_reads.read_pages];
+        trust.count(Metric::DiskReads, kernel, lab, FEW);
+        let agreement = total.agreement();
+        let percent = || format!("{:.2} % are the same", 100.0 * agreement);
+        trust.add(Metric::SingleAccesses, agreement >= AGREEMENT, percent);
+        trust
+    }
+
+    fn count(&mut self, metric: Metric, kernel: u64, lab: u64, few: u64) {
+        let is_near = kernel.abs_diff(lab) as f64 <= (kernel as f64 * PART).max(few as f64);
+        let unit = if metric == Metric::DiskReads { " pages" } else { "" };
+        self.add(metric, is_near, || format!("the lab has {}{unit}, the kernel {}", grouped(lab), grouped(kernel)));
+    }
+
+    fn add(&mut self, metric: Metric, is_near: bool, why: impl FnOnce() -> String) {
+        match is_near {
+            true => self.for_.push(metric),
+            false => self.not_for.push((metric, why())),
+        }
+    }
+
+    /// In words.
+    pub fn text(&self) -> String {
+        let names: Vec<_> = self.for_.iter().map(|metric| metric.words()).collect();
+        let names = match names.split_last() {
+            None => "nothing".to_owned(),
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        };
+        let not = |(i, (metric, why)): (usize, &(Metric, String))| {
+            let joint = if i == 0 { "; " } else { ", and " };
+            format!("{joint}not for {}: {why}", metric.words())
+        };
+        format!("trust it for {names}") + &self.not_for.iter().enumerate().map(not).collect::<String>()
+    }
+}
+
+/// A counter of the recorded group, from the first look at it to the last; none: there was no
+/// group, or it has no such counter.
+pub fn kernel_count(loaded: &Loaded, name: &str) -> Option<u64> {
+    let (first, last) = loaded.recording.series.ends(name).filter(|_| loaded.recording.group.is_some())?;
+    Some(last.saturating_sub(first))
+}
+
+/// By how many points one hits more than another, in words.
+pub fn apart(points: f64) -> String {
+    match (points.abs(), points > 0.0) {
+        (points, _) if points < 0.005 => "as often as".to_owned(),
+        (points, true) => format!("{points:.2} points more than"),
+        (points, false) => format!("{points:.2} points less than"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(metric: Metric, kernel: u64, lab: u64, few: u64) -> Trust {
+        let mut trust = Trust::default();
+        trust.count(metric, kernel, lab, few);
+        trust
+    }
+
+    #[test]
+    fn counts_are_judged_by_ratio() {
+        assert_eq!(of(Metric::Misses, 1000, 1200, FEW).for_, [Metric::Misses]);
+        // 0.36 % of a million accesses, and twice as many: the hit rates are 0.36 points apart.
+        assert_eq!(of(Metric::Misses, 3600, 7200, FEW).not_for.len(), 1);
+        assert_eq!(of(Metric::Misses, 5, 90, FEW).for_, [Metric::Misses], "a few");
+        assert_eq!(of(Metric::Refaults, 2024, 702, 3728).for_, [Metric::Refaults], "of 745,635 accesses");
+    }
+
+    #[test]
+    fn regression_refaults_are_part_of_the_verdict() {
+        let mut trust = of(Metric::HitRate, 1, 1, 0);
+        trust.for_.extend([Metric::Misses, Metric::DiskReads]);
+        trust.count(Metric::Refaults, 289_482, 8710, 2700);
+        assert_eq!(
+            trust.text(),
+            "trust it for hit rate, misses and disk reads; not for refaults: the lab has 8,710, the kernel 289,482"
+        );
+        assert_eq!(of(Metric::Misses, 9, 9, 0).text(), "trust it for misses");
+        let mut nothing = of(Metric::Misses, 9, 900, 0);
+        nothing.count(Metric::DiskReads, 1, 1000, 0);
+        assert_eq!(
+            nothing.text(),
+            "trust it for nothing; not for misses: the lab has 900, the kernel 9, and not for disk reads: the lab has \
+             1,000 pages, the kernel 1"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The world of a replay: devices that answer at once, and one page-table byte a page.
+
+use refault_mm::{Ack, Effect, MemcgId, PageId, ThrottleReason, World};
+
+/// The page is mapped.
+pub const MAPPED: u8 = 1;
+/// The accessed bit.
+pub const YOUNG: u8 = 2;
+/// The dirty bit.
+pub const DIRTY: u8 = 4;
+/// A write need not be announced.
+pub const WRITABLE: u8 = 8;
+/// Whoever maps the page maps it executable: stays when it is unmapped.
+pub const EXECUTABLE: u8 = 16;
+
+/// Who watches a replay from the side of the driver: a report does, a plain replay has nobody.
+pub trait Observer {
+    /// The frames of a folio are free.
+    fn freed(&mut self, page: PageId, order: u8);
+    /// An access missed: the page is in memory from now on, unless memory ran out.
+    fn missed(&mut self, page: PageId);
+    /// A folio of a file is read from its device.
+    #[inline(always)]
+    fn read(&mut self, _page: PageId, _order: u8) {}
+}
+
+impl Observer for () {
+    #[inline(always)]
+    fn freed(&mut self, _: PageId, _: u8) {}
+    #[inline(always)]
+    fn missed(&mut self, _: PageId) {}
+}
+
+/// Page tables, and what went wrong.
+#[derive(Clone, Debug)]
+pub struct Machine<O = ()> {
+    /// A byte a page.
+    pub pte: Vec<u8>,
+    /// The memcg that ran out of memory.
+    pub oom: Option<MemcgId>,
+    /// How long tasks would have slept beyond their `memory.high`, if there were time.
+    pub high_ns: u64,
+    /// Who watches.
+    pub observer: O,
+}
+
+impl<O> Machine<O> {
+    /// Page tables of so many pages, none of them mapped.
+    pub fn new(pages: usize, observer: O) -> Machine<O> {
+        Machine { pte: vec![0; pages], oom: None, high_ns: 0, observer }
+    }
+}
+
+/// The accessed bits of eight entries, a bit each. The product brings the lowest bit of each byte
+/// into the highest byte, no two of them to one place.
+#[inline(always)]
+fn young_of_eight(ptes: [u8; 8]) -> u64 {
+    let lowest = u64::from_le_bytes(ptes) >> YOUNG.trailing_zeros() & 0x0101_0101_0101_0101;
+    lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+impl<O: Observer> World for Machine<O> {
+    // Which effect it is, the engine knows where it has it.
+    #[inline(always)]
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Map { page, young, writable } => {
+                let pte = &mut self.pte[page.index()];
+                *pte |= MAPPED | if young { YOUNG } else { 0 } | if writable { WRITABLE } else { 0 };
+            }
+            Effect::Unmap { page } => self.pte[page.index()] &= DIRTY | EXECUTABLE,
+            Effect::WriteProtect { page } => self.pte[page.index()] &= !(WRITABLE | DIRTY),
+            Effect::Read { page, order } => self.observer.read(page, order),
+            Effect::Free { page, order } => self.observer.freed(page, order),
+            Effect::Oom { memcg } => self.oom = Some(memcg),
+            Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,
+            // Devices answer at once, and nobody waits: the engine flushes, reclaims and compresses
+            // by itself. The data of pages and slots is not kept.
+            Effect::SwapIn { .. }
+            | Effect::ZeroFill { .. }
+            | Effect::ZswapStore { .. }
+            | Effect::ZswapLoad { .. }
+            | Effect::ZswapDrop { .. }
+            | Effect::Write { .. }
+            | Effect::SwapOut { .. }
+            | Effect::FreeSlot { .. }
+            | Effect::Discard { .. }
+            | Effect::Migrate { .. }
+            | Effect::WakeFlusher
+            | Effect::WakeKswapd { .. }
+            | Effect::WakeZswap
+            | Effect::Throttle { .. }
+            | Effect::Unthrottle { .. } => {}
+        }
+        Ack::Done
+    }
+
+    #[inline(always)]
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        let pte = &mut self.pte[page.index()];
+        let young = *pte & YOUNG != 0;
+        *pte &= !YOUNG;
+        young
+    }
+
+    #[inline]
+    fn may_be_young(&self, page: PageId) -> bool {
+        self.pte[page.index()] & YOUNG != 0
+    }
+
+    #[inline]
+    fn young_among(&self, first: PageId, among: u64) -> u64 {
+        if among == 0 {
+            return 0;
+        }
+        let end = first.index() + 64 - among.leading_zeros() as usize;
+        let (words, rest) = self.pte[first.index()..end].as_chunks::<8>();
+        let mut young = words.iter().enumerate().fold(0, |bits, (i, word)| bits | young_of_eight(*word) << (8 * i));
+        for (i, pte) in rest.iter().enumerate() {
+            young |= u64::from(pte & YOUNG != 0) << (8 * words.len() + i);
+        }
+        young & among
+    }
+
+    #[inline]
+    fn is_executable(&self, page: PageId) -> bool {
+        self.pte[page.index()] & EXECUTABLE != 0
+    }
+
+    #[inline(always)]
+    fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
+        let pte = &mut self.pte[page.index()];
+        let dirty = *pte & DIRTY != 0;
+        *pte &= !DIRTY;
+        dirty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asked for many pages at once it says what it says of each.
+    #[test]
+    fn young_pages_are_the_same_by_words_and_one_by_one() {
+        let mut machine = Machine::new(200, ());
+        let mut random = 1u64;
+        let mut next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            random >> 33
+        };
+        for case in 0..2000 {
+            let page = (next() % 200) as usize;
+            machine.pte[page] = (next() & 15) as u8;
+            let first = PageId((next() % 137) as u32);
+            let among = next() << 33 ^ next() << 11 ^ next() >> (case % 40);
+            let one_by_one = (0..64).filter(|&i| among >> i & 1 == 1 && machine.may_be_young(PageId(first.0 + i)));
+            let expected = one_by_one.fold(0, |bits, i| bits | 1 << i);
+            assert_eq!(machine.young_among(first, among), expected, "{first:?} {among:#x}");
+        }
+        assert_eq!(machine.young_among(PageId(199), 1), u64::from(machine.may_be_young(PageId(199))));
+    }
+}

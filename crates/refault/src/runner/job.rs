@@ -1,0 +1,129 @@
+//! Runs on threads; what comes out does not depend on how many there are.
+
+use crate::watch::{MachineMeter, MachineState, STOPPED};
+use crate::{Failure, Watch};
+use refault_lab::machine::{Ending, Machine, RunResult};
+use refault_lab::scenario::{PolicySpec, Scenario};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// One run: a scenario under one policy.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What errors call it.
+    pub name: String,
+    /// The scenario, scaled, with its seed.
+    pub scenario: Scenario,
+    /// The policy.
+    pub policy: PolicySpec,
+}
+
+/// A run that is over.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// What it says.
+    pub result: RunResult,
+    /// How long it took.
+    pub real_seconds: f64,
+}
+
+/// How often progress of a run is told.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    threads: usize,
+    check: bool,
+    watch: Watch,
+}
+
+impl Runner {
+    /// With so many threads, one a core if not given; `check`: with the checks of conservation;
+    /// `watch` ends them.
+    pub fn new(threads: Option<u16>, check: bool, watch: &Watch) -> Runner {
+        Runner { threads: crate::threads(threads), check, watch: watch.clone() }
+    }
+
+    /// Runs all; results are in the order of the jobs. The first job that fails is the error.
+    pub fn run(&self, what: &str, jobs: &[Job]) -> Result<Vec<Done>, Failure> {
+        let progress = self.watch.machines(what, jobs.len());
+        let (taken, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let done: Mutex<Vec<Option<Result<Done, String>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.min(jobs.len()) {
+                scope.spawn(|| {
+                    loop {
+                        let at = taken.fetch_add(1, Ordering::Relaxed);
+                        let Some(job) = jobs.get(at) else { return };
+                        let result = self.one(job, at, progress.as_deref(), &failed);
+                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                        if let Ok(mut done) = done.lock() {
+                            done[at] = Some(result);
+                        }
+                    }
+                });
+            }
+        });
+        drop(progress);
+        self.watch.check()?;
+        let done = done.into_inner().unwrap_or_default();
+        // What was only stopped is not the reason.
+        let stopped = |e: &String| e == STOPPED;
+        if let Some((job, e)) = jobs.iter().zip(&done).find_map(|(job, d)| match d {
+            Some(Err(e)) if !stopped(e) => Some((job, e)),
+            _ => None,
+        }) {
+            return Err(format!("{}: {e}", job.name).into());
+        }
+        let all: Result<Vec<_>, _> = done.into_iter().map(|d| d.unwrap_or(Err(STOPPED.into()))).collect();
+        all.map_err(Into::into)
+    }
+
+    fn one(
+        &self,
+        job: &Job,
+        at: usize,
+        progress: Option<&dyn MachineMeter>,
+        failed: &AtomicBool,
+    ) -> Result<Done, String> {
+        let started = Instant::now();
+        let mut machine = Machine::new(&job.scenario, &job.policy)?;
+        if self.check {
+            machine = machine.checked();
+        }
+        let mut shown_at = started;
+        let result = machine.run_watched(&mut |machine| {
+            if let Some(progress) = progress.filter(|_| shown_at.elapsed() >= EVERY) {
+                shown_at = Instant::now();
+                let (virtual_ns, events) = (machine.now_ns(), machine.events());
+                progress.set(at, MachineState { virtual_ns, events, share: machine.done_share() });
+            }
+            !failed.load(Ordering::Relaxed) && !self.watch.is_stopped()
+        })?;
+        if let Some(progress) = progress {
+            let virtual_ns = (result.seconds * 1e9) as u64;
+            progress.set(at, MachineState { virtual_ns, events: result.events, share: Some(1.0) });
+        }
+        Ok(Done { result, real_seconds: started.elapsed().as_secs_f64() })
+    }
+}
+
+/// How a run ended, as a word.
+pub fn ending_name(ending: Ending) -> &'static str {
+    match ending {
+        Ending::TasksDone => "tasks-done",
+        Ending::Time => "time",
+        Ending::Stuck => "stuck",
+    }
+}
+
+/// The same for people.
+pub fn ending_text(ending: Ending) -> &'static str {
+    match ending {
+        Ending::TasksDone => "all tasks done",
+        Ending::Time => "at the end of the scenario",
+        Ending::Stuck => "STUCK: tasks wait for what never comes",
+    }
+}

@@ -1,0 +1,32 @@
+//! Policies of scenarios in words.
+
+use crate::settings;
+use refault_lab::scenario::PolicySpec;
+use refault_mm::Kernel;
+use serde_json::{Map, Value};
+
+/// Settings by the keys of `--set`.
+pub type Overrides = Map<String, Value>;
+
+/// The kernel, if it is not the default, and what of a policy is not as that has it.
+pub fn overrides(policy: &PolicySpec) -> Overrides {
+    let (own, plain) = (policy.config(), policy.kernel_config());
+    let kernel = (policy.kernel != Kernel::default()).then(|| ("kernel".to_owned(), policy.kernel.name().into()));
+    let pairs = settings::values(&own).zip(settings::values(&plain));
+    let of_engine = pairs.filter(|(own, plain)| own != plain).map(|((key, value), _)| (key.to_owned(), value));
+    kernel
+        .into_iter()
+        .chain(of_engine)
+        .chain(policy.tiering.values().into_iter().map(|(key, value)| (key, Value::String(value))))
+        .collect()
+}
+
+/// The policy with its overrides.
+pub fn policy_text(policy: &PolicySpec) -> String {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let list: Vec<_> = overrides(policy).iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    match list.is_empty() {
+        true => policy.policy.name().to_owned(),
+        false => format!("{} ({})", policy.policy.name(), list.join(", ")),
+    }
+}

@@ -1,0 +1,101 @@
+//! A test of every `--set`: that some value of it changes what a replay counts, under some policy.
+
+use super::set::{Set, described};
+use crate::replay::machine::Machine;
+use refault_mm::{Advice, Config, Counter, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch};
+
+/// Settings that change nothing here, in their order, and why.
+const EXCEPTIONS: [(&str, &str); 12] = [
+    ("kswapd_revival", "of kswapd, which run has and a replay has not"),
+    ("retry_without_trim", "of kswapd"),
+    ("kswapd_writes_files", "of kswapd"),
+    ("backoff", "needs a run over many groups of which some have anon alone to give"),
+    ("target_lowers_priority", "needs one group to give all that a run wants below the first priority"),
+    ("stop_at_high_mark", "of kswapd"),
+    ("lru_reparent", "groups of a trace are not removed"),
+    ("swap_overflow", "there is one swap device, and --thp alone makes large folios"),
+    ("swap_rotational", "the swap device of a replay is solid-state"),
+    ("swap_cluster_pages", "clusters change which slots are taken, and nothing else where nothing is read ahead"),
+    ("swap_zeromap", "a trace does not say what pages hold"),
+    ("nodes_shift", "so few evictions fit into any shadow; eviction_bits_max shows the buckets"),
+];
+
+/// Settings that another one needs beside it.
+const WITH: [(&str, &str); 2] = [("advice_recency", "advice=random"), ("backoff", "memcgs=first")];
+
+const FILE: u32 = 3000;
+const ANON: u32 = 2500;
+const LIMIT: u64 = 2000;
+
+/// Result of a replay under this configuration: a file and a heap in a group that holds less.
+fn counts(mut cfg: Config, with_node: bool) -> String {
+    cfg.node = with_node.then(|| NodeConfig::new(4096));
+    cfg.readahead.history = true;
+    let mut e = Engine::new(cfg).expect("a configuration");
+    let mut w = Machine::new((2 * (FILE + ANON)) as usize + 1024, ());
+    let groups = ["/a", "/b"].map(|name| e.add_memcg(MemcgId::ROOT, name, LIMIT, LIMIT).expect("a group"));
+    let (_, file) = e.add_mapping(MappingKind::File, groups[0], 0..u64::from(FILE)).expect("a file");
+    let (_, anon) = e.add_mapping(MappingKind::Anon, groups[0], 0..u64::from(ANON)).expect("a heap");
+    let (_, other) = e.add_mapping(MappingKind::File, groups[1], 0..u64::from(FILE)).expect("a file");
+    let mut random = 1u64;
+    for i in 0..60_000u32 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let draw = (random >> 33) as u32;
+        e.set_cpu((draw % 2) as usize);
+        e.set_now_ns(u64::from(i) * 1_000_000);
+        let skewed = |pages: u32| (draw >> 4) % pages * ((draw >> 9) % 64 + 1) / 64;
+        let (page, touch) = match draw % 8 {
+            0 | 1 => (file.0 + skewed(FILE), Touch::Read),
+            2 => (file.0 + skewed(FILE), Touch::MapRead),
+            3 => (file.0 + i % FILE, Touch::Write),
+            4 | 5 => (anon.0 + skewed(ANON), Touch::MapWrite),
+            6 => (anon.0 + i % ANON, Touch::MapRead),
+            _ => (other.0 + skewed(FILE), Touch::Read),
+        };
+        let _ = e.access(&mut w, PageId(page), touch);
+        if i % 4096 == 0 {
+            e.advise_range(PageId(file.0), 200, Advice::Cold);
+        }
+    }
+    let counted: Vec<u64> = Counter::ALL.iter().map(|&c| e.vmstat().get(c)).collect();
+    format!("{counted:?} {} {:?}", e.lru_gen_full_text(), e.swap_work())
+}
+
+/// Values to try: those that are named, or some numbers.
+fn tried(values: &str) -> Vec<String> {
+    match values {
+        "N" => ["0", "1", "2", "4", "5", "16", "64", "256", "1000"].map(str::to_owned).to_vec(),
+        _ => match values.split_once("..") {
+            Some((low, high)) => vec![low.to_owned(), high.to_owned()],
+            None => values.split('|').map(str::to_owned).collect(),
+        },
+    }
+}
+
+#[test]
+fn every_setting_changes_a_count() {
+    let policies = [Policy::Mglru, Policy::Lru, Policy::MglruShadow, Policy::LruShadow, Policy::Lru2013];
+    let start = |policy| Config { cpus: 2, ..Config::new(policy) };
+    let with = |key: &str, policy| {
+        let mut cfg = start(policy);
+        if let Some((_, other)) = WITH.iter().find(|(needs, _)| *needs == key) {
+            other.parse::<Set>().expect("a setting").apply(&mut cfg);
+        }
+        cfg
+    };
+    let cases: Vec<(Policy, bool)> = policies.iter().flat_map(|&p| [(p, false), (p, true)]).collect();
+    let plain: Vec<String> = cases.iter().map(|&(policy, node)| counts(start(policy), node)).collect();
+    let changes = |key: &str, value: &str| {
+        let Ok(set) = format!("{key}={value}").parse::<Set>() else { return false };
+        cases.iter().zip(&plain).any(|(&(policy, node), plain)| {
+            let mut cfg = with(key, policy);
+            let other = if cfg == start(policy) { plain.clone() } else { counts(cfg.clone(), node) };
+            set.apply(&mut cfg);
+            cfg.check().is_ok() && counts(cfg, node) != other
+        })
+    };
+    let is_idle = |key: &str, values: &str| !tried(values).iter().any(|value| changes(key, value));
+    let idle: Vec<&str> = described().filter(|(key, values, _)| is_idle(key, values)).map(|(key, ..)| key).collect();
+    let known: Vec<&str> = EXCEPTIONS.iter().map(|(key, _)| *key).collect();
+    assert_eq!(idle, known, "settings without an effect, and those that are known to have none here");
+}

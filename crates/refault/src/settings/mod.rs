@@ -1,0 +1,19 @@
+//! Settings of the engine: by the keys that users give, as a kernel has them, and as a recording
+//! says them.
+
+#[cfg(test)]
+mod every_setting;
+mod recorded;
+mod set;
+
+pub use recorded::{kernel_of, policy_of, stat_flush_interval_ns, swappiness_of};
+pub use set::{Set, Thp, described, help, values};
+
+use refault_mm::{Config, Kernel, Policy};
+
+/// A policy as a kernel has it; without one, as the default kernel.
+pub fn config(kernel: Option<Kernel>, policy: Policy) -> Config {
+    let mut cfg = Config::new(policy);
+    kernel.unwrap_or_default().apply(&mut cfg);
+    cfg
+}

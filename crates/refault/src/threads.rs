@@ -1,0 +1,39 @@
+//! Jobs on threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// So many threads; one a core if not given.
+pub fn threads(given: Option<u16>) -> usize {
+    given.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// Does every job on some threads; results are in the order of the jobs.
+///
+/// # Errors
+/// The error of the first job, in their order, that has one.
+pub fn on_threads<J: Copy + Sync, R: Send>(
+    threads: usize,
+    jobs: &[J],
+    one: &(dyn Fn(J) -> Result<R, String> + Sync),
+) -> Result<Vec<R>, String> {
+    let taken = AtomicUsize::new(0);
+    let done: Mutex<Vec<Option<Result<R, String>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(jobs.len()) {
+            scope.spawn(|| {
+                while let Some((at, &job)) = {
+                    let at = taken.fetch_add(1, Ordering::Relaxed);
+                    jobs.get(at).map(|job| (at, job))
+                } {
+                    let result = one(job);
+                    if let Ok(mut done) = done.lock() {
+                        done[at] = Some(result);
+                    }
+                }
+            });
+        }
+    });
+    // A thread that panicked ended the scope with its panic: every job has a result.
+    done.into_inner().unwrap_or_default().into_iter().flatten().collect()
+}

@@ -1,0 +1,110 @@
+//! Progress and cancel of work: a handle that the caller keeps a copy of.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Error of work that was cancelled.
+pub const STOPPED: &str = "interrupted";
+
+/// Progress of a piece of work that counts accesses. Its end is when it is dropped.
+pub trait Meter: Send + Sync {
+    /// Adds accesses done since.
+    fn add(&self, accesses: u64);
+}
+
+/// Progress of machines that run in virtual time. Its end is when it is dropped.
+pub trait MachineMeter: Send + Sync {
+    /// Sets the state of run number `run`.
+    fn set(&self, run: usize, state: MachineState);
+}
+
+/// State of a machine in virtual time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MachineState {
+    /// Virtual nanoseconds since its start.
+    pub virtual_ns: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Part of the work that is done, 0 to 1; none: nothing says when it ends.
+    pub share: Option<f64>,
+}
+
+/// Source of meters, such as bars on a terminal.
+pub trait Monitor: Send + Sync {
+    /// Begins a piece of work of so many accesses, if that is known.
+    fn accesses(&self, name: String, total: Option<u64>) -> Box<dyn Meter>;
+    /// Begins runs of so many machines.
+    fn machines(&self, name: &str, runs: usize) -> Box<dyn MachineMeter>;
+}
+
+/// Handle on work: ends it, and is told how far it is. By default nobody is told.
+#[derive(Clone, Default)]
+pub struct Watch {
+    stopped: Arc<AtomicBool>,
+    monitor: Option<Arc<dyn Monitor>>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("stopped", &self.is_stopped()).finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// A handle of which `monitor` is told.
+    pub fn new(monitor: Arc<dyn Monitor>) -> Watch {
+        Watch { monitor: Some(monitor), ..Watch::default() }
+    }
+
+    /// The same handle, of which `monitor` is told.
+    pub fn with_monitor(&self, monitor: Arc<dyn Monitor>) -> Watch {
+        Watch { monitor: Some(monitor), ..self.clone() }
+    }
+
+    /// Ends the work at the next place where it looks, with an error.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// An error if it was.
+    ///
+    /// # Errors
+    /// [`STOPPED`].
+    pub fn check(&self) -> Result<(), String> {
+        if self.is_stopped() { Err(STOPPED.into()) } else { Ok(()) }
+    }
+
+    /// Begins a piece of work of so many accesses, if that is known.
+    pub fn accesses(&self, name: String, total: Option<u64>) -> Progress {
+        Progress(self.monitor.as_ref().map(|monitor| monitor.accesses(name, total)))
+    }
+
+    /// Begins runs of so many machines.
+    pub fn machines(&self, name: &str, runs: usize) -> Option<Box<dyn MachineMeter>> {
+        self.monitor.as_ref().map(|monitor| monitor.machines(name, runs))
+    }
+}
+
+/// Progress of a piece of work; of one that nobody watches, nothing.
+pub struct Progress(Option<Box<dyn Meter>>);
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Progress").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Progress {
+    /// Adds accesses done since.
+    pub fn add(&self, accesses: u64) {
+        if let Some(meter) = &self.0 {
+            meter.add(accesses);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Numbers and names as a person reads them.
+
+/// 1234567 as 1,234,567.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Names come from files: no control character reaches the terminal, nor one that turns the
+/// direction of the text.
+pub fn printable(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if steers(c) { '?' } else { c }).collect()
+}
+
+/// Four digits that count, and no more than it has.
+pub fn number(n: f64) -> String {
+    match n.abs() {
+        _ if n.fract() == 0.0 && n.abs() < 1e15 => {
+            format!("{}{}", if n < 0.0 { "-" } else { "" }, grouped(n.abs() as u64))
+        }
+        size if size >= 1000.0 => grouped(n.round() as u64),
+        size if size >= 100.0 => format!("{n:.1}"),
+        size if size >= 10.0 => format!("{n:.2}"),
+        size if size >= 0.001 => format!("{n:.3}"),
+        _ => format!("{n:.2e}"),
+    }
+}
+
+/// Nanoseconds as 1.23 ms.
+pub fn duration(ns: u64) -> String {
+    let (unit, name) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (1e3, "us"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    let n = ns as f64 / unit;
+    let digits = if n >= 100.0 {
+        0
+    } else if n >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{n:.digits$} {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn numbers_have_four_digits() {
+        for (n, want) in [
+            (0.0, "0"),
+            (758_174_720.0, "758,174,720"),
+            (796.432, "796.4"),
+            (3209.192, "3,209"),
+            (0.5234, "0.523"),
+            (12.5, "12.50"),
+            (0.000_012, "1.20e-5"),
+        ] {
+            assert_eq!(number(n), want);
+        }
+    }
+
+    #[test]
+    fn durations_have_units() {
+        let shown = [0, 999, 1_000, 12_345, 999_000_000, 1_500_000_000, 90_000_000_000].map(duration);
+        assert_eq!(shown, ["0 ns", "999 ns", "1.00 us", "12.3 us", "999 ms", "1.50 s", "90.0 s"]);
+    }
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb"), "a?[2Jb");
+    }
+}
