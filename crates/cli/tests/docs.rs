@@ -352,11 +352,15 @@ fn every_crate_is_named_and_every_folder_has_a_map() {
         }
     }
     let sources = files("crates", &[".rs"]);
-    let folders: BTreeSet<&str> =
-        sources.iter().filter(|name| name.contains("/src/")).filter_map(|name| Some(name.rsplit_once('/')?.0)).collect();
+    let folders: BTreeSet<&str> = sources
+        .iter()
+        .filter(|name| name.contains("/src/"))
+        .filter_map(|name| Some(name.rsplit_once('/')?.0))
+        .collect();
     for folder in folders.iter().filter(|folder| !folder.ends_with("/src") && !folder.ends_with("/bin")) {
         let heads = [format!("{folder}/mod.rs"), format!("{folder}.rs")];
-        let opens = |head: &String| std::fs::read_to_string(root().join(head)).is_ok_and(|text| text.starts_with("//! "));
+        let opens =
+            |head: &String| std::fs::read_to_string(root().join(head)).is_ok_and(|text| text.starts_with("//! "));
         if !heads.iter().any(opens) {
             complaints.push(format!("{folder}: neither its mod.rs nor {folder}.rs opens with a comment"));
         }
@@ -402,6 +406,26 @@ fn the_reference_is_short() {
     assert!(lines <= 3000, "{lines} lines in docs/reference");
     let readme = pages().into_iter().find(|p| p.name == "README.md").expect("the README").lines;
     assert!(readme <= 120, "{readme} lines in README.md");
+}
+
+/// So are the pages that explain.
+#[test]
+fn explanations_are_short() {
+    let pages = pages();
+    let mut complaints = Vec::new();
+    for (lead, most) in [
+        ("docs/mechanisms.md", 1200),
+        ("docs/architecture.md", 260),
+        ("docs/explanation/", 700),
+        ("docs/kernels.md", 180),
+        ("docs/glossary.md", 170),
+    ] {
+        let lines: usize = pages.iter().filter(|p| p.name.starts_with(lead)).map(|p| p.lines).sum();
+        if !(1..=most).contains(&lines) {
+            complaints.push(format!("{lines} lines in {lead}, {most} at most"));
+        }
+    }
+    none(&complaints);
 }
 
 /// Tests that pages tell the reader to run exist: `--test NAME` is a test program of some crate,
