@@ -1,4 +1,27 @@
 //! The invariants, checked over the whole state: tests call it after every step.
+//!
+//! Tests and comments name invariants by these labels:
+//!
+//! | | must hold |
+//! |---|---|
+//! | I1.1, I1.2, I1.3 | a folio is on one list or in the add batch, on the list of its flags and zone; sizes are as the lists hold; none is active and unevictable |
+//! | I1.4 | usage of a group = folios + stock + kernel pages + reserve, with descendants; none is over `max` unless it was lowered or the charge could not fail; every frame is free, a folio's, the kernel's, or held for a migration |
+//! | I1.5 | pages of a folio are an aligned range, each known by its slot or its run of swap slots; none is of two folios |
+//! | I2.1, I2.2 | one read never activates; a faulted page is kept once, a read page is not |
+//! | I2.3 | equal costs and swappiness 100 give equal shares; none is below a third |
+//! | I3.1, I3.5 | two lists: no more activated than refaulted; RFC v3: activations leave the clock alone |
+//! | I3.2, I3.3 | a group's clock is not ahead of its parent's, and wraps |
+//! | I3.4 | shadow nodes stay within their share |
+//! | I4.1, I4.2 | 2 ≤ generations of file ≤ those of anon ≤ 4; `max_seq` and `min_seq` never go back |
+//! | I4.3 | sizes of generations are as their lists hold; a promoted file folio waits on an older list |
+//! | I4.4, I4.5 | per tier no more refaulted than evicted; with fewer than 64 refaults in each, every tier may be evicted |
+//! | I5.1, I5.2, I5.4 | RFC v3: its clock counts evictions; refaulted ≤ total; uneven readers over idle anon cost it fewer file evictions |
+//! | I6.2, I6.3, I6.4 | each group is in one bin of the memcg LRU; none is visited twice in a pass (under the memcg LRU twice if it went to a tail); generations of groups move on when all in the old one were tried |
+//! | I8.1, I8.2, I8.3, I8.4 | cluster counts = slots in use + unusable; each cluster is once on the list of its flag; `frag_nr` is that list's length; count 0 ⇔ free or discard, 512 ⇔ full |
+//! | I8.5, I8.6, I8.7 | 2^order slots are aligned in one cluster; a single page finds any free slot; used bytes = references + unusable |
+//! | I9.1 | promotions in a limiter's window are at most the limit and one folio, the shortcut left out |
+//! | I9.2, I9.3 | hot threshold / 8 ≤ adjusted ≤ 2 · hot threshold; promoted ≤ candidates + the shortcut's |
+//! | I9.4 | no folio of the top tier has a stamp |
 
 use crate::engine::Engine;
 use crate::folio::state::State;

@@ -1,4 +1,4 @@
-//! Imports between the rooms of each crate, beside those that `docs/architecture.md` allows.
+//! Imports between the rooms of each crate, beside those that `crates/arrows.txt` allows.
 
 use super::crates::{Sources, crates, root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,16 +8,13 @@ use std::path::PathBuf;
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-const BEGIN: &str = "<!-- arrows: begin -->";
-const END: &str = "<!-- arrows: end -->";
-
 /// Rooms that import each other in a circle although they should not: the rooms, or `CRATE/*` for
 /// whatever is in a crate; and why that is so.
 const CIRCLES: [(&str, &str); 1] =
     [("preload/agent preload/link", "until the names of symbols stand apart from the agent that looks them up")];
 
 fn document() -> PathBuf {
-    root().join("docs/architecture.md")
+    root().join("crates/arrows.txt")
 }
 
 /// The imports of all crates, as the sources have them.
@@ -31,44 +28,28 @@ fn computed() -> Arrows {
     all
 }
 
-/// The block of the document between its marks.
-fn block(text: &str) -> &str {
-    let inside = text.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END)).map(|(inside, _)| inside);
-    inside.unwrap_or_else(|| panic!("docs/architecture.md has no {BEGIN} ... {END}; REFAULT_WRITE_ARROWS=1 appends it"))
-}
-
-fn parsed(block: &str) -> Arrows {
-    let lines = block.lines().filter_map(|line| line.split_once(':'));
+fn parsed(text: &str) -> Arrows {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.map(|(from, to)| (from.trim().to_owned(), to.split_whitespace().map(str::to_owned).collect())).collect()
 }
 
 fn written(arrows: &Arrows) -> String {
-    let mut text = String::from("\n```text\n");
+    let mut text = String::new();
     for (from, to) in arrows {
         let to: String = to.iter().map(|room| format!(" {room}")).collect();
         let _ = writeln!(text, "{from}:{to}");
     }
-    text + "```\n"
-}
-
-/// With `REFAULT_WRITE_ARROWS=1`: the document gets the list that the sources have.
-fn write(arrows: &Arrows) {
-    let text = fs::read_to_string(document()).expect("docs/architecture.md");
-    let marked = if text.contains(BEGIN) { text } else { format!("{text}\n{BEGIN}\n{END}\n") };
-    let old = format!("{BEGIN}{}{END}", block(&marked));
-    fs::write(document(), marked.replacen(&old, &format!("{BEGIN}{}{END}", written(arrows)), 1))
-        .expect("docs/architecture.md");
+    text
 }
 
 #[test]
-fn rooms_import_what_the_document_allows() {
+fn rooms_import_what_the_list_allows() {
     let computed = computed();
     assert!(computed.values().map(BTreeSet::len).sum::<usize>() > 50, "the sources were not read: {computed:?}");
     if std::env::var_os("REFAULT_WRITE_ARROWS").is_some() {
-        write(&computed);
+        fs::write(document(), written(&computed)).expect("crates/arrows.txt");
     }
-    let text = fs::read_to_string(document()).expect("docs/architecture.md");
-    let allowed = parsed(block(&text));
+    let allowed = parsed(&fs::read_to_string(document()).expect("crates/arrows.txt"));
     let mut wrong = Vec::new();
     let rooms: BTreeSet<_> = computed.keys().chain(allowed.keys()).collect();
     for room in rooms {
@@ -83,7 +64,7 @@ fn rooms_import_what_the_document_allows() {
     }
     assert!(
         wrong.is_empty(),
-        "docs/architecture.md, between {BEGIN} and {END}:\n  {}\nChange the code, or the list (REFAULT_WRITE_ARROWS=1 writes it anew)",
+        "crates/arrows.txt:\n  {}\nChange the code, or the list (REFAULT_WRITE_ARROWS=1 writes it anew)",
         wrong.join("\n  ")
     );
 }

@@ -128,8 +128,8 @@ fn citations_are_told_from_numbers() {
     ];
     assert!(!fine.into_iter().any(cited));
     assert_eq!(anchor("memory.high"), "memoryhigh");
-    assert_eq!(named_places("// see docs/mechanisms.md#the-half-rule."), ["the-half-rule"]);
-    assert_eq!(named_places("// `docs/mechanisms.md`: The half rule, and"), ["the-half-rule"]);
+    assert_eq!(named_places("// see docs/mechanisms.md#two-lists."), ["two-lists"]);
+    assert_eq!(named_places("// `docs/mechanisms.md`: Two lists, and"), ["two-lists"]);
 }
 
 /// A comment of its own line is not wider, but for tables and code.

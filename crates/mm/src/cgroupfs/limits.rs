@@ -1,6 +1,6 @@
 //! Setting the limits of a group, as writing to its files does.
 //!
-//! Mechanism: `docs/mechanisms.md#limits-that-change`.
+//! Mechanism: `docs/mechanisms.md#limits-and-commands`.
 
 use crate::cgroupfs::Cgroupfs;
 use crate::ids::MemcgId;

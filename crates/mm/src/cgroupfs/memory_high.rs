@@ -1,7 +1,7 @@
 //! `memory.high` and `memory.swap.high`: who charges beyond them reclaims on the way out, and
 //! sleeps.
 //!
-//! Mechanism: `docs/mechanisms.md#memoryhigh`.
+//! Mechanism: `docs/mechanisms.md#limits-and-commands`.
 
 use crate::cgroupfs::Cgroupfs;
 use crate::ids::MemcgId;

@@ -1,6 +1,6 @@
 //! `memory.reclaim`: a group is asked to give something back before anybody needs it.
 //!
-//! Mechanism: `docs/mechanisms.md#memoryreclaim`.
+//! Mechanism: `docs/mechanisms.md#limits-and-commands`.
 
 use crate::cgroupfs::Cgroupfs;
 use crate::ids::MemcgId;

@@ -1,9 +1,7 @@
 //! The two-list LRU: how much of which list to scan, shrinking the inactive and the active list.
 //!
-//! Mechanism: `docs/mechanisms.md#shrinking-the-inactive-list`,
-//! `docs/mechanisms.md#shrinking-the-active-list`,
-//! `docs/mechanisms.md#balance-of-active-and-inactive`, `docs/mechanisms.md#anon-or-file`,
-//! `docs/mechanisms.md#proportional-stop`.
+//! Mechanism: `docs/mechanisms.md#shrinking-the-lists`,
+//! `docs/mechanisms.md#balance-of-active-and-inactive`, `docs/mechanisms.md#anon-or-file`.
 
 use crate::config::sample::divided;
 use crate::folio::state::State;

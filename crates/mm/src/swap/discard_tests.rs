@@ -4,7 +4,7 @@
 //! The discard worker takes a cluster off its list and works on it without the lock. The code that
 //! frees a cluster moved it to the free list, which follows the links of a cluster that is on none.
 //!
-//! Mechanism: `docs/mechanisms.md#discard`.
+//! Mechanism: `docs/mechanisms.md#rules-of-slots`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,6 +1,6 @@
 //! Freeing slots, and discarding the clusters that became empty.
 //!
-//! Mechanism: `docs/mechanisms.md#freeing-swap-slots`, `docs/mechanisms.md#discard`.
+//! Mechanism: `docs/mechanisms.md#rules-of-slots`.
 
 use super::Swap;
 use super::cluster::Flag;

@@ -1,7 +1,7 @@
 //! Slots by scanning the map: rotational devices of Linux 6.12, and what came before the cluster
 //! lists.
 //!
-//! Mechanism: `docs/mechanisms.md#rotational-devices`.
+//! Mechanism: `docs/mechanisms.md#rules-of-slots`.
 
 use super::cluster::Flag;
 use super::device::{Common, Cursor, Device, SwapHost};

@@ -1,6 +1,6 @@
 //! Looking for free slots in a cluster, and taking cache-only ones from the swap cache.
 //!
-//! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`, `docs/mechanisms.md#cache-only-slots`.
+//! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`, `docs/mechanisms.md#rules-of-slots`.
 
 use super::cluster::{Flag, ListId};
 use super::device::{Common, Device, SwapHost};

@@ -4,7 +4,7 @@
 //! They are in use as far as a device knows. The caches work while more than 320 slots per CPU are
 //! free, and are emptied when fewer than 128 are.
 //!
-//! Mechanism: `docs/mechanisms.md#slot-caches`.
+//! Mechanism: `docs/mechanisms.md#rules-of-slots`.
 
 use super::Swap;
 use super::device::SwapHost;

@@ -1,6 +1,6 @@
 //! Pages of zeros: a bit in the place of a slot's content, and no I/O.
 //!
-//! Mechanism: `docs/mechanisms.md#zero-pages`.
+//! Mechanism: `docs/mechanisms.md#rules-of-slots`.
 
 use std::collections::BTreeMap;
 

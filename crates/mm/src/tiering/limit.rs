@@ -1,6 +1,6 @@
 //! How many pages a second may be promoted to a node.
 //!
-//! Mechanism: `docs/mechanisms.md#promotion-rate-limit`.
+//! Mechanism: `docs/mechanisms.md#promotion`.
 
 /// Windows of a little more than a second; what is tried counts, not what comes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

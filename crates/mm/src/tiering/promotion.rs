@@ -1,6 +1,6 @@
 //! What a hint fault on slow memory leads to.
 //!
-//! Mechanism: `docs/mechanisms.md#promotion`, `docs/mechanisms.md#other-promotion-policies`.
+//! Mechanism: `docs/mechanisms.md#promotion`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! How soon after it was marked a page must be touched to be hot, and how that is adjusted.
 //!
-//! Mechanism: `docs/mechanisms.md#hot-threshold`.
+//! Mechanism: `docs/mechanisms.md#promotion`.
 
 /// Steps from nothing to twice the threshold that was set.
 const STEPS: u64 = 16;
