@@ -1,14 +1,12 @@
 //! What pages say of the comparison with real kernels follows from its table.
 
-use super::markdown::Page;
 use super::{none, root};
 
 #[test]
 fn the_summary_of_real_kernels_follows_from_the_table() {
-    let table = Page::read(&root(), "docs/measurements/real-kernels.md".to_owned());
-    let rows: Vec<Vec<&str>> = table.blocks[0]
-        .lines
-        .iter()
+    let table = std::fs::read_to_string(root().join("crates/cli/tests/data/real-kernels.txt")).expect("the table");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
         .skip(1)
         .map(|line| line.split_whitespace().rev().collect())
         .filter(|row: &Vec<&str>| row.len() >= 9)

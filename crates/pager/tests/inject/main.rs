@@ -9,7 +9,7 @@
 //! without it a twentieth of these. `REFAULT_INJECT=small` tries every failure of every call of the
 //! small scenarios, one by one (an hour); `REFAULT_INJECT=each` tries all failures of all
 //! scenarios, `REFAULT_INJECT=all` at every call (hours to days), `REFAULT_INJECT=all/7` at every
-//! seventh. What may come of each failure is in a table in `docs/measurements/failures.md`; a call
+//! seventh. The outcomes of each failure are in a table in `outcomes.md`; a call
 //! that is not in it fails the test, and with `REFAULT_INJECT` so does an outcome that is not.
 //! `REFAULT_INJECT_WRITE=1` writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments
 //! that are no options name the scenarios and the calls that are to be run;

@@ -1,4 +1,4 @@
-//! The table of what may come of each failure, in the documentation.
+//! The table of outcomes of each failure, `outcomes.md`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ impl Cells {
 }
 
 fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements/failures.md")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/inject/outcomes.md")
 }
 
 fn cell(outcome: u32) -> String {
@@ -75,10 +75,10 @@ fn parse(text: &str, columns: usize) -> Cells {
     cells
 }
 
-/// Compares with the table in the documentation, or writes it.
+/// Compares with the stored table, or writes it.
 /// An error: outcomes that are not in it.
 pub fn settle(found: &Cells, columns: &[&str]) -> Result<(), String> {
-    let text = std::fs::read_to_string(path()).expect("the documentation");
+    let text = std::fs::read_to_string(path()).expect("the table");
     let (before, rest) = text.split_once(BEGIN).expect("the beginning of the table");
     let (old, after) = rest.split_once(END).expect("the end of the table");
     if let Some(how) = std::env::var_os("REFAULT_INJECT_WRITE") {
@@ -88,7 +88,7 @@ pub fn settle(found: &Cells, columns: &[&str]) -> Result<(), String> {
             known.iter_mut().zip(row).for_each(|(k, r)| *k |= r);
         }
         let new = format!("{before}{BEGIN}\n\n{}\n{END}{after}", render(&all, columns));
-        std::fs::write(path(), new).expect("the documentation can be written");
+        std::fs::write(path(), new).expect("the table can be written");
         println!("written: {}", path().display());
         return Ok(());
     }
@@ -106,19 +106,18 @@ pub fn settle(found: &Cells, columns: &[&str]) -> Result<(), String> {
     let is_there = |call: &str| known.0.keys().any(|k| k.0 == call);
     let missing: Vec<&str> = found.0.keys().map(|k| k.0).filter(|call| !is_there(call)).collect();
     if !missing.is_empty() {
-        return Err(format!("docs/measurements/failures.md says nothing of: {}", missing.join(", ")));
+        return Err(format!("tests/inject/outcomes.md says nothing of: {}", missing.join(", ")));
     }
     // Which explicit error a failure ends in depends on what else happens at the time, and on how
     // busy the machine is.
     if std::env::var_os("REFAULT_INJECT").is_none() && !news.is_empty() {
-        println!("docs/measurements/failures.md does not say so:\n{}", news.join("\n"));
+        println!("tests/inject/outcomes.md does not say so:\n{}", news.join("\n"));
         news.clear();
     }
-    // All of these are explicit errors, but which of them a failure ends in is for the
-    // documentation to say.
+    // All of these are explicit errors, but the table says which of them a failure ends in.
     if news.is_empty() {
         Ok(())
     } else {
-        Err(format!("docs/measurements/failures.md does not say so:\n{}", news.join("\n")))
+        Err(format!("tests/inject/outcomes.md does not say so:\n{}", news.join("\n")))
     }
 }
