@@ -5,7 +5,8 @@ use crate::format::Format;
 use crate::formats::{self, drmemtrace, native, oracle_general, pgtrace, vscsi};
 use crate::input::Input;
 use crate::options::OpenOptions;
-use crate::record::RecordSource;
+use crate::record::{Header, RecordSource};
+use crate::units::LOOKED_AT;
 use crate::unknown::{self, is_text};
 use std::path::Path;
 
@@ -19,6 +20,16 @@ pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, Tr
         return native::from_path(path);
     }
     formats::reader(format, input, opts)
+}
+
+/// Reads the front of a trace, as much as is looked at for doubts; what it says of itself by then.
+pub fn front(path: &Path, opts: &OpenOptions) -> Result<Header, TraceError> {
+    let mut source = open(path, opts)?;
+    let (mut chunk, mut records) = (Vec::new(), 0);
+    while records < LOOKED_AT && source.next_chunk(&mut chunk)? {
+        records += chunk.len() as u64;
+    }
+    Ok(source.header().clone())
 }
 
 /// Reads a trace from an input that is open already; its name takes the place of the file name.

@@ -12,6 +12,9 @@ pub(crate) trait LineFormat {
     /// What the format calls itself and its objects; may grow with the lines.
     fn header(&self) -> &Header;
 
+    /// Notes in the header what is in doubt after what was read.
+    fn judge(&mut self);
+
     /// Reads one line (without its end) into at most a few records. `at` is for errors.
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError>;
 }
@@ -139,6 +142,7 @@ impl<F: LineFormat> RecordSource for TextSource<F> {
                 }
             }
         }
+        self.format.judge();
         Ok(!out.is_empty())
     }
 }

@@ -9,6 +9,7 @@ use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat};
+use crate::units::Watch;
 use std::collections::HashMap;
 
 const TICK_NS: u64 = 100;
@@ -17,14 +18,20 @@ const MAX_NAME: usize = 200;
 pub(crate) struct Msr {
     header: Header,
     disks: HashMap<Vec<u8>, u32>,
+    /// Bytes that offsets and sizes count.
+    unit: u32,
+    /// Nanoseconds that a timestamp counts.
+    tick_ns: u64,
     start: Option<u64>,
+    watch: Watch,
 }
 
 impl Msr {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::new(Format::Msr);
         header.page_size = opts.page_size;
-        Self { header, disks: HashMap::new(), start: None }
+        let (unit, tick_ns) = (opts.block_bytes.unwrap_or(1), opts.tick_ns.unwrap_or(TICK_NS));
+        Self { header, disks: HashMap::new(), unit, tick_ns, start: None, watch: Watch::new(Format::Msr, opts) }
     }
 
     fn object(&mut self, host: &[u8], disk: &[u8], at: &At<'_>) -> Result<u32, TraceError> {
@@ -53,6 +60,10 @@ impl LineFormat for Msr {
         &self.header
     }
 
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
+    }
+
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         if line.is_empty() {
             return Ok(());
@@ -77,11 +88,14 @@ impl LineFormat for Msr {
         };
         let offset = at.decimal(offset, "offset")?;
         let size = at.decimal(size, "size")?;
-        let (page, pages) = pages::of_bytes(offset, size, self.header.page_size).map_err(|what| at.error(what))?;
+        self.watch.range(offset, size);
+        self.watch.time(ticks);
+        let (page, pages) =
+            pages::of_blocks(offset, size, Some(self.unit), self.header.page_size).map_err(|what| at.error(what))?;
         let object = self.object(host, disk, at)?;
         let start = *self.start.get_or_insert(ticks);
         out.push(Record {
-            time_ns: ticks.saturating_sub(start).saturating_mul(TICK_NS),
+            time_ns: ticks.saturating_sub(start).saturating_mul(self.tick_ns),
             object,
             pages,
             ..Record::touch(page, Op { write, via: None })

@@ -6,16 +6,16 @@
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;
-use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat, words};
-use crate::units;
+use crate::units::Watch;
 
 pub(crate) struct Plain {
     header: Header,
     block_bytes: Option<u32>,
+    watch: Watch,
     /// Whether nothing tells yet that it is this format: any text is taken for it of which nothing
     /// else is known.
     is_guess: bool,
@@ -24,19 +24,25 @@ pub(crate) struct Plain {
 const ANOTHER: &str = "if it is of another format, --format says which";
 
 impl Plain {
-    pub(crate) fn new(input: &Input, opts: &OpenOptions) -> Self {
+    pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Plain, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        if opts.block_bytes.is_none() {
-            header.doubt = units::of_lines(input.head(), opts.page_size);
+        Self {
+            header,
+            block_bytes: opts.block_bytes,
+            watch: Watch::new(Format::Plain, opts),
+            is_guess: opts.format.is_none(),
         }
-        Self { header, block_bytes: opts.block_bytes, is_guess: opts.format.is_none() }
     }
 }
 
 impl LineFormat for Plain {
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
     }
 
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
@@ -63,6 +69,7 @@ impl LineFormat for Plain {
         if let Some(more) = fields.next() {
             return Err(at.error(format!("{} is one field too many", quote(more))));
         }
+        self.watch.block(block);
         let (page, pages) =
             pages::of_blocks(block, 1, self.block_bytes, self.header.page_size).map_err(|what| at.error(what))?;
         out.push(Record { pages, ..Record::touch(page, op) });
