@@ -16,6 +16,7 @@ mod collapse;
 mod dense;
 mod destination;
 mod error;
+mod foreign;
 mod format;
 mod formats;
 pub mod generate;

@@ -6,6 +6,7 @@ use crate::formats::{self, drmemtrace, native, oracle_general, pgtrace, vscsi};
 use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::record::{Header, RecordSource};
+use crate::text::BOM;
 use crate::units::LOOKED_AT;
 use crate::unknown::{self, is_text};
 use std::path::Path;
@@ -44,10 +45,12 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
     if let Some(format) = opts.format {
         return Ok(format);
     }
-    if input.head().is_empty() {
+    let head = input.head();
+    let head = head.strip_prefix(BOM).filter(|text| unknown::is_text(text)).unwrap_or(head);
+    if head.is_empty() {
         return Err(empty(input.name()));
     }
-    let candidates = by_content(input.head());
+    let candidates = by_content(head);
     let named = by_name(path);
     let picked = match (candidates.as_slice(), named) {
         ([one], _) => Some(*one),
@@ -55,10 +58,10 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
         (several, Some(format)) if several.contains(&format) => Some(format),
         _ => None,
     };
-    match picked.filter(|format| unknown::may_be(input.head(), *format)) {
+    match picked.filter(|format| unknown::may_be(head, *format)) {
         Some(format) => Ok(format),
         None => {
-            let what = unknown::about(input.head(), named.or(picked));
+            let what = unknown::about(head, named);
             Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what))
         }
     }

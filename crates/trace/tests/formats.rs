@@ -420,13 +420,15 @@ fn nothing_is_refused_by_whoever_loads_it() {
 #[test]
 fn unknown_content_says_what_is_nearest() {
     let error = |name, bytes| read(name, bytes, &OpenOptions::default()).expect_err("unknown").to_string();
-    let text = error("t", b"hello world\n");
+    let text = error("t", b"12 write\n");
     assert!(
-        text.starts_with("t: format not recognised; nearest is plain, but line 1 is not of that (\"hello world\": "),
+        text.starts_with("t: format not recognised; nearest is plain, but line 1 is not of that (\"12 write\": "),
         "{text}"
     );
+    let text = error("t", b"hello world\n");
+    assert!(text.starts_with("t: format not recognised: line 1 (\"hello world\") is of no format"), "{text}");
     let text = error("t", &[0; 999]);
-    assert!(text.starts_with("t: format not recognised; nearest are bare numbers"), "{text}");
+    assert!(text.starts_with("t: format not recognised; bare numbers have no mark"), "{text}");
     assert!(text.contains("oracle-general") && text.contains("u64be"), "{text}");
 }
 

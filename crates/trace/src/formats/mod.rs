@@ -10,7 +10,7 @@ mod bare;
 pub(crate) mod drmemtrace;
 mod lackey;
 mod lirs;
-mod msr;
+pub(crate) mod msr;
 pub mod native;
 pub(crate) mod oracle_general;
 pub(crate) mod pgtrace;

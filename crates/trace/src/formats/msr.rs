@@ -55,6 +55,22 @@ impl Msr {
     }
 }
 
+/// `Read` or `Write`, in whatever letters.
+pub(crate) fn is_write(op: &[u8]) -> Option<bool> {
+    match op {
+        _ if op.eq_ignore_ascii_case(b"Read") => Some(false),
+        _ if op.eq_ignore_ascii_case(b"Write") => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether a line names the columns, as some copies of these traces have it on top.
+pub(crate) fn is_header(line: &[u8]) -> bool {
+    let mut fields = line.split(|b| *b == b',').map(<[u8]>::trim_ascii);
+    let [_, _, _, _, offset, size, _] = [(); 7].map(|()| fields.next().unwrap_or(b""));
+    offset.eq_ignore_ascii_case(b"offset") && size.eq_ignore_ascii_case(b"size") && fields.next().is_none()
+}
+
 impl LineFormat for Msr {
     fn header(&self) -> &Header {
         &self.header
@@ -65,7 +81,7 @@ impl LineFormat for Msr {
     }
 
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
-        if line.is_empty() {
+        if line.is_empty() || at.is_first() && is_header(line) {
             return Ok(());
         }
         let mut fields = [&b""[..]; 7];
@@ -81,10 +97,8 @@ impl LineFormat for Msr {
         }
         let [time, host, disk, op, offset, size, _] = fields;
         let ticks = at.decimal(time, "timestamp")?;
-        let write = match op {
-            b"Read" => false,
-            b"Write" => true,
-            _ => return Err(at.error(format!("{} is neither Read nor Write", quote(op)))),
+        let Some(write) = is_write(op) else {
+            return Err(at.error(format!("{} is neither Read nor Write", quote(op))));
         };
         let offset = at.decimal(offset, "offset")?;
         let size = at.decimal(size, "size")?;

@@ -16,23 +16,13 @@ pub(crate) struct Plain {
     header: Header,
     block_bytes: Option<u32>,
     watch: Watch,
-    /// Whether nothing tells yet that it is this format: any text is taken for it of which nothing
-    /// else is known.
-    is_guess: bool,
 }
-
-const ANOTHER: &str = "if it is of another format, --format says which";
 
 impl Plain {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Plain, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self {
-            header,
-            block_bytes: opts.block_bytes,
-            watch: Watch::new(Format::Plain, opts),
-            is_guess: opts.format.is_none(),
-        }
+        Self { header, block_bytes: opts.block_bytes, watch: Watch::new(Format::Plain, opts) }
     }
 }
 
@@ -57,8 +47,7 @@ impl LineFormat for Plain {
             Some(digits) => at.hex(digits, "page"),
             None => at.decimal(number, "page"),
         };
-        let block = block.map_err(|e| if self.is_guess { e.with_advice(ANOTHER) } else { e })?;
-        self.is_guess = false;
+        let block = block?;
         let op = match fields.next() {
             None | Some(b"r" | b"R") => Op::READ,
             Some(b"w" | b"W") => Op::WRITE,
