@@ -42,8 +42,8 @@ impl Column {
         self.bits |= n;
         self.goes_down |= n < self.last;
         self.most = self.most.max(n);
-        self.odd += u64::from(n % 512 != 0);
-        self.whole_pages += u64::from(n % 4096 == 0);
+        self.odd += u64::from(!n.is_multiple_of(512));
+        self.whole_pages += u64::from(n.is_multiple_of(4096));
         self.low += u64::from(n < 1 << 16);
         self.by_place[(self.seen % 2) as usize] += u64::from(n != 0);
         self.last = n;

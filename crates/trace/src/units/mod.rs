@@ -98,7 +98,7 @@ impl Watch {
         self.block(address);
         if self.seen <= LOOKED_AT && bytes >= 4 {
             self.wide += 1;
-            self.inside += u64::from(address % 4 != 0);
+            self.inside += u64::from(!address.is_multiple_of(4));
         }
     }
 

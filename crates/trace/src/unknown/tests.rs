@@ -107,7 +107,7 @@ fn nearest_is_the_format_whose_fields_agree_or_none() {
         let line = |at: usize, other: &str| {
             let mut fields = fields.to_vec();
             fields[at] = other;
-            format!("{}\n", fields.join(between).repeat(1)).repeat(3)
+            format!("{}\n", fields.join(between)).repeat(3)
         };
         for (at, junk) in (0..fields.len()).flat_map(|at| ["?", "x1", "-5", "1.5"].map(|junk| (at, junk))) {
             let text = line(at, junk);
