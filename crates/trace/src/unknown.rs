@@ -149,4 +149,5 @@ fn nearest(line: &[u8]) -> Option<Format> {
 }
 
 #[cfg(test)]
+#[path = "unknown_tests.rs"]
 mod tests;
