@@ -1,8 +1,6 @@
 //! Formats of others that are not read, by their marks: what a file is, and how its accesses could
 //! be written so that they are read.
 
-use crate::unknown::{is_text, lines};
-
 /// A format that is not read.
 pub(crate) struct Foreign {
     /// What a file looks like.
@@ -24,8 +22,9 @@ fn foreign(what: &'static str, then: &'static str) -> Option<Foreign> {
     Some(Foreign { what, then })
 }
 
-/// The format of the front of a file, if it is known and not read.
-pub(crate) fn of(head: &[u8]) -> Option<Foreign> {
+/// The format of the front of a file, if it is known and not read. `lines` are the first ones that
+/// say something; none: it is no text.
+pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<Foreign> {
     if head.get(257..262) == Some(b"ustar") {
         return foreign("a tar archive", UNPACK);
     }
@@ -51,12 +50,10 @@ pub(crate) fn of(head: &[u8]) -> Option<Foreign> {
     if let Some((_, what, then)) = marks.iter().find(|(mark, ..)| bare.starts_with(mark) && is_tracing(mark)) {
         return foreign(what, then);
     }
-    if !is_text(head) {
-        return None;
-    }
+    let lines = lines?;
     of_comments(head).or_else(|| {
         // A line of names says little: the one behind it is looked at, too.
-        let two = || lines(head).take(2).filter_map(|(_, line)| std::str::from_utf8(line).ok());
+        let two = || lines.iter().take(2).filter_map(|line| std::str::from_utf8(line).ok());
         two().find_map(|line| of_fields(line).or_else(|| of_words(line)))
     })
 }

@@ -13,7 +13,8 @@ pub struct OpenOptions {
     /// Bytes that a number counts, folded into pages. `None`: a page in plain, LIRS, ARC and bare
     /// numbers, a sector of 512 in oracleGeneral and vscsi, 1 in MSR and formats of addresses.
     pub block_bytes: Option<u32>,
-    /// Nanoseconds that a time counts. `None`: 100 in MSR, 1000 in vscsi, a second in oracleGeneral.
+    /// Nanoseconds that a time counts. `None`: 100 in MSR, 1000 in vscsi, a second in
+    /// oracleGeneral.
     pub tick_ns: Option<u64>,
     /// Bytes a page, for formats that give addresses. A power of two from 512 to 2 MiB.
     pub page_size: u32,

@@ -23,12 +23,13 @@ pub struct InputArgs {
     #[arg(long)]
     raw_ids: bool,
 
-    /// Bytes that a number counts, folded into pages [default: of plain, lirs, arc and bare numbers a
-    /// page, of ids and sectors 512, of offsets, sizes and addresses 1]
+    /// Bytes that a number counts, folded into pages [default: of plain, lirs, arc and bare numbers
+    /// a page, of ids and sectors 512, of offsets, sizes and addresses 1]
     #[arg(long, value_name = "BYTES")]
     block_bytes: Option<u32>,
 
-    /// Nanoseconds that a time counts [default: of msr 100, of vscsi 1000, of oracle-general a second]
+    /// Nanoseconds that a time counts [default: of msr 100, of vscsi 1000, of oracle-general a
+    /// second]
     #[arg(long, value_name = "NS")]
     tick_ns: Option<u64>,
 
