@@ -10,6 +10,7 @@ mod golden;
 mod groups;
 mod mapped_files;
 mod memcg_column;
+mod notes;
 mod older_rules;
 mod opt_bound;
 mod oracle;

@@ -9,7 +9,7 @@ use crate::{Failure, Given, print};
 use std::iter;
 
 /// Flags that only traces have.
-const OF_TRACES: [&str; 15] = [
+const OF_TRACES: [&str; 16] = [
     "warm-up",
     "memory",
     "swap-max",
@@ -22,6 +22,7 @@ const OF_TRACES: [&str; 15] = [
     "format",
     "raw-ids",
     "block-bytes",
+    "tick-ns",
     "page-size",
     "instructions",
     "strict",
@@ -44,10 +45,10 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
 fn answer(args: &SizeArgs, given: &Given) -> Result<(String, bool), Failure> {
     if args.asked.is_none() {
         let summary = summary(args, given)?;
-        return Ok((if args.json { summary.json()? } else { summary.text() }, true));
+        return Ok((if args.json { summary.json(&args.trace.input.notes())? } else { summary.text() }, true));
     }
     let report = report(args, given)?;
-    let text = if args.json { json::json(&report)? } else { text::text(&report) };
+    let text = if args.json { json::json(&report, &args.trace.input.notes())? } else { text::text(&report) };
     Ok((text, report.answer().is_some()))
 }
 
@@ -96,7 +97,7 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
 /// What `--json` prints.
 pub(crate) fn result(args: &SizeArgs, given: &Given) -> Result<String, Failure> {
     match args.asked {
-        Some(_) => json::json(&report(args, given)?),
-        None => summary(args, given)?.json(),
+        Some(_) => json::json(&report(args, given)?, &args.trace.input.notes()),
+        None => summary(args, given)?.json(&args.trace.input.notes()),
     }
 }

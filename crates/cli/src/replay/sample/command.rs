@@ -57,7 +57,7 @@ pub(in crate::replay) fn run(
     }
     let to_terminal = args.output.output.is_none() && stdout().is_terminal();
     let text = match () {
-        _ if args.output.json => text::json(&estimates.concat(), one_in)?,
+        _ if args.output.json => text::json(&estimates.concat(), one_in, &args.input.notes())?,
         _ if args.output.csv => text::csv(&estimates.concat()),
         _ => {
             let colour = to_terminal && std::env::var_os("NO_COLOR").is_none();
