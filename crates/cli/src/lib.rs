@@ -26,7 +26,7 @@ pub mod trace_cmd;
 pub mod verify;
 
 pub use complaint::{asked_for, complaint, one_line};
-pub use flags::memory::max_memory;
+pub use flags::memory::{advise_for, has_max_memory, max_memory};
 pub use given::Given;
 pub use stop::Stop;
 

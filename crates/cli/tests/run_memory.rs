@@ -125,6 +125,17 @@ fn regression_a_program_that_moves_page_after_page_survives() {
     }
 }
 
+/// A program that did so in several threads, or in one beside an idle one, was killed still.
+#[test]
+fn regression_a_program_that_moves_pages_in_threads_survives() {
+    for kind in ["idle", "threads"] {
+        let Some(r) = run(&[], &["move", kind, "9000", short_or_long("40", "400")]) else { return };
+        check(&r, kind);
+        assert_eq!((r.status.code(), r.number("undecided"), r.number("processes_killed")), (Some(0), 0, 0), "{kind}");
+        assert!(r.number("swapped_in") > 0, "{kind}: nothing left memory: {}", r.json);
+    }
+}
+
 /// Tables for each process grew to four times the limit, and one process was killed in ten seconds.
 #[test]
 fn regression_forks_that_do_not_fit_are_killed_and_the_manager_stays_small() {

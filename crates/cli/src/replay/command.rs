@@ -11,6 +11,7 @@ use super::run::{Plan, PlugIn};
 use super::{curve, groups, metrics, rules, sample, scenario, stream, text};
 use crate::flags;
 use crate::flags::kernel;
+use crate::flags::memory;
 use crate::flags::recorded;
 use crate::flags::size::{Size, human};
 use crate::page::write_html;
@@ -135,6 +136,7 @@ fn replay(
     if recording.is_some() && !args.page_by_page {
         return recorded_rows::replay(args, given, source, read);
     }
+    memory::advise(!args.stream && stream::is_possible(args, given), sample::is_possible(given) && !args.stream);
     if args.stream {
         return stream::replay(args, given, source, path, policies);
     }

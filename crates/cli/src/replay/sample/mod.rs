@@ -13,5 +13,5 @@ mod estimate;
 mod text;
 
 pub use args::{OneIn, SampleArgs};
-pub(super) use command::run;
+pub(super) use command::{is_possible, run};
 pub use estimate::{Estimate, Question, SampleRow, estimate};
