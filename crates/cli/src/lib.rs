@@ -28,6 +28,7 @@ pub mod verify;
 pub use complaint::{asked_for, complaint, one_line};
 pub use flags::memory::{advise_for, has_max_memory, max_memory};
 pub use given::Given;
+pub use page::note_inputs;
 pub use stop::Stop;
 
 /// Replays go to large tables at random: on huge pages they are up to twice as fast.

@@ -3,8 +3,8 @@
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_cli::{
-    Failure, Given, advise_for, api, asked_for, bench, complaint, doctor, max_memory, print, record, replay, report,
-    run, say, size, top, trace_cmd, verify,
+    Failure, Given, advise_for, api, asked_for, bench, complaint, doctor, max_memory, note_inputs, print, record,
+    replay, report, run, say, size, top, trace_cmd, verify,
 };
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -71,6 +71,7 @@ fn main() -> ExitCode {
     let (cli, given) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
         Ok((cli, matches)) => {
             let given = Given::new(&command, &matches);
+            note_inputs(&matches);
             if cli.command.leaves_nothing() {
                 bound(&command, &matches);
             }

@@ -14,7 +14,7 @@ use crate::flags::kernel;
 use crate::flags::memory;
 use crate::flags::recorded;
 use crate::flags::size::{Size, human};
-use crate::page::write_html;
+use crate::page::{create, write_html};
 use crate::terminal::{grouped, printable};
 use crate::{Failure, Given, is_same_file, print, say};
 use refault_mm::{Config, Kernel, Lru, Policy};
@@ -443,7 +443,7 @@ pub(crate) fn check_output<'a>(mut inputs: impl Iterator<Item = &'a Path>, outpu
 
 /// Writes a file, whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path)?;
+    let mut file = create(path)?;
     file.write_all(bytes).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
     Ok(file.commit()?)
 }

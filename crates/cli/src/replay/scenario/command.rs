@@ -204,6 +204,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         }
         all.push('\n');
         all += &text::tasks(outcome);
+        all += &text::killed(outcome);
         all += &groups::table(outcome);
         all += &groups::timeline(outcome);
         all += &tiers::table(outcome);
