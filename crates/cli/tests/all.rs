@@ -9,6 +9,7 @@ mod doctor;
 mod golden;
 mod groups;
 mod mapped_files;
+mod max_memory;
 mod memcg_column;
 mod notes;
 mod older_rules;

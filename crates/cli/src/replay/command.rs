@@ -7,9 +7,10 @@ use super::recorded as recorded_rows;
 use super::{curve, groups, metrics, sample, scenario, stream, text};
 use crate::flags;
 use crate::flags::kernel;
+use crate::flags::memory;
 use crate::flags::recorded;
 use crate::flags::size::{Size, human};
-use crate::page::write_html;
+use crate::page::{create, write_html};
 use crate::{Failure, Given, is_same_file, print, say};
 use refault::recording::Machine;
 use refault::replay::cell::MissBits;
@@ -133,6 +134,7 @@ fn replay(
     if recording.is_some() && !args.page_by_page {
         return recorded_rows::replay(args, given, source);
     }
+    memory::advise(!args.stream && stream::is_possible(args, given), sample::is_possible(given) && !args.stream);
     if args.stream {
         return stream::replay(args, given, source, path, policies);
     }
@@ -436,7 +438,7 @@ pub(crate) fn check_output<'a>(mut inputs: impl Iterator<Item = &'a Path>, outpu
 
 /// Writes a file, whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path)?;
+    let mut file = create(path)?;
     file.write_all(bytes).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
     Ok(file.commit()?)
 }

@@ -4,6 +4,7 @@ use super::args::{Limit, SizeArgs};
 use super::report::Report;
 use super::summary::Summary;
 use super::{json, recording, sample, scenario, text, trace};
+use crate::flags::memory;
 use crate::replay::{check_output, is_scenario, write};
 use crate::{Failure, Given, print};
 use std::iter;
@@ -70,6 +71,7 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
     let args = &args.resolved();
     if is_scenario(&args.subject) {
         args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
+        memory::advise_scenario(given.has("scale"));
         return scenario::run(args);
     }
     args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
@@ -85,12 +87,14 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
         return recording::run(args, given, &mut source);
     }
     if args.trace.sample.is_asked_for() {
+        refault_pager::advise_when_full("take a smaller --sample");
         return sample::run(args, source);
     }
     if given.has("warm-up") {
         return Err(format!("--warm-up: is for a recording, and {} is a trace", args.subject.display()).into());
     }
     drop(source);
+    memory::advise(false, args.asked.is_some() && sample::check(args).is_ok());
     trace::run(args)
 }
 

@@ -1,6 +1,6 @@
 //! Options of how a trace is read, shared by every subcommand that reads one.
 
-use crate::flags::size::Size;
+use crate::flags::memory::MaxMemoryArgs;
 use crate::say;
 use clap::Args;
 use refault::words::printable;
@@ -45,14 +45,12 @@ pub struct InputArgs {
     #[arg(long)]
     strict: bool,
 
-    /// End with an error rather than take more memory for tables than so much [default: what is
-    /// available at the start, to this process and its memory cgroup]
-    #[arg(long, value_name = "SIZE", value_parser = Size::absolute, id = crate::flags::memory::MAX_MEMORY)]
-    max_memory: Option<Size>,
-
-    /// What has been said of the traces that were opened.
+    /// Notes on the traces that were opened.
     #[arg(skip)]
     notes: Notes,
+
+    #[command(flatten)]
+    max_memory: MaxMemoryArgs,
 }
 
 /// Notes on traces, each with the trace it is of, once however often that is opened.

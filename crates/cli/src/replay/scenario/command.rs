@@ -2,6 +2,7 @@
 
 use super::outcome::Outcome;
 use super::{csv, groups, json, text, tiers};
+use crate::flags::memory;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check_different;
 use crate::replay::command::{write, write_page};
@@ -16,6 +17,7 @@ use std::path::Path;
 
 /// Runs every scenario under every policy.
 pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+    memory::advise_scenario(given.has("scale"));
     let mut scenarios = Vec::new();
     for path in &args.traces {
         let file = path.display().to_string();
@@ -206,6 +208,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         }
         all.push('\n');
         all += &text::tasks(outcome);
+        all += &text::killed(outcome);
         all += &groups::table(outcome);
         all += &groups::timeline(outcome);
         all += &tiers::table(outcome);
