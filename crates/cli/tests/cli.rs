@@ -69,6 +69,10 @@ fn csv_has_a_heading_and_a_line_a_row() {
     let wide = ok(&s.replay(&trace, &["--memory", "600p", "--csv", "--vmstat"]));
     let columns: Vec<_> = wide.lines().map(|line| line.split(',').count()).collect();
     assert!(wide.lines().next().is_some_and(|l| l.contains(",pgscan_direct,") && l.contains(",memory.current,")));
+    let mut heads: Vec<_> = wide.lines().next().unwrap_or_default().split(',').collect();
+    assert!(heads.contains(&"mthp.64kB.swpout") && heads.contains(&"memory.events.oom_kill"), "{heads:?}");
+    heads.sort_unstable();
+    assert!(heads.windows(2).all(|pair| pair[0] != pair[1]), "a name stands twice: {heads:?}");
     // The name of the trace holds a comma.
     assert!(columns[1..].iter().all(|&n| n == columns[0] + 1), "{columns:?}");
 }

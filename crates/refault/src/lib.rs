@@ -10,6 +10,22 @@
 //! | [`memory_size`], [`time`], [`words`] | sizes and times as people write and read them |
 //! | [`watch`] | progress and cancel |
 //!
+//! A curve is a call (`examples/curve.rs` is a whole program):
+//!
+//! ```
+//! use refault::replay::{Replay, curve_sizes};
+//!
+//! # fn main() -> Result<(), refault::Failure> {
+//! # let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sqlite.parquet"));
+//! let (trace, page_size) = refault::load(path)?;
+//! let policies = vec!["mglru".parse()?];
+//! let rows = Replay { policies, memory: curve_sizes(), ..Replay::default() }.run(&trace, page_size)?;
+//! assert_eq!(rows.len(), 16);
+//! assert!(rows[15].0.hit_rate() > rows[0].0.hit_rate());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Requests are typed, results are plain data, and nothing here prints: the command `refault`
 //! parses and prints, and the Python package converts.
 
@@ -28,3 +44,13 @@ pub use watch::Watch;
 
 /// Any error; its text is one line that names the file or the setting, and the place.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Reads a trace of any format into memory: its accesses, and bytes a page.
+///
+/// # Errors
+/// The file cannot be read, or is no trace.
+pub fn load(path: &std::path::Path) -> Result<(refault_trace::Trace, u32), Failure> {
+    let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
+    let page_size = source.header().page_size;
+    Ok((refault_trace::Trace::load(&mut source, &refault_trace::LoadOptions::default())?, page_size))
+}

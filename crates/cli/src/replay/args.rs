@@ -9,6 +9,7 @@ use crate::flags::settings::{self, Set, Thp};
 use crate::flags::size::Size;
 use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};
+use refault::replay::{Replay, curve_sizes, usual_sizes};
 use refault::runner::parse_scale;
 use refault_mm::Kernel;
 use refault_mm::tiering::PromotionPolicy;
@@ -132,6 +133,34 @@ pub struct ReplayArgs {
     /// Set by programs that are not the command.
     #[arg(skip = crate::bars::watch())]
     pub(crate) watch: Watch,
+}
+
+impl ReplayArgs {
+    /// The request of the library.
+    pub(super) fn request(&self) -> Replay {
+        Replay {
+            policies: self.policy.0.clone(),
+            memory: match (self.memory.is_empty(), self.output.curve) {
+                (true, true) => curve_sizes(),
+                (true, false) => usual_sizes(),
+                (false, _) => self.memory.clone(),
+            },
+            beyond_footprint: self.beyond_footprint,
+            unlimited: self.groups.memcg_column,
+            swap_max: self.swap_max.size().cloned(),
+            kernel: self.kernel,
+            swappiness: self.swappiness,
+            set: self.set.clone(),
+            thp: self.thp.clone(),
+            seed: self.seed,
+            windows: self.output.windows.map(|n| n as usize),
+            bits: self.output.miss_bits.is_some(),
+            lru_gen: self.output.lru_gen,
+            swap_map: self.output.swap_map,
+            threads: self.threads,
+            watch: self.watch.clone(),
+        }
+    }
 }
 
 /// Memory cgroups.
@@ -283,6 +312,14 @@ impl FromStr for SwapMax {
 }
 
 impl SwapMax {
+    /// The size, if there is a limit.
+    pub(crate) fn size(&self) -> Option<&Size> {
+        match self {
+            SwapMax::Max => None,
+            SwapMax::Size(size) => Some(size),
+        }
+    }
+
     /// The limit in pages.
     pub(crate) fn pages(&self, page_size: u32, footprint_pages: u64) -> u64 {
         match self {

@@ -5,19 +5,17 @@ use super::check::check;
 use super::policy::RowPolicy;
 use super::recorded as recorded_rows;
 use super::{curve, groups, metrics, sample, scenario, stream, text};
-use crate::flags;
-use crate::flags::kernel;
 use crate::flags::memory;
 use crate::flags::recorded;
-use crate::flags::size::{Size, human};
+use crate::flags::size::human;
 use crate::page::{create, write_html};
 use crate::{Failure, Given, is_same_file, print, say};
 use refault::recording::Machine;
 use refault::replay::cell::MissBits;
 use refault::replay::clocked::Clocked;
-use refault::replay::{Done, Plan, PlugIn, Row, rules as rule_words};
-use refault::words::{grouped, printable};
-use refault_mm::{Config, Kernel, Lru, Policy};
+use refault::replay::{Done, Plan, PlugIn, Replay, Row, rules as rule_words};
+use refault::words::printable;
+use refault_mm::{Config, Kernel, Policy};
 use refault_report::{Document, Source};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
 use std::io::{IsTerminal, Write, stdout};
@@ -83,33 +81,7 @@ pub(super) fn write_page(args: &ReplayArgs, json: impl FnOnce() -> Result<String
 
 /// The policies with their configurations.
 fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
-    with_configs(args, &args.policy.0, args.kernel, args.swappiness)
-}
-
-fn with_configs(
-    args: &ReplayArgs,
-    policies: &[RowPolicy],
-    kernel: Option<Kernel>,
-    swappiness: u32,
-) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
-    let mut list = Vec::new();
-    for &policy in policies {
-        let cfg = match policy {
-            RowPolicy::Linux(linux) => Some(config(args, linux, kernel, swappiness)?),
-            RowPolicy::Opt => None,
-        };
-        list.push((policy, cfg));
-    }
-    Ok(list)
-}
-
-fn config(args: &ReplayArgs, policy: Policy, kernel: Option<Kernel>, swappiness: u32) -> Result<Config, Failure> {
-    let mut cfg = kernel::config(kernel, policy);
-    (cfg.swappiness, cfg.seed) = (swappiness, args.seed);
-    args.set.iter().for_each(|set| set.apply(&mut cfg));
-    args.thp.iter().for_each(|thp| thp.apply(&mut cfg));
-    cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
-    Ok(cfg)
+    args.request().configs()
 }
 
 /// Kernel and swappiness: what no flag says, a recording does.
@@ -139,14 +111,9 @@ fn replay(
         return stream::replay(args, given, source, path, policies);
     }
     // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
-    let loaded = load(args, source, wants_time(args, policies))?;
+    let loaded = load(args, source, args.request().wants_time(policies))?;
     note_idle(policies, &loaded.trace, path);
     cells(args, policies, &[], &loaded, args.output.miss_bits.is_some(), &path.display().to_string())
-}
-
-/// Whether an output shows times: those of generations.
-pub(super) fn wants_time(args: &ReplayArgs, policies: &[(RowPolicy, Option<Config>)]) -> bool {
-    args.output.lru_gen && policies.iter().filter_map(|(_, cfg)| cfg.as_ref()).any(|cfg| cfg.lru.kind == Lru::MultiGen)
 }
 
 /// Says which policies have nothing to choose among, if there are any.
@@ -207,7 +174,7 @@ pub(crate) fn replay_loaded(
         return recorded_rows::rows(machine, args, given, plug_ins, Some(loaded), bits);
     }
     let (kernel, swappiness) = rules(loaded.recording.as_ref(), args, given);
-    let lists = config(args, Policy::Lru, kernel, swappiness)?;
+    let lists = Replay { kernel, swappiness, ..args.request() }.config(Policy::Lru)?;
     let plug_ins: Vec<_> = plug_ins.iter().map(|plug_in| (plug_in, lists.clone())).collect();
     let policies = match &loaded.recording {
         _ if !plug_ins.is_empty() && !given.has("policy") => Vec::new(),
@@ -254,37 +221,9 @@ pub(super) fn plan<'a>(
     let recorded_bytes = recording.as_ref().and_then(|recording| recording.memory_max);
     let footprint = u64::from(trace.footprint_pages());
     let sizes = sizes_or_recorded(args, &trace.name, *page_size, footprint, recorded_bytes)?;
-    Ok(plan_of_sizes(args, policies, plug_ins, loaded, sizes, bits))
-}
-
-/// The same of sizes in pages.
-pub(super) fn plan_of_sizes<'a>(
-    args: &ReplayArgs,
-    policies: &'a [(RowPolicy, Option<Config>)],
-    plug_ins: &'a [(&'a PlugIn, Config)],
-    loaded: &'a Loaded,
-    sizes: Vec<u64>,
-    bits: bool,
-) -> Plan<'a> {
-    let Loaded { trace, page_size, recording, .. } = loaded;
-    let footprint = u64::from(trace.footprint_pages());
-    Plan {
-        accesses: trace.accesses.len() as u64,
-        page_size: *page_size,
-        sizes,
-        policies,
-        plug_ins,
-        swap_max_pages: args.swap_max.pages(*page_size, footprint),
-        kernel: args.kernel.or(recording.as_ref().map(recorded::kernel)).unwrap_or_default(),
-        seed: args.seed,
-        windows: args.output.windows.map(|n| n as usize),
-        bits,
-        lru_gen: args.output.lru_gen,
-        swap_map: args.output.swap_map,
-        threads: flags::threads(args.threads),
-        watch: args.watch.clone(),
-        trace,
-    }
+    let kernel = args.kernel.or(recording.as_ref().map(recorded::kernel));
+    let request = Replay { kernel, bits, ..args.request() };
+    Ok(request.plan(trace, *page_size, sizes, policies, plug_ins))
 }
 
 /// The policies for a recording: what no flag says, the recording does.
@@ -294,9 +233,9 @@ pub(super) fn policies_of(
     given: &Given,
 ) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
     let recorded = [RowPolicy::Linux(recorded::policy(recording))];
-    let wanted = if given.has("policy") { &*args.policy.0 } else { &recorded };
+    let policies = if given.has("policy") { args.policy.0.clone() } else { recorded.to_vec() };
     let (kernel, swappiness) = rules(Some(recording), args, given);
-    with_configs(args, wanted, kernel, swappiness)
+    Replay { policies, kernel, swappiness, ..args.request() }.configs()
 }
 
 /// As [`sizes`]; without any, the limit that a recording had.
@@ -321,48 +260,8 @@ pub(super) fn sizes_or_recorded(
             }
             Ok(vec![pages])
         }
-        None => sizes(args, trace, page_size, footprint),
+        None => args.request().sizes(trace, page_size, footprint),
     }
-}
-
-/// The memory sizes in pages, each once.
-pub(super) fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u64) -> Result<Vec<u64>, Failure> {
-    let given = match (args.memory.as_slice(), args.output.curve) {
-        ([], true) => curve::sizes(),
-        ([], false) => [10.0, 25.0, 50.0].map(Size::percent).to_vec(),
-        (given, _) => given.to_vec(),
-    };
-    let mut sizes = Vec::new();
-    for size in given {
-        let pages = size.pages(page_size, footprint);
-        if pages == 0 {
-            return Err(format!("--memory {size}: is less than one page of {page_size} bytes; give at least 1p").into());
-        }
-        if size.is_max() {
-            if !args.groups.memcg_column {
-                return Err(
-                    "--memory max: with no limit nothing is reclaimed; only groups have limits of their own, with \
-                     --memcg-column"
-                        .into(),
-                );
-            }
-        } else if (pages > footprint || size.is_beyond_all()) && !args.beyond_footprint {
-            let bytes = footprint * u64::from(page_size);
-            return Err(format!(
-                "--memory {size}: {} pages are more than the footprint of {trace} ({} pages, {} bytes, {}), so next \
-                 to nothing would be reclaimed; give at most 100%, or --beyond-footprint to replay it all the same",
-                grouped(pages),
-                grouped(footprint),
-                grouped(bytes),
-                human(bytes)
-            )
-            .into());
-        }
-        if !sizes.contains(&pages) {
-            sizes.push(pages);
-        }
-    }
-    Ok(sizes)
 }
 
 /// The output as it was asked for.

@@ -1,7 +1,7 @@
 //! Hit rate against memory, drawn in a terminal.
 
 use super::policy::RowPolicy;
-use crate::flags::size::{Size, human};
+use crate::flags::size::human;
 use refault::replay::Row;
 use refault::words::printable;
 use refault_mm::Policy;
@@ -13,12 +13,6 @@ const WIDTH: usize = 70;
 const HEIGHT: usize = 21;
 /// A place that several policies share, when they do not fit beside each other.
 const CROWD: char = '+';
-
-/// The sizes that a curve is drawn through when none are given.
-pub fn sizes() -> Vec<Size> {
-    let percent = [2, 4, 6, 8, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100];
-    percent.map(|p| Size::percent(f64::from(p))).to_vec()
-}
 
 /// The curves of one trace.
 pub fn draw(rows: &[Row], colour: bool) -> String {

@@ -6,7 +6,6 @@
 //! | `args` | the flags |
 //! | `check` | combinations of them that make no sense |
 //! | `command` | from flags to output: which traces, sizes and policies |
-//! | `load`, `sizes` | traces in memory; sizes in pages |
 //! | `recorded` | a recording of a kernel, with the flags |
 //! | `stream` | a trace that is larger than memory |
 //! | `text`, `curve`, `swap_map`, `metrics` | the result as tables, pictures and metrics |
@@ -34,9 +33,8 @@ pub use args::ReplayArgs;
 pub(crate) use args::{SwapMax, ViaArg};
 pub use command::Loaded;
 pub(crate) use command::{check_output, load, replay_loaded, run, write};
-pub(crate) use curve::sizes as curve_sizes;
 pub(crate) use recorded::load as load_recorded;
-pub(crate) use refault::replay::{Plan, rules};
+pub(crate) use refault::replay::{Plan, curve_sizes, rules};
 pub use refault::replay::{PlugIn, Row, cell, columns, policy};
 pub(crate) use refault::replay::{clocked, machine};
 pub(crate) use scenario::{Asked, is_scenario, results as scenario_results, results_of as scenario_results_of};

@@ -3,14 +3,13 @@
 
 use super::args::ReplayArgs;
 use super::command::{self, Loaded};
-use super::curve;
 use super::policy::RowPolicy;
 use crate::flags;
 use crate::flags::recorded;
 use crate::flags::size::Size;
 use crate::{Failure, Given};
 use refault::recording::{About, Kept, Machine, PAGE_SIZE, RecordedPlan};
-use refault::replay::{Done, PlugIn, Row};
+use refault::replay::{Done, PlugIn, Row, curve_sizes, usual_sizes};
 use refault_trace::{RecordSource, Recording};
 use std::path::Path;
 
@@ -112,16 +111,15 @@ pub(super) fn rows(
 /// The sizes in pages, each once: those that are given, or the recorded limit.
 fn sizes(args: &ReplayArgs, about: &About) -> Result<Vec<u64>, Failure> {
     let limit = about.recording.memory_max.map(|bytes| bytes / u64::from(PAGE_SIZE)).filter(|&pages| pages > 0);
-    let shares = || [10.0, 25.0, 50.0].map(Size::percent).to_vec();
     // A share of the files comes on top of what is not of files.
     let on_top = |sizes: Vec<Size>| -> Vec<u64> {
         let share = |size: &Size| about.besides_pages + size.pages(PAGE_SIZE, about.footprint_pages).max(1);
         sizes.iter().map(share).collect()
     };
     let mut sizes = match (args.memory.as_slice(), args.output.curve, limit) {
-        ([], true, _) => on_top(curve::sizes()),
+        ([], true, _) => on_top(curve_sizes()),
         ([], false, Some(limit)) => vec![limit],
-        ([], false, None) => on_top(shares()),
+        ([], false, None) => on_top(usual_sizes()),
         (given, _, _) => {
             let pages = |size: &Size| match size.pages(PAGE_SIZE, about.footprint_pages) {
                 0 => Err(format!("--memory {size}: is less than one page of {PAGE_SIZE} bytes; give at least 1p")),

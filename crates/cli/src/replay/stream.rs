@@ -2,7 +2,7 @@
 //! library replays the second one.
 
 use super::args::ReplayArgs;
-use super::command::{Loaded, note_idle, plan, wants_time};
+use super::command::{Loaded, note_idle, plan};
 use super::policy::RowPolicy;
 use crate::{Failure, Given};
 use refault::replay::clocked::Clocked;
@@ -44,7 +44,7 @@ pub(super) fn replay(
     let policies = without_opt(given, policies)?;
     let opts = LoadOptions {
         default_via: args.via.into(),
-        keep_time: wants_time(args, &policies),
+        keep_time: args.request().wants_time(&policies),
         max_accesses: args.max_accesses,
         ..LoadOptions::default()
     };

@@ -2,7 +2,8 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `plan` | the request: a trace, sizes, policies |
+//! | `request` | a replay as users ask for it |
+//! | `plan` | its cells: a trace, sizes in pages, configurations |
 //! | `run` | the cells of a plan on threads |
 //! | `prefix` | what cells of several sizes have in common, replayed once |
 //! | `cell`, `machine` | one trace, policy and size: the engine, and page tables and devices that cost nothing |
@@ -23,6 +24,7 @@ mod plan;
 pub mod policy;
 mod prefix;
 pub mod recorder;
+mod request;
 mod row;
 pub mod rules;
 mod run;
@@ -32,5 +34,6 @@ pub mod swap_map;
 
 pub use columns::columns;
 pub use plan::{Done, Plan, PlugIn};
+pub use request::{Replay, curve_sizes, usual_sizes};
 pub use row::{DiskReads, EngineFigures, Row};
 pub use stream::run_stream;

@@ -1,4 +1,4 @@
-//! The request of a replay: a trace, sizes of memory and policies; and its cells, one by one.
+//! The cells of a replay: a trace, sizes in pages, and configurations; and each of them on its way.
 
 use super::cell::{Cell, CountOnly, MissBits};
 use super::policy::RowPolicy;

@@ -68,7 +68,17 @@ impl RowPolicy {
 
 impl fmt::Display for RowPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for RowPolicy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<RowPolicy, String> {
+        let known = || RowPolicy::every().map(RowPolicy::name).collect::<Vec<_>>().join(", ");
+        let found = RowPolicy::every().find(|policy| policy.name() == name);
+        found.ok_or_else(|| format!("unknown policy {name:?}; known are {}", known()))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{json, text};
 use crate::flags;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
-use crate::replay::command::{sizes, write, write_page};
+use crate::replay::command::{write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
 use crate::{Failure, Given, print};
@@ -78,7 +78,7 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
     let sizes = match own {
         // The file says the limits: nothing else has one.
         true => vec![u64::MAX],
-        false => sizes(args, &trace.name, page_size, footprint)?,
+        false => args.request().sizes(&trace.name, page_size, footprint)?,
     };
     let plan = GroupPlan {
         trace: &trace,
