@@ -26,7 +26,7 @@ pub fn complaint(command: &mut Command, words: &[OsString], e: &Error) -> String
 fn plain(e: &Error) -> String {
     let text = e.to_string();
     // Clap advises to write what begins with a dash as a file.
-    let text = text.split("\n\n  tip: to pass '-").next().unwrap_or_default();
+    let text = text.split("\n  tip: to pass '-").next().unwrap_or_default();
     let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
     let line = one_line(&text[..end.unwrap_or(text.len())]);
     let line = NUMBERS.iter().fold(line, |line, (of_std, plain)| line.replace(of_std, plain));

@@ -23,8 +23,9 @@ pub mod trace_cmd;
 pub mod verify;
 
 pub use complaint::{asked_for, complaint, one_line};
-pub use flags::memory::max_memory;
+pub use flags::memory::{advise_for, has_max_memory, max_memory};
 pub use given::Given;
+pub use page::note_inputs;
 pub use refault::{Failure, Watch};
 
 /// Replays go to large tables at random: on huge pages they are up to twice as fast.

@@ -3,8 +3,8 @@
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_cli::{
-    Failure, Given, api, asked_for, bench, complaint, doctor, max_memory, print, record, replay, report, run, say,
-    size, top, trace_cmd, verify,
+    Failure, Given, advise_for, api, asked_for, bench, complaint, doctor, max_memory, note_inputs, print, record,
+    replay, report, run, say, size, top, trace_cmd, verify,
 };
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -46,12 +46,8 @@ enum Command {
 
 impl Command {
     /// Whether the process can end at any place: it serves no other, and has no group to remove.
-    fn leaves_nothing(&self, given: &Given) -> bool {
-        match self {
-            Command::Run(_) | Command::Record(_) | Command::Top(_) | Command::Doctor(_) => false,
-            Command::Verify(_) => !given.has("play") && !given.has("beside"),
-            _ => true,
-        }
+    fn leaves_nothing(&self) -> bool {
+        !matches!(self, Command::Run(_) | Command::Record(_) | Command::Top(_) | Command::Doctor(_))
     }
 }
 
@@ -75,10 +71,9 @@ fn main() -> ExitCode {
     let (cli, given) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
         Ok((cli, matches)) => {
             let given = Given::new(&command, &matches);
-            if cli.command.leaves_nothing(&given)
-                && let Some(bytes) = max_memory(&matches)
-            {
-                refault_pager::bound_heap(usize::try_from(bytes).unwrap_or(usize::MAX));
+            note_inputs(&matches);
+            if cli.command.leaves_nothing() {
+                bound(&command, &matches);
             }
             (cli, given)
         }
@@ -101,6 +96,16 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(e) => fail(&e),
+    }
+}
+
+/// Bounds the memory of this process.
+fn bound(command: &clap::Command, matches: &clap::ArgMatches) {
+    if let Some(called) = matches.subcommand_name().and_then(|name| command.find_subcommand(name)) {
+        advise_for(called);
+    }
+    if let Some(bytes) = max_memory(matches) {
+        refault_pager::bound_heap(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }
 
@@ -175,6 +180,26 @@ mod tests {
         for inner in command.get_subcommands() {
             outputs(inner, &format!("{words} \"{}\"", inner.get_name()), found);
         }
+    }
+
+    /// Flags and words of [`INPUTS`] that name a trace or a recording.
+    const TRACES: [&str; 8] = ["traces", "trace", "from", "inputs", "subject", "recording", "play", "names"];
+
+    fn unbounded(command: &clap::Command, words: &str, found: &mut Vec<String>) {
+        let reads = command.get_arguments().any(|arg| TRACES.contains(&arg.get_id().as_str()));
+        if reads && !refault_cli::has_max_memory(command) {
+            found.push(words.to_owned());
+        }
+        command.get_subcommands().for_each(|inner| unbounded(inner, &format!("{words} {}", inner.get_name()), found));
+    }
+
+    /// Every command that reads a trace or a recording has a bound on its memory.
+    #[test]
+    fn commands_that_read_traces_have_max_memory() {
+        assert!(TRACES.iter().all(|name| *name == "names" || INPUTS.contains(name)));
+        let mut found = Vec::new();
+        unbounded(&Cli::command(), "", &mut found);
+        assert!(found.is_empty(), "{found:?}");
     }
 
     /// The tests of what is written run every command that writes a file.

@@ -3,7 +3,7 @@
 //! `replay` and `run` write it, `top` reads what `run` writes.
 
 use crate::Failure;
-use refault_trace::{AtomicFile, TraceError};
+use refault_trace::TraceError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -70,7 +70,7 @@ impl Metrics {
 
     /// Writes the text, whole or not at all: who reads it meanwhile finds the one before.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
-        let mut file = AtomicFile::create(path)?;
+        let mut file = crate::page::create(path)?;
         let failed = |e| TraceError::io(path.display().to_string(), "cannot be written", &e);
         file.write_all(self.text().as_bytes()).map_err(failed)?;
         Ok(file.commit()?)

@@ -1,15 +1,43 @@
 //! Results of a command as a page of HTML: what `report` and `replay --html` share.
 
 use crate::Failure;
+use clap::ArgMatches;
 use refault_report::{Made, Source, html};
 use refault_trace::{AtomicFile, TraceError};
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The first input that its owner alone may read, if there is one.
+static PRIVATE_INPUT: OnceLock<PathBuf> = OnceLock::new();
+
+/// Notes the inputs of a command line: what is made of a private one is private.
+pub fn note_inputs(matches: &ArgMatches) {
+    const INPUTS: [&str; 8] = ["traces", "trace", "from", "inputs", "subject", "recording", "beside", "play"];
+    for word in INPUTS.iter().filter_map(|id| matches.try_get_raw(id).ok().flatten()).flatten() {
+        let is_private = |m: std::fs::Metadata| m.is_file() && m.permissions().mode() & 0o077 == 0;
+        if std::fs::metadata(word).is_ok_and(is_private) {
+            let _ = PRIVATE_INPUT.set(word.into());
+        }
+    }
+    if let Some((_, inner)) = matches.subcommand() {
+        note_inputs(inner);
+    }
+}
+
+/// Starts a file of results.
+pub(crate) fn create(path: &Path) -> Result<AtomicFile, TraceError> {
+    match PRIVATE_INPUT.get() {
+        Some(input) => AtomicFile::create_like(path, input),
+        None => AtomicFile::create(path),
+    }
+}
 
 /// Writes the page of some results; how many bytes it has.
 pub(crate) fn write_html(path: &Path, sources: &[Source]) -> Result<usize, Failure> {
     let made = Made { command: command_line(), version: env!("CARGO_PKG_VERSION").into() };
-    let mut file = AtomicFile::create(path)?;
+    let mut file = create(path)?;
     let page = html(sources, &made);
     file.write_all(page.as_bytes()).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
     file.commit()?;

@@ -320,3 +320,25 @@ fn nothing_is_written_or_said_beside_the_two_ways() {
         }
     }
 }
+
+/// A page of a private recording could be read by everybody, names of files and all.
+#[test]
+fn regression_what_is_made_of_a_private_input_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let s = Sandbox::new();
+    s.generate("trace.parquet", &["900: A:loop:300"]);
+    for mode in [0o600, 0o644] {
+        std::fs::set_permissions(s.path("trace.parquet"), std::fs::Permissions::from_mode(mode)).expect("ours");
+        for words in [
+            &["report", "trace.parquet", "-o", "out"][..],
+            &["replay", "trace.parquet", "--memory", "20%", "--output", "out"],
+            &["replay", "trace.parquet", "--memory", "20%", "--output", "other", "--html", "out"],
+            &["size", "trace.parquet", "--output", "out"],
+        ] {
+            ok(&s.run(words));
+            let of_output = std::fs::metadata(s.path("out")).expect("there").permissions().mode();
+            assert_eq!(of_output & 0o077 == 0, mode == 0o600, "{words:?}: {of_output:o}");
+            std::fs::remove_file(s.path("out")).expect("there");
+        }
+    }
+}

@@ -55,6 +55,19 @@ fn regression_shared_memory_is_said() {
     assert!(r.seen.shared > 50 * MIB && r.said.contains("not limited: 60 MiB of shared memory"), "{}", r.said);
 }
 
+/// With `--quiet` nothing said that the limit did not hold.
+#[test]
+fn regression_quiet_runs_say_where_the_limit_did_not_hold() {
+    let Some(program) = memory() else { return };
+    let words = |kind: &'static str| {
+        let program = program.to_str().expect("plain text");
+        ["run", "--quiet", "--memory-max", "24M", "--swap-max", "256M", "--", program, "map", kind, "plain", "60"]
+    };
+    let said = |kind| String::from_utf8_lossy(&Sandbox::new().run(&words(kind)).stderr).into_owned();
+    assert!(said("shared").starts_with("refault: warning: not limited: 60 MiB of shared memory"), "{}", said("shared"));
+    assert_eq!(said("private"), "");
+}
+
 /// It went to eight times the limit: the memory was filled before the manager was asked.
 #[test]
 fn regression_memory_that_is_populated_is_limited() {
@@ -119,6 +132,17 @@ fn what_is_said_at_the_end_is_what_there_was() {
 fn regression_a_program_that_moves_page_after_page_survives() {
     for kind in ["rotate", "swap", "dontunmap", "forks"] {
         let Some(r) = run(&[], &["move", kind, "9000", short_or_long("100", "1000")]) else { return };
+        check(&r, kind);
+        assert_eq!((r.status.code(), r.number("undecided"), r.number("processes_killed")), (Some(0), 0, 0), "{kind}");
+        assert!(r.number("swapped_in") > 0, "{kind}: nothing left memory: {}", r.json);
+    }
+}
+
+/// A program that did so in several threads, or in one beside an idle one, was killed still.
+#[test]
+fn regression_a_program_that_moves_pages_in_threads_survives() {
+    for kind in ["idle", "threads"] {
+        let Some(r) = run(&[], &["move", kind, "9000", short_or_long("40", "400")]) else { return };
         check(&r, kind);
         assert_eq!((r.status.code(), r.number("undecided"), r.number("processes_killed")), (Some(0), 0, 0), "{kind}");
         assert!(r.number("swapped_in") > 0, "{kind}: nothing left memory: {}", r.json);

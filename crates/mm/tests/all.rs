@@ -3,6 +3,7 @@
 mod advice;
 mod cache_ext;
 mod dirty_expire;
+mod dirty_limits;
 mod executable;
 mod file_folios;
 mod invariants;

@@ -35,6 +35,13 @@ fn is_large(layout: Layout) -> bool {
     layout.size() >= LARGE_BYTES && layout.align() <= HUGE_BYTES
 }
 
+/// The bytes that a block takes of memory, as near as the system's heap has it: its size and a
+/// header, in steps of 16 bytes.
+#[inline]
+fn cost(layout: Layout) -> usize {
+    (layout.size() + 8).next_multiple_of(16).max(32)
+}
+
 /// The bytes of a block's mapping; none: too many for any address space.
 fn mapped_bytes(size: usize) -> Option<usize> {
     size.checked_next_multiple_of(HUGE_BYTES)
@@ -85,30 +92,30 @@ fn map(size: usize) -> *mut u8 {
 // unmapped. Nothing here unwinds.
 unsafe impl GlobalAlloc for HugeHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        bound::take(cost(layout));
         if is_large(layout) {
-            bound::take(layout.size());
-            return bound::given(map(layout.size()), layout.size());
+            return bound::given(map(layout.size()), cost(layout));
         }
         // SAFETY: the caller keeps the contract of `alloc`.
-        bound::given(unsafe { System.alloc(layout) }, layout.size())
+        bound::given(unsafe { System.alloc(layout) }, cost(layout))
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        bound::take(cost(layout));
         if is_large(layout) {
-            bound::take(layout.size());
-            return bound::given(map(layout.size()), layout.size());
+            return bound::given(map(layout.size()), cost(layout));
         }
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-        bound::given(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        bound::given(unsafe { System.alloc_zeroed(layout) }, cost(layout))
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        bound::give_back(cost(layout));
         if is_large(layout) {
             let bytes = mapped_bytes(layout.size()).unwrap_or(0);
             // SAFETY: `block` came from `map` with this size, and by the contract of `dealloc`
             // nobody uses it any more.
             unsafe { libc::munmap(block.cast(), bytes) };
-            bound::give_back(layout.size());
             return;
         }
         // SAFETY: the block is from `System`, with this layout; see above.
@@ -118,24 +125,33 @@ unsafe impl GlobalAlloc for HugeHeap {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: the caller guarantees that `new_size` with this alignment is a valid layout.
         let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
-        if !is_large(layout) && !is_large(new) {
+        let stays = match (is_large(layout), is_large(new)) {
+            (false, false) => true,
+            (true, true) => mapped_bytes(layout.size()) == mapped_bytes(new_size),
+            _ => false,
+        };
+        if stays {
+            bound::give_back(cost(layout));
+            bound::take(cost(new));
+            if is_large(layout) {
+                return block;
+            }
             // SAFETY: the block is from `System` and stays there.
-            return bound::given(unsafe { System.realloc(block, layout, new_size) }, new_size);
-        }
-        if is_large(layout) && is_large(new) && mapped_bytes(layout.size()) == mapped_bytes(new_size) {
-            bound::give_back(layout.size());
-            bound::take(new_size);
-            return block;
+            let to = unsafe { System.realloc(block, layout, new_size) };
+            if to.is_null() {
+                bound::note(cost(layout));
+            }
+            return bound::given(to, cost(new));
         }
         if is_large(layout) && is_large(new) {
             // While the block is copied, it takes no more than twice the smaller one: the rest has
             // not been touched yet.
-            bound::give_back(layout.size());
+            bound::give_back(cost(layout));
             // SAFETY: `new` is valid and not empty; the blocks are different, and each has at least
             // the bytes that are copied. The old one is given back once the new one is there.
             unsafe {
                 let to = self.alloc(new);
-                bound::note(layout.size());
+                bound::note(cost(layout));
                 if !to.is_null() {
                     ptr::copy_nonoverlapping(block, to, layout.size().min(new_size));
                     self.dealloc(block, layout);

@@ -45,7 +45,7 @@ pub mod tree {
     };
 }
 
-pub use bound::bound_heap;
+pub use bound::{advise_when_full, bound_heap, resident_bytes, without_bound};
 pub use config::{FaultMode, PoolConfig, RegionConfig};
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};

@@ -106,7 +106,16 @@ fn opened(start: usize, bytes: usize) {
     }
 }
 
-/// Returns when the manager has seen to a range.
+/// Memory was moved. The kernel does not say in which order threads did so: the manager has to find
+/// out, and can among few changes. So a thread makes no second one before the first is dealt with.
+#[cfg(preload)]
+fn moved() {
+    if let Some((gate, calls)) = gate().filter(|_| is_watched()) {
+        ask(gate, calls, 0, 0);
+    }
+}
+
+/// Returns when the manager has seen to a range, which may be empty, and to all changes before.
 fn ask(gate: &Gate, calls: usize, start: usize, bytes: usize) {
     const ATTEMPTS: u32 = 10 * CALLS as u32;
     const PATIENCE: u32 = 10_000;
@@ -241,8 +250,13 @@ extern "C" fn gated_brk(to: usize) -> c_int {
 extern "C" fn gated_mremap(at: usize, len: usize, new_len: usize, flags: c_int, to: usize) -> isize {
     // SAFETY: the caller's contract with `mremap`.
     let got = unsafe { raw(sys::MREMAP, [at, len, new_len, flags as usize, to, 0]) };
-    if !(-4095..0).contains(&got) && new_len > len && len > 0 {
-        opened(got as usize + pages(len), pages(new_len) - pages(len));
+    if !(-4095..0).contains(&got) {
+        if new_len > len && len > 0 {
+            opened(got as usize + pages(len), pages(new_len) - pages(len));
+        }
+        if got as usize != at {
+            moved();
+        }
     }
     result(got)
 }

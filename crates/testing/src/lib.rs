@@ -13,7 +13,7 @@ mod world;
 pub use needs::{Need, absent, require};
 pub use program::{Program, is_alone, role, test_name};
 pub use rng::Rng;
-pub use shared::{oracle, recordings, traces};
+pub use shared::{oracle, recordings, reports, traces};
 pub use world::AtOnce;
 
 /// Whether tests are to take as long as they can use: `REFAULT_LONG=1`, which `.ci/run` sets.

@@ -15,6 +15,7 @@ use std::sync::Mutex;
 /// | `oracle` | `../shared/oracle`, the recordings of real kernels |
 /// | `traces` | `../shared/traces`, public traces and published miss ratios |
 /// | `recordings` | `../shared/recordings`, recordings of real programs by `refault record` |
+/// | `reports` | `../shared/reports`, scenarios and samples of formats after public reports |
 /// | `cc` | a C compiler |
 /// | `python` | `python3` |
 /// | `browser` | `chromium`, `node`, and the packages of `crates/report/tests/browser` |
@@ -34,6 +35,7 @@ pub enum Need {
     Oracle,
     Traces,
     Recordings,
+    Reports,
     Cc,
     Python,
     Browser,
@@ -49,12 +51,13 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 16] = [
+    pub const ALL: [Need; 17] = [
         Need::Uffd,
         Need::UffdKernel,
         Need::Oracle,
         Need::Traces,
         Need::Recordings,
+        Need::Reports,
         Need::Cc,
         Need::Python,
         Need::Browser,
@@ -76,6 +79,7 @@ impl Need {
             Need::Oracle => "oracle",
             Need::Traces => "traces",
             Need::Recordings => "recordings",
+            Need::Reports => "reports",
             Need::Cc => "cc",
             Need::Python => "python",
             Need::Browser => "browser",

@@ -23,6 +23,11 @@ pub fn traces() -> Option<PathBuf> {
     shared(Need::Traces, "traces", "golden_miss_ratios.csv")
 }
 
+/// Scenarios and samples of formats after public reports; `None`: they are not here.
+pub fn reports() -> Option<PathBuf> {
+    shared(Need::Reports, "reports", "README.md")
+}
+
 /// Recordings of real programs; `None`: they are not here.
 pub fn recordings() -> Option<PathBuf> {
     shared(Need::Recordings, "recordings", "README.md")

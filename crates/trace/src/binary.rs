@@ -12,6 +12,9 @@ pub(crate) trait BinaryFormat {
     /// What the trace says about itself.
     fn header(&self) -> &Header;
 
+    /// Notes in the header what is in doubt after what was read.
+    fn judge(&mut self) {}
+
     /// Reads one record. An error is what is wrong; the place is added by the caller.
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String>;
 
@@ -78,6 +81,7 @@ impl<F: BinaryFormat> RecordSource for BinarySource<F> {
         loop {
             let before = self.input.offset();
             let failure = self.step(out).err();
+            self.format.judge();
             self.failed.clone_from(&failure);
             match failure {
                 Some(error) if out.is_empty() => return Err(error),

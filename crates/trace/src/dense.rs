@@ -317,6 +317,10 @@ impl Loader {
         };
         let write = record.op.write;
         let reads = via == Via::Fd && !write;
+        if self.sample.is_none() {
+            // What a long range takes is known before its pages are looked at one by one.
+            self.trace.accesses.reserve(pages as usize);
+        }
         for page in record.page..record.page + pages {
             if self.sample.as_ref().is_some_and(|sample| !sample.has(record.object, page)) {
                 if reads {

@@ -16,6 +16,7 @@ mod collapse;
 mod dense;
 mod destination;
 mod error;
+mod foreign;
 mod format;
 mod formats;
 pub mod generate;
@@ -46,7 +47,7 @@ pub use format::Format;
 pub use formats::native::{NativeWriter, VERSION as NATIVE_VERSION};
 pub use input::Input;
 pub use memcg::{MAX_GROUPS, group_path};
-pub use open::{open, open_input};
+pub use open::{front, open, open_input};
 pub use options::OpenOptions;
 pub use record::{
     Act, Advised, CHUNK, Collapse, DirectIo, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op,

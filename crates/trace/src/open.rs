@@ -5,7 +5,9 @@ use crate::format::Format;
 use crate::formats::{self, drmemtrace, native, oracle_general, pgtrace, vscsi};
 use crate::input::Input;
 use crate::options::OpenOptions;
-use crate::record::RecordSource;
+use crate::record::{Header, RecordSource};
+use crate::text::BOM;
+use crate::units::LOOKED_AT;
 use crate::unknown::{self, is_text};
 use std::path::Path;
 
@@ -21,6 +23,16 @@ pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, Tr
     formats::reader(format, input, opts)
 }
 
+/// Reads the front of a trace, as much as is looked at for doubts; what it says of itself by then.
+pub fn front(path: &Path, opts: &OpenOptions) -> Result<Header, TraceError> {
+    let mut source = open(path, opts)?;
+    let (mut chunk, mut records) = (Vec::new(), 0);
+    while records < LOOKED_AT && source.next_chunk(&mut chunk)? {
+        records += chunk.len() as u64;
+    }
+    Ok(source.header().clone())
+}
+
 /// Reads a trace from an input that is open already; its name takes the place of the file name.
 pub fn open_input(input: Input, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
     opts.check()?;
@@ -33,10 +45,12 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
     if let Some(format) = opts.format {
         return Ok(format);
     }
-    if input.head().is_empty() {
+    let head = input.head();
+    let head = head.strip_prefix(BOM).filter(|text| unknown::is_text(text)).unwrap_or(head);
+    if head.is_empty() {
         return Err(empty(input.name()));
     }
-    let candidates = by_content(input.head());
+    let candidates = by_content(head);
     let named = by_name(path);
     let picked = match (candidates.as_slice(), named) {
         ([one], _) => Some(*one),
@@ -44,10 +58,10 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
         (several, Some(format)) if several.contains(&format) => Some(format),
         _ => None,
     };
-    match picked.filter(|format| unknown::may_be(input.head(), *format)) {
+    match picked.filter(|format| unknown::may_be(head, *format)) {
         Some(format) => Ok(format),
         None => {
-            let what = unknown::about(input.head(), named.or(picked));
+            let what = unknown::about(head, named);
             Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what))
         }
     }

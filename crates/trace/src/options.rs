@@ -10,21 +10,32 @@ pub struct OpenOptions {
     pub format: Option<Format>,
     /// oracleGeneral only: take the object id as a page as it is and ignore the size.
     pub raw_ids: bool,
-    /// Plain, LIRS, ARC and bare numbers: bytes a block, folded into pages; `None` takes a block as
-    /// a page. oracleGeneral: bytes that an id counts; `None` takes sectors of 512.
+    /// Bytes that a number counts, folded into pages. `None`: a page in plain, LIRS, ARC and bare
+    /// numbers, a sector of 512 in oracleGeneral and vscsi, 1 in MSR and formats of addresses.
     pub block_bytes: Option<u32>,
+    /// Nanoseconds that a time counts. `None`: 100 in MSR, 1000 in vscsi, a second in
+    /// oracleGeneral.
+    pub tick_ns: Option<u64>,
     /// Bytes a page, for formats that give addresses. A power of two from 512 to 2 MiB.
     pub page_size: u32,
     /// lackey and drmemtrace only: instruction fetches count as reads.
     pub instructions: bool,
     /// Refuse numbers that may be meant in another unit, instead of saying so in
-    /// [`Header::doubt`](crate::Header::doubt).
+    /// [`Header::doubts`](crate::Header::doubts).
     pub strict: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, raw_ids: false, block_bytes: None, page_size: 4096, instructions: false, strict: false }
+        Self {
+            format: None,
+            raw_ids: false,
+            block_bytes: None,
+            tick_ns: None,
+            page_size: 4096,
+            instructions: false,
+            strict: false,
+        }
     }
 }
 
@@ -34,8 +45,9 @@ impl OpenOptions {
         if !page.is_power_of_two() || !(512..=2 << 20).contains(&page) {
             return Err(TraceError::usage(format!("page size {page}"), "is not a power of two from 512 to 2097152"));
         }
-        match self.block_bytes {
-            Some(0) => Err(TraceError::usage("block size 0", "is not at least 1 byte")),
+        match (self.block_bytes, self.tick_ns) {
+            (Some(0), _) => Err(TraceError::usage("block size 0", "is not at least 1 byte")),
+            (_, Some(0)) => Err(TraceError::usage("tick 0", "is not at least 1 ns")),
             _ => Ok(()),
         }
     }

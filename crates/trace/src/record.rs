@@ -277,8 +277,8 @@ pub struct Header {
     /// Whether what is read is checked against checksums that the file carries.
     pub has_checksums: bool,
     /// Why its numbers may be meant in another unit than the one they are read in, and what to say
-    /// for the other.
-    pub doubt: Option<String>,
+    /// for the other; of what has been read so far.
+    pub doubts: Vec<String>,
 }
 
 impl Header {
@@ -296,8 +296,16 @@ impl Header {
             recording: None,
             records_hint: None,
             has_checksums: false,
-            doubt: None,
+            doubts: Vec::new(),
         }
+    }
+
+    /// What is to be known of a trace that was read: doubts, and that nobody would see damage.
+    pub fn notes(&self) -> Vec<String> {
+        let without = self.format == Format::Native && !self.has_checksums;
+        let without = without
+            .then(|| "carries no checksums, so that damage is not seen; refault trace convert adds them".to_owned());
+        self.doubts.iter().cloned().chain(without).collect()
     }
 
     /// The same with one object, which is what formats without objects have.

@@ -25,9 +25,9 @@ impl PageNumbers {
         let opts = LoadOptions { keep_task: false, keep_memcg: false, ..opts.clone() };
         let mut loader = Loader::new(source, &opts, None);
         loader.trace.accesses = Vec::new();
-        let (mut chunk, mut has_times) = (Vec::with_capacity(CHUNK), false);
-        while !loader.trace.cut && source.next_chunk(&mut chunk)? {
-            loader.add_chunk(source, &chunk)?;
+        let (mut parts, mut part, mut has_times) = (Parts::default(), Vec::with_capacity(CHUNK), false);
+        while !loader.trace.cut && parts.next(source, &mut part)? {
+            loader.add_chunk(source, &part)?;
             loader.gone += loader.trace.accesses.len() as u64;
             loader.trace.accesses.clear();
             if let Some(times) = &mut loader.trace.time_ns {
@@ -64,8 +64,51 @@ impl PageNumbers {
     pub fn pieces(self, source: Box<dyn RecordSource>) -> (Trace, Pieces) {
         let PageNumbers { loader, trace, accesses, keep_time, .. } = self;
         let trace = Trace { time_ns: None, ..trace };
-        let (chunk, rest) = (Vec::with_capacity(CHUNK), Piece::default());
-        (trace, Pieces { source, loader, accesses, seen: 0, ended: false, keep_time, chunk, rest })
+        let (parts, part, rest) = (Parts::default(), Vec::with_capacity(CHUNK), Piece::default());
+        (trace, Pieces { source, loader, accesses, seen: 0, ended: false, keep_time, parts, part, rest })
+    }
+}
+
+/// The most pages that the records of a part touch: a few records of long ranges would be more
+/// accesses than memory holds.
+const MOST_PAGES: u32 = 1 << 20;
+
+/// The chunks of a source in parts of no more than [`MOST_PAGES`].
+#[derive(Default)]
+struct Parts {
+    chunk: Vec<Record>,
+    /// Records of the chunk that were handed out.
+    done: usize,
+}
+
+impl Parts {
+    /// Replaces `part` by the next records; `false` when there are no more.
+    fn next(&mut self, source: &mut dyn RecordSource, part: &mut Vec<Record>) -> Result<bool, TraceError> {
+        part.clear();
+        if self.done == self.chunk.len() {
+            self.done = 0;
+            if !source.next_chunk(&mut self.chunk)? {
+                return Ok(false);
+            }
+        }
+        let mut room = MOST_PAGES;
+        for record in &mut self.chunk[self.done..] {
+            // Only a touch becomes as many accesses as it has pages.
+            if record.act.is_touch() && record.pages > room {
+                if room > 0 {
+                    part.push(Record { pages: room, ..*record });
+                    record.page += u64::from(room);
+                    record.pages -= room;
+                }
+                break;
+            }
+            if record.act.is_touch() {
+                room -= record.pages;
+            }
+            part.push(*record);
+            self.done += 1;
+        }
+        Ok(true)
     }
 }
 
@@ -87,7 +130,9 @@ pub struct Pieces {
     seen: u64,
     ended: bool,
     keep_time: bool,
-    chunk: Vec<Record>,
+    parts: Parts,
+    /// The records that are added, kept for their memory.
+    part: Vec<Record>,
     /// What was read beyond the end of the last piece.
     rest: Piece,
 }
@@ -123,8 +168,8 @@ impl Pieces {
         std::mem::swap(&mut loader.trace.time_ns, &mut piece.time_ns);
         let before = loader.trace.accesses.len();
         while loader.trace.accesses.len() < length && !self.ended {
-            self.ended = !self.source.next_chunk(&mut self.chunk)?;
-            loader.add_chunk(&*self.source, &self.chunk)?;
+            self.ended = !self.parts.next(&mut *self.source, &mut self.part)?;
+            loader.add_chunk(&*self.source, &self.part)?;
             self.ended |= loader.trace.cut;
         }
         // Pages that drop here have been noted by the first reading.
@@ -186,6 +231,31 @@ mod tests {
                 assert_eq!(trace, whole);
             }
         }
+    }
+
+    /// Twenty lines of ARC were expanded to all of their accesses, stream or not.
+    #[test]
+    fn regression_long_ranges_are_read_in_parts() {
+        let length = u64::from(3 * MOST_PAGES) / 2;
+        let lines: String = (0..4).map(|i| format!("{} {length} 0 {i}\n", (i % 2) * length / 2)).collect();
+        let arc = || {
+            let input = Input::from_reader("t.lis", Box::new(std::io::Cursor::new(lines.clone().into_bytes())));
+            open_input(input.expect("text"), &OpenOptions::default()).expect("a trace")
+        };
+        let opts = LoadOptions::default();
+        let whole = Trace::load(&mut arc(), &opts).expect("a trace");
+        assert_eq!(whole.accesses.len() as u64, 4 * length);
+        let (_, mut pieces) = PageNumbers::read(&mut arc(), &opts).expect("numbers").pieces(arc());
+        let (mut piece, mut all) = (Piece::default(), Vec::new());
+        loop {
+            pieces.next(&mut piece, 100_000).expect("a piece");
+            assert!(pieces.rest.accesses.len() <= MOST_PAGES as usize);
+            if piece.accesses.is_empty() {
+                break;
+            }
+            all.extend_from_slice(&piece.accesses);
+        }
+        assert_eq!(all, whole.accesses);
     }
 
     #[test]

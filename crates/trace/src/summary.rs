@@ -52,6 +52,8 @@ pub struct Summary {
     pub source: Option<String>,
     /// Where it was recorded.
     pub recorded_on: Option<String>,
+    /// What is to be known of it: numbers that may be meant in another unit, no checksums.
+    pub notes: Vec<String>,
     /// The memory cgroups in the order of the alphabet; none if the trace does not name any and has
     /// one at most.
     pub groups: Vec<GroupSummary>,
@@ -252,6 +254,7 @@ impl Counts {
             collapse: header.collapse,
             source: header.source.clone(),
             recorded_on: header.recorded_on.clone(),
+            notes: header.notes(),
             groups,
             objects,
         }

@@ -1,16 +1,25 @@
 //! Lines and fields of text formats.
 
 use crate::error::{ErrorKind, Place, TraceError, quote};
+use crate::format::Format;
 use crate::input::Input;
 use crate::record::{CHUNK, Header, Record, RecordSource};
 
 /// The longest line; every format's lines are far shorter.
 const MAX_LINE: usize = 64 * 1024;
 
+/// The mark that some editors put before UTF-8.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+
+const HEADER: &str = "line 1 looks like a header: leave it out";
+
 /// What a text format does with its lines.
 pub(crate) trait LineFormat {
     /// What the format calls itself and its objects; may grow with the lines.
     fn header(&self) -> &Header;
+
+    /// Notes in the header what is in doubt after what was read.
+    fn judge(&mut self);
 
     /// Reads one line (without its end) into at most a few records. `at` is for errors.
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError>;
@@ -23,6 +32,11 @@ pub(crate) struct At<'a> {
 }
 
 impl At<'_> {
+    /// Whether it is the first of the file.
+    pub(crate) fn is_first(&self) -> bool {
+        self.line == 1
+    }
+
     /// An error in this line.
     pub(crate) fn error(&self, what: impl Into<String>) -> TraceError {
         TraceError::new(ErrorKind::Malformed, self.name, Place::Line(self.line), what)
@@ -47,7 +61,10 @@ fn decimal(field: &[u8]) -> Result<u64, &'static str> {
     for &b in field {
         let digit = b.wrapping_sub(b'0');
         if digit > 9 {
-            return Err("is not a number");
+            return Err(match field.iter().all(u8::is_ascii_hexdigit) {
+                true => "is not a decimal number, and hexadecimal ones begin with 0x",
+                false => "is not a number",
+            });
         }
         value = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit))).ok_or("is beyond 64 bits")?;
     }
@@ -67,6 +84,16 @@ fn hex(field: &[u8]) -> Result<u64, &'static str> {
         value = value << 4 | u64::from(digit);
     }
     Ok(value)
+}
+
+/// Whether a line has names of columns: each begins with a letter, and none is a number.
+pub(crate) fn is_names(line: &[u8]) -> bool {
+    let mut fields = line.split(|b| matches!(b, b' ' | b'\t' | b',' | b';' | b'\r')).filter(|field| !field.is_empty());
+    let is_name = |field: &[u8]| {
+        let begins = field[0].is_ascii_alphabetic() || matches!(field[0], b'_' | b'"' | b'(');
+        begins && !field.iter().all(u8::is_ascii_hexdigit)
+    };
+    !line.is_empty() && fields.all(is_name)
 }
 
 /// The fields of a line that are separated by spaces or tabs.
@@ -105,8 +132,13 @@ impl<F: LineFormat> TextSource<F> {
         if self.line.last() == Some(&b'\r') {
             self.line.pop();
         }
+        if self.line_number == 1 && self.line.starts_with(BOM) {
+            self.line.drain(..BOM.len());
+        }
         let at = At { name: self.input.name(), line: self.line_number };
-        self.format.line(&self.line, &at, out)?;
+        // What other programs print into lackey is no header.
+        let is_header = at.is_first() && is_names(&self.line) && self.format.header().format != Format::Lackey;
+        self.format.line(&self.line, &at, out).map_err(|e| if is_header { e.with_advice(HEADER) } else { e })?;
         Ok(true)
     }
 }
@@ -139,6 +171,7 @@ impl<F: LineFormat> RecordSource for TextSource<F> {
                 }
             }
         }
+        self.format.judge();
         Ok(!out.is_empty())
     }
 }

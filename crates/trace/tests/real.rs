@@ -1,8 +1,8 @@
 //! The readers on real traces. They are not part of the repository: where they are absent, tests
 //! say so.
 
-use refault_testing::{oracle, traces};
-use refault_trace::{Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, open};
+use refault_testing::{oracle, reports, traces};
+use refault_trace::{Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, front, open};
 use std::path::{Path, PathBuf};
 
 /// A file of those that are shared: `traces/…` or `oracle/…`.
@@ -23,6 +23,8 @@ fn counts(name: &str, opts: &OpenOptions, format: Format, accesses: usize, disti
     let Some(path) = shared(name) else { return };
     let source = open(&path, opts).expect("opens");
     assert_eq!(source.header().format, format, "{name}");
+    // What is read as it was meant is not doubted.
+    assert_eq!(front(&path, opts).expect("reads").doubts, [""; 0], "{name}");
     let trace = load(&path, opts).expect("loads");
     assert_eq!((trace.accesses.len(), trace.footprint_pages()), (accesses, distinct), "{name}");
 }
@@ -118,4 +120,47 @@ fn pgtrace() {
         assert_eq!(touched(ObjectKind::Anon), anon, "{name}");
         assert_eq!(trace.name, name);
     }
+}
+
+/// Samples of formats: those that are read, and whether their units are in doubt.
+#[test]
+fn regression_samples_of_reports_are_read_doubted_or_named() {
+    let Some(reports) = reports() else { return };
+    let honest = [
+        "block.oracleGeneral",
+        "foo.csv",
+        "ids-crlf.txt",
+        "ids.txt",
+        "lackey.txt",
+        "msr-crlf.csv",
+        "msr-header.csv",
+        "msr-lower.csv",
+        "msr-space.csv",
+        "msr.csv",
+        "msr.csv.zst",
+        "v1.vscsi",
+        "v2.vscsi",
+    ];
+    let doubted = ["ids-hash64.txt", "kv20k.oracleGeneral.zst", "kvsmall.oracleGeneral", "ramulator.trace"];
+    let mut files = 0;
+    for entry in std::fs::read_dir(reports.join("formats")).expect("a folder") {
+        let path = entry.expect("a file").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let header = front(&path, &OpenOptions::default());
+        let strict = front(&path, &OpenOptions { strict: true, ..OpenOptions::default() });
+        files += 1;
+        match header {
+            Ok(header) => {
+                assert_eq!(header.doubts.is_empty(), honest.contains(&&*name), "{name}: {:?}", header.doubts);
+                assert_eq!(!header.doubts.is_empty(), doubted.contains(&&*name), "{name}: {:?}", header.doubts);
+                assert_eq!(strict.is_err(), doubted.contains(&&*name), "{name}");
+            }
+            // Keys beyond sectors.
+            Err(error) if name == "kv.oracleGeneral" => assert!(error.to_string().contains("--raw-ids"), "{error}"),
+            // Words are of no format.
+            Err(error) if name == "ids-str.txt" => assert!(error.to_string().contains("of no format"), "{error}"),
+            Err(error) => assert!(error.to_string().contains("not recognised: it looks like "), "{error}"),
+        }
+    }
+    assert!(files >= 50, "{files}");
 }

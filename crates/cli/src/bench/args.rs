@@ -1,6 +1,7 @@
 //! The flags of `refault bench`.
 
 use crate::Watch;
+use crate::flags::memory::MaxMemoryArgs;
 use clap::Args;
 use refault::runner::parse_scale;
 use std::path::PathBuf;
@@ -69,6 +70,9 @@ pub struct BenchArgs {
     /// Write the result into a file, whole or not at all [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) max_memory: MaxMemoryArgs,
 
     /// List the benchmarks, and run none
     #[arg(long, conflicts_with_all = ["names", "scale", "seed", "seeds", "check", "strict", "summary", "vary", "threads", "json", "output"])]

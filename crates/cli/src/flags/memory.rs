@@ -1,22 +1,65 @@
 //! `--max-memory`: how much memory this process may take itself.
 
 use super::size::Size;
-use clap::ArgMatches;
+use clap::{ArgMatches, Args};
 use std::fs;
 use std::path::Path;
 
 /// The name of the flag among those of a command.
-pub(crate) const MAX_MEMORY: &str = "max_memory";
+const MAX_MEMORY: &str = "max_memory";
 
-/// The bytes that a command line allows: what it says, or what is available; none: the machine
-/// does not tell.
+/// The flag, of every command that reads a trace or a recording. `max_memory` finds it.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MaxMemoryArgs {
+    /// End with an error rather than have more memory than so much, program and all [default: what
+    /// is available at the start, to this process and its memory cgroup]
+    #[arg(long, value_name = "SIZE", value_parser = Size::absolute, id = MAX_MEMORY)]
+    max_memory: Option<Size>,
+}
+
+/// The bytes that a command line allows this process: what it says, or what it has and what is
+/// available; none: the machine does not tell.
 pub fn max_memory(matches: &ArgMatches) -> Option<u64> {
     let given = matches.try_get_one::<Size>(MAX_MEMORY).ok().flatten();
     match (given, matches.subcommand()) {
         // Pages are those of the machine, whatever those of the trace are.
         (Some(size), _) => Some(size.pages(4096, 0).saturating_mul(4096)),
         (None, Some((_, inner))) => max_memory(inner),
-        (None, None) => available(),
+        (None, None) => Some(available()?.saturating_add(refault_pager::resident_bytes() as u64)),
+    }
+}
+
+/// Whether a command has it.
+pub fn has_max_memory(command: &clap::Command) -> bool {
+    command.get_arguments().any(|arg| arg.get_id() == MAX_MEMORY)
+}
+
+/// Advises who meets the bound with a trace: flags that this command line may have. `streams`,
+/// `samples`: whether it may have these.
+pub(crate) fn advise(streams: bool, samples: bool) {
+    refault_pager::advise_when_full(match (streams, samples) {
+        (true, true) => "take fewer sizes and policies at a time, --stream or --sample 1%",
+        (true, false) => "take fewer sizes and policies at a time, or --stream",
+        (false, true) => "take fewer sizes and policies at a time, or --sample 1%",
+        (false, false) => SMALLER,
+    });
+}
+
+/// Advises who meets the bound with a scenario.
+pub(crate) fn advise_scenario(is_scaled: bool) {
+    refault_pager::advise_when_full(match is_scaled {
+        true => "take --threads 1, or a larger --scale",
+        false => "take --threads 1, or --scale 2",
+    });
+}
+
+/// The advice where nothing else is known.
+const SMALLER: &str = "take fewer inputs, sizes and policies at a time, or --threads 1";
+
+/// Advises who meets the bound with a command, as long as nothing more is known of its input.
+pub fn advise_for(command: &clap::Command) {
+    if command.get_arguments().any(|arg| arg.get_id() == "threads") {
+        refault_pager::advise_when_full(SMALLER);
     }
 }
 

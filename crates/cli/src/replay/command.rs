@@ -7,9 +7,10 @@ use super::recorded as recorded_rows;
 use super::{curve, groups, metrics, sample, scenario, stream, text};
 use crate::flags;
 use crate::flags::kernel;
+use crate::flags::memory;
 use crate::flags::recorded;
 use crate::flags::size::{Size, human};
-use crate::page::write_html;
+use crate::page::{create, write_html};
 use crate::{Failure, Given, is_same_file, print, say};
 use refault::recording::Machine;
 use refault::replay::cell::MissBits;
@@ -19,7 +20,6 @@ use refault::words::{grouped, printable};
 use refault_mm::{Config, Kernel, Lru, Policy};
 use refault_report::{Document, Source};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
-use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if let (Some(path), Some(MissBits(bits))) = (&args.output.miss_bits, bits) {
         write(path, &bits)?;
     }
-    write_page(args, || json(&rows))?;
+    write_page(args, || json(args, &rows))?;
     if let Some(path) = &args.output.metrics {
         metrics::of_rows(&rows).write(path)?;
     }
@@ -134,6 +134,7 @@ fn replay(
     if recording.is_some() && !args.page_by_page {
         return recorded_rows::replay(args, given, source);
     }
+    memory::advise(!args.stream && stream::is_possible(args, given), sample::is_possible(given) && !args.stream);
     if args.stream {
         return stream::replay(args, given, source, path, policies);
     }
@@ -368,7 +369,7 @@ pub(super) fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u
 fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failure> {
     let out = &args.output;
     if out.json {
-        return json(rows);
+        return json(args, rows);
     }
     if out.csv {
         return Ok(text::csv(rows, out.vmstat));
@@ -414,14 +415,16 @@ fn rules_of(rows: &[Row]) -> String {
 }
 
 /// One object; a line a row, so that tools for lines work too.
-fn json(rows: &[Row]) -> Result<String, Failure> {
-    #[derive(Serialize)]
-    struct Head {
-        refault: &'static str,
-    }
-    let head = serde_json::to_string(&Head { refault: env!("CARGO_PKG_VERSION") })?;
+fn json(args: &ReplayArgs, rows: &[Row]) -> Result<String, Failure> {
     let lines: Vec<_> = rows.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    Ok(format!("{},\"rows\":[\n{}\n]}}\n", head.trim_end_matches('}'), lines.join(",\n")))
+    json_of_lines("rows", &lines, &args.input.notes())
+}
+
+/// An object of lines, and what is to be known of their traces.
+pub(crate) fn json_of_lines(name: &str, lines: &[String], notes: &[String]) -> Result<String, Failure> {
+    let (version, notes) = (env!("CARGO_PKG_VERSION"), serde_json::to_string(notes)?);
+    let lines = lines.join(",\n");
+    Ok(format!("{{\"refault\":\"{version}\",\"notes\":{notes},\"{name}\":[\n{lines}\n]}}\n"))
 }
 
 /// An output that cannot be written, or is one of the files to read, is known before the runs.
@@ -435,7 +438,7 @@ pub(crate) fn check_output<'a>(mut inputs: impl Iterator<Item = &'a Path>, outpu
 
 /// Writes a file, whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path)?;
+    let mut file = create(path)?;
     file.write_all(bytes).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
     Ok(file.commit()?)
 }

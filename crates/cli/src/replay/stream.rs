@@ -11,10 +11,20 @@ use refault_mm::Config;
 use refault_trace::{LoadOptions, PageNumbers, RecordSource};
 use std::path::{Path, PathBuf};
 
+/// What can be read only once.
+fn read_once(args: &ReplayArgs) -> Option<&PathBuf> {
+    args.traces.iter().find(|path| path.as_os_str() == "-" || (path.exists() && !path.is_file()))
+}
+
+/// Whether the same command line may have `--stream`, for it replays the same traces in less
+/// memory.
+pub(super) fn is_possible(args: &ReplayArgs, given: &Given) -> bool {
+    read_once(args).is_none() && !(given.has("policy") && args.policy.0.contains(&RowPolicy::Opt))
+}
+
 /// Refuses what can be read only once.
 pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
-    let once = |path: &&PathBuf| path.as_os_str() == "-" || (path.exists() && !path.is_file());
-    match args.traces.iter().find(once).filter(|_| args.stream) {
+    match read_once(args).filter(|_| args.stream) {
         Some(path) => {
             let file = path.display();
             Err(format!("{file}: --stream reads a trace twice, so it wants a file; this can be read once").into())

@@ -5,7 +5,7 @@ use super::input::{InputKind, kind};
 use crate::{Failure, Given};
 
 /// Flags of traces alone.
-const OF_TRACES: [&str; 13] = [
+const OF_TRACES: [&str; 14] = [
     "limit",
     "at",
     "memory",
@@ -18,6 +18,7 @@ const OF_TRACES: [&str; 13] = [
     "block-bytes",
     "page-size",
     "instructions",
+    "tick-ns",
     "strict",
 ];
 

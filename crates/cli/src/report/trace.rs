@@ -198,6 +198,7 @@ impl Work<'_> {
                 objects: self.trace.objects.iter().filter(|o| !o.indices.is_empty()).count() as u64,
                 duration_s: window_s.as_ref().and_then(|all| all.last().copied()),
             },
+            notes: self.args.input.notes(),
             limit_pages,
             detail_pages,
             detail_why: detail_why.into(),

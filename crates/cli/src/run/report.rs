@@ -175,6 +175,9 @@ pub(super) fn give(
         if let (Some(recorded), Some(path)) = (recorded, &args.record) {
             say(&recorded.line(path, args.policy));
         }
+    } else if let Some(unsaid) = not_limited(&outcome.stats).strip_prefix("; ") {
+        // A limit that did not hold is no matter of taste.
+        say(&format!("refault: warning: {unsaid}"));
     }
     let Some(sink) = json else { return Ok(()) };
     let text = serde_json::to_string_pretty(&Json::of(args, outcome, recorded))? + "\n";

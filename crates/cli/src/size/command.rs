@@ -4,12 +4,13 @@ use super::args::{Limit, SizeArgs};
 use super::report::Report;
 use super::summary::Summary;
 use super::{json, recording, sample, scenario, text, trace};
+use crate::flags::memory;
 use crate::replay::{check_output, is_scenario, write};
 use crate::{Failure, Given, print};
 use std::iter;
 
 /// Flags that only traces have.
-const OF_TRACES: [&str; 15] = [
+const OF_TRACES: [&str; 16] = [
     "warm-up",
     "memory",
     "swap-max",
@@ -22,6 +23,7 @@ const OF_TRACES: [&str; 15] = [
     "format",
     "raw-ids",
     "block-bytes",
+    "tick-ns",
     "page-size",
     "instructions",
     "strict",
@@ -44,10 +46,10 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
 fn answer(args: &SizeArgs, given: &Given) -> Result<(String, bool), Failure> {
     if args.asked.is_none() {
         let summary = summary(args, given)?;
-        return Ok((if args.json { summary.json()? } else { summary.text() }, true));
+        return Ok((if args.json { summary.json(&args.trace.input.notes())? } else { summary.text() }, true));
     }
     let report = report(args, given)?;
-    let text = if args.json { json::json(&report)? } else { text::text(&report) };
+    let text = if args.json { json::json(&report, &args.trace.input.notes())? } else { text::text(&report) };
     Ok((text, report.answer().is_some()))
 }
 
@@ -69,6 +71,7 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
     let args = &args.resolved();
     if is_scenario(&args.subject) {
         args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
+        memory::advise_scenario(given.has("scale"));
         return scenario::run(args);
     }
     args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
@@ -84,19 +87,21 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
         return recording::run(args, given, &mut source);
     }
     if args.trace.sample.is_asked_for() {
+        refault_pager::advise_when_full("take a smaller --sample");
         return sample::run(args, source);
     }
     if given.has("warm-up") {
         return Err(format!("--warm-up: is for a recording, and {} is a trace", args.subject.display()).into());
     }
     drop(source);
+    memory::advise(false, args.asked.is_some() && sample::check(args).is_ok());
     trace::run(args)
 }
 
 /// What `--json` prints.
 pub(crate) fn result(args: &SizeArgs, given: &Given) -> Result<String, Failure> {
     match args.asked {
-        Some(_) => json::json(&report(args, given)?),
-        None => summary(args, given)?.json(),
+        Some(_) => json::json(&report(args, given)?, &args.trace.input.notes()),
+        None => summary(args, given)?.json(&args.trace.input.notes()),
     }
 }

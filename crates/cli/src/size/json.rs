@@ -6,9 +6,10 @@ use crate::Failure;
 use serde_json::{Map, Value, json};
 
 /// One object.
-pub(super) fn json(report: &Report) -> Result<String, Failure> {
+pub(super) fn json(report: &Report, of_traces: &[String]) -> Result<String, Failure> {
     let bytes = |pages: u64| pages * report.page_size;
     let answer = report.answer();
+    let notes = [&report.notes[..], of_traces].concat();
     let all = json!({
         "refault": env!("CARGO_PKG_VERSION"),
         "name": report.name,
@@ -37,7 +38,7 @@ pub(super) fn json(report: &Report) -> Result<String, Failure> {
         })),
         "certain_bytes": report.certain().map(bytes),
         "possible_bytes": report.hopeful().map(bytes),
-        "notes": report.notes,
+        "notes": notes,
         "recorded": report.recorded.as_ref().map(|of| recorded(report, of)),
         "sample": report.sampled.map(|of| json!({ "one_in": of.one_in.0, "samples": of.samples })),
         "points": report.points.iter().map(|p| point(report, p)).collect::<Vec<_>>(),

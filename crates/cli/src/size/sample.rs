@@ -63,7 +63,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
 }
 
 /// What a sample cannot tell.
-fn check(args: &SizeArgs) -> Result<(), Failure> {
+pub(super) fn check(args: &SizeArgs) -> Result<(), Failure> {
     if args.target.metric() != Metric::HitRate {
         return Err(format!("--target {}: samples estimate hit_rate alone; leave --sample out", args.target).into());
     }

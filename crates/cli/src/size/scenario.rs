@@ -27,6 +27,7 @@ const PAGE: u32 = 4096;
 
 pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
     let subject = Subject::new(args)?;
+    args.trace.input.note_traces(&subject.scenario);
     let grid = subject.grid(args)?;
     let runner = Runner::new(args.threads, false, &args.watch);
     let (points, verdict) = search(grid, |sizes| subject.probe(&runner, sizes))?;

@@ -100,8 +100,8 @@ impl Summary {
     }
 
     /// One object: that of a search, with what is said beside the curve.
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        let mut all: serde_json::Value = serde_json::from_str(&super::json::json(&self.report)?)?;
+    pub(super) fn json(&self, of_traces: &[String]) -> Result<String, Failure> {
+        let mut all: serde_json::Value = serde_json::from_str(&super::json::json(&self.report, of_traces)?)?;
         let bytes = |at: usize| self.report.points[at].pages * self.report.page_size;
         for key in
             ["target", "metric", "bound", "verdict", "answer_pages", "answer_bytes", "certain_bytes", "possible_bytes"]

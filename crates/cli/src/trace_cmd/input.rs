@@ -1,12 +1,14 @@
 //! Options of how a trace is read, shared by every subcommand that reads one.
 
-use crate::flags::size::Size;
+use crate::flags::memory::MaxMemoryArgs;
 use crate::say;
 use clap::Args;
+use refault::words::printable;
+use refault_lab::scenario::Scenario;
 use refault_trace::{Format, Header, OpenOptions, Record, RecordSource, TraceError};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// How to read traces
 #[derive(Clone, Debug, Default, Args)]
@@ -21,10 +23,15 @@ pub struct InputArgs {
     #[arg(long)]
     raw_ids: bool,
 
-    /// plain, lirs, arc and bare numbers: bytes a block, folded into pages [default: a block is a
-    /// page]; oracle-general: bytes that an id counts [default: 512]
+    /// Bytes that a number counts, folded into pages [default: of plain, lirs, arc and bare numbers
+    /// a page, of ids and sectors 512, of offsets, sizes and addresses 1]
     #[arg(long, value_name = "BYTES")]
     block_bytes: Option<u32>,
+
+    /// Nanoseconds that a time counts [default: of msr 100, of vscsi 1000, of oracle-general a
+    /// second]
+    #[arg(long, value_name = "NS")]
+    tick_ns: Option<u64>,
 
     /// Bytes a page, for formats that give addresses or sectors [default: 4096]
     #[arg(long, value_name = "BYTES")]
@@ -38,17 +45,39 @@ pub struct InputArgs {
     #[arg(long)]
     strict: bool,
 
-    /// End with an error rather than take more memory for tables than so much [default: what is
-    /// available at the start, to this process and its memory cgroup]
-    #[arg(long, value_name = "SIZE", value_parser = Size::absolute, id = crate::flags::memory::MAX_MEMORY)]
-    max_memory: Option<Size>,
+    /// Notes on the traces that were opened.
+    #[arg(skip)]
+    notes: Notes,
+
+    #[command(flatten)]
+    max_memory: MaxMemoryArgs,
 }
+
+/// Notes on traces, each with the trace it is of, once however often that is opened.
+type Notes = Arc<Mutex<BTreeSet<(String, String)>>>;
 
 impl InputArgs {
     /// Opens a trace; once it is read, what is to be known of it is said.
     pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn RecordSource>, TraceError> {
         let source = refault_trace::open(path, &self.open_options())?;
-        Ok(Box::new(Noted { source, path: path.to_owned(), is_read: false }))
+        Ok(Box::new(Noted { source, path: path.to_owned(), is_read: false, notes: self.notes.clone() }))
+    }
+
+    /// Says what is to be known of the traces that a scenario has, which have no flags: their front
+    /// is read once more.
+    pub(crate) fn note_traces(&self, scenario: &Scenario) {
+        let paths: BTreeSet<_> = scenario.tasks.iter().filter_map(|task| Some(&task.trace.as_ref()?.path)).collect();
+        for path in paths {
+            // What is wrong with one is said where it runs.
+            let Ok(header) = refault_trace::front(path, &OpenOptions::default()) else { continue };
+            keep(&self.notes, &header, path);
+        }
+    }
+
+    /// What was said of the traces that have been read, as JSON has it.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let notes = self.notes.lock().map(|notes| notes.clone()).unwrap_or_default();
+        notes.into_iter().map(|(path, what)| format!("{path}: {what}")).collect()
     }
 
     /// The same for the library.
@@ -57,6 +86,7 @@ impl InputArgs {
             format: self.format,
             raw_ids: self.raw_ids,
             block_bytes: self.block_bytes,
+            tick_ns: self.tick_ns,
             page_size: self.page_size.unwrap_or(4096),
             instructions: self.instructions,
             strict: self.strict,
@@ -70,6 +100,7 @@ struct Noted {
     source: Box<dyn RecordSource>,
     path: PathBuf,
     is_read: bool,
+    notes: Notes,
 }
 
 impl RecordSource for Noted {
@@ -91,20 +122,26 @@ impl RecordSource for Noted {
 impl Drop for Noted {
     fn drop(&mut self) {
         if self.is_read {
-            note(self.source.header(), &self.path);
+            keep(&self.notes, self.source.header(), &self.path);
         }
     }
+}
+
+/// Says what is to be known of a trace, and keeps it for JSON.
+fn keep(notes: &Notes, header: &Header, path: &Path) {
+    let name = printable(&path.display().to_string());
+    if let Ok(mut notes) = notes.lock() {
+        notes.extend(header.notes().into_iter().map(|what| (name.clone(), what)));
+    }
+    note(header, path);
 }
 
 /// Says how numbers were read that may be meant otherwise, and that nobody would see damage:
 /// once, however often the trace is opened.
 pub(crate) fn note(header: &Header, path: &Path) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let without = header.format == Format::Native && !header.has_checksums;
-    let without =
-        without.then_some("carries no checksums, so that damage is not seen; refault trace convert adds them");
-    for what in header.doubt.as_deref().into_iter().chain(without) {
-        let line = format!("note: {}: {what}", path.display());
+    for what in header.notes() {
+        let line = format!("note: {}: {what}", printable(&path.display().to_string()));
         if SAID.lock().is_ok_and(|mut said| said.insert(line.clone())) {
             say(&line);
         }

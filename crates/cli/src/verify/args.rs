@@ -1,5 +1,6 @@
 //! The flags of `refault verify`.
 
+use crate::flags::memory::MaxMemoryArgs;
 use crate::flags::size::Size;
 use clap::Args;
 use refault::recording::{Loaded, Settings};
@@ -81,6 +82,9 @@ pub struct VerifyArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(super) max_memory: MaxMemoryArgs,
+
     /// Set by `report`: the kernel in the place of the recorded one.
     #[arg(skip)]
     pub(super) kernel: Option<Kernel>,
@@ -104,6 +108,7 @@ impl VerifyArgs {
             strict: false,
             json: true,
             output: None,
+            max_memory: MaxMemoryArgs::default(),
             kernel,
         }
     }

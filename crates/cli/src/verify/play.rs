@@ -10,6 +10,7 @@ use crate::trace_cmd::note;
 use refault::recording::POINTS;
 use refault::words::{grouped, printable};
 use refault_mm::{Config, Kernel, Policy};
+use refault_pager::without_bound;
 use refault_record::{Played, lru_gen, play, release, swappiness, with_one_descriptor};
 use refault_trace::{LoadOptions, PackedAccess, Recording, Trace};
 use serde::Serialize;
@@ -65,8 +66,9 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
     let accesses = with_one_descriptor(&trace);
     let mut rows = Vec::new();
     for pages in sizes {
+        // A play has a group and a file that it removes.
         let repeats: Result<Vec<_>, _> =
-            (0..args.repeats).map(|_| play(&trace, &accesses, pages * 4096, &folder)).collect();
+            (0..args.repeats).map(|_| without_bound(|| play(&trace, &accesses, pages * 4096, &folder))).collect();
         let repeats = repeats?;
         let ns = repeats.iter().map(|played| played.duration_ns).sum::<u64>() / repeats.len().max(1) as u64;
         rows.push(row(pages, &repeats, &labs(&trace, &accesses, &config, pages, ns)?));

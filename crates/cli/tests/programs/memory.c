@@ -145,8 +145,10 @@ static int map(const char *place) {
     return 0;
 }
 
-static char *pages;
-static size_t *is_at;
+static __thread char *pages;
+static __thread size_t *is_at;
+static size_t n_pages;
+static int n_rounds;
 
 static void move(size_t from, size_t to, int flags) {
     if (mremap(pages + from * PAGE, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED | flags, pages + to * PAGE) == MAP_FAILED) {
@@ -205,6 +207,30 @@ static int move_about(size_t n, int rounds) {
     return 0;
 }
 
+static void *move_in_thread(void *result) {
+    *(int *)result = move_about(n_pages, n_rounds);
+    return NULL;
+}
+
+static void *sleep_on(void *nothing) {
+    pause();
+    return nothing;
+}
+
+/* The same in a process of several threads: `idle`: one moves and one does nothing; `threads`: two
+   move, each its own pages. */
+static int move_in_threads(void) {
+    pthread_t other;
+    int result = 0;
+    int is_idle = !strcmp(kind, "idle");
+    if (pthread_create(&other, NULL, is_idle ? sleep_on : move_in_thread, &result) != 0)
+        return SKIPPED;
+    int own = move_about(n_pages, n_rounds);
+    if (!is_idle)
+        pthread_join(other, NULL);
+    return own ? own : result;
+}
+
 static int forks(int n, int rounds) {
     char *at = malloc(bytes);
     unsigned seed = 1;
@@ -235,7 +261,11 @@ int main(int count, char **words) {
         return map(words[3]);
     }
     if (!strcmp(words[1], "move"))
-        return move_about(atol(words[3]), atoi(words[4]));
+        n_pages = atol(words[3]), n_rounds = atoi(words[4]);
+    if (!strcmp(words[1], "move") && (!strcmp(kind, "idle") || !strcmp(kind, "threads")))
+        return move_in_threads();
+    if (!strcmp(words[1], "move"))
+        return move_about(n_pages, n_rounds);
     bytes = (size_t)atol(words[3]) << 20;
     return forks(atoi(words[2]), atoi(words[4]));
 }

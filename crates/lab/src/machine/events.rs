@@ -15,10 +15,12 @@ impl Machine {
         }
     }
 
-    /// The flusher looks for what has been dirty for too long. Like samples that alone does not
-    /// keep a machine going.
+    /// The flusher looks for what has been dirty for too long, if anything is dirty. Like samples
+    /// that alone does not keep a machine going.
     pub(super) fn look_for_expired(&mut self) {
-        self.wake(self.threads.flusher(), ANY_WAIT);
+        if self.kernel.engine.has_dirty_files() {
+            self.wake(self.threads.flusher(), ANY_WAIT);
+        }
         if !self.clock.is_idle() {
             self.schedule_expiry();
         }

@@ -36,8 +36,9 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A 64-bit PC: 16 MiB of DMA, and 3 GiB below the addresses that devices have in DMA32.
-    pub const PC_ZONES: [u64; 2] = [16 << 8, (3 << 18) - (16 << 8)];
+    /// A 64-bit PC: 16 MiB of DMA without the first, which firmware is left since Linux 5.13, and 3
+    /// GiB below the addresses that devices have in DMA32.
+    pub const PC_ZONES: [u64; 2] = [15 << 8, (3 << 18) - (16 << 8)];
 
     /// A node of so many pages as a PC has it.
     pub fn new(pages: u64) -> NodeConfig {

@@ -173,6 +173,11 @@ impl Engine {
         self.mem.writeout(w).flush()
     }
 
+    /// Whether a file has dirty pages: else a flusher that looks for old ones is not woken.
+    pub fn has_dirty_files(&self) -> bool {
+        self.mem.writeback.dirty.files.nr_files() > 0
+    }
+
     /// Writes the dirty pages of files that have had some for longer than `dirty_expire_ns`, if the
     /// last look for them was `dirty_writeback_ns` ago. A driver with a flusher that runs by itself
     /// calls this now and then.

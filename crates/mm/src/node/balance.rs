@@ -66,8 +66,32 @@ impl Node {
         self.zones.get_mut(zone).is_some_and(|z| std::mem::take(&mut z.boost.is_news))
     }
 
+    /// Free pages that its zones keep: up to the high mark, and what lower ones reserve.
+    pub(crate) fn totalreserve_pages(&self) -> u64 {
+        self.zones.iter().map(|z| (z.marks.high + z.reserve).min(z.managed)).sum()
+    }
+
     /// What a kswapd run aims at (kswapd).
     pub(crate) fn kswapd_target(&self, cluster: u64, highest: usize) -> u64 {
         self.zones_up_to(highest).map(|(z, _)| (z.marks.high + z.boost.pages).max(cluster)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::node::{MachineMarks, NodeConfig};
+
+    /// Linux 6.18 with 24 GiB: `/proc/zoneinfo` has these pages, marks and reserves, and
+    /// `nr_dirty_threshold` is what its cache and free pages beyond 54,128 come to.
+    #[test]
+    fn regression_zones_keep_what_linux_has_them_keep() {
+        let pages = [3840, 772_915, 5_394_266];
+        let cfg =
+            NodeConfig { low_zones: [pages[0], pages[1]], khugepaged: true, ..NodeConfig::new(pages.iter().sum()) };
+        let node = Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false, 1);
+        let marks: Vec<_> = node.zones.iter().map(|z| (z.marks.min, z.marks.low, z.marks.high, z.reserve)).collect();
+        assert_eq!(marks, [(10, 13, 16, 24_090), (2116, 2888, 3660, 21_071), (14_769, 20_163, 25_557, 0)]);
+        assert_eq!(node.totalreserve_pages(), 3840 + 24_731 + 25_557);
     }
 }

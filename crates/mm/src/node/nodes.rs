@@ -254,6 +254,11 @@ impl Nodes {
         self.all.iter().map(Node::free_pages).sum()
     }
 
+    /// Free pages that no cache may count on (`totalreserve_pages`).
+    pub(crate) fn totalreserve_pages(&self) -> u64 {
+        self.all.iter().map(Node::totalreserve_pages).sum()
+    }
+
     /// All frames.
     pub(crate) fn managed_pages(&self) -> u64 {
         self.all.iter().map(Node::managed_pages).sum()

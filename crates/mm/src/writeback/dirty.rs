@@ -5,6 +5,7 @@
 //! `dirty_background_ratio` of a memcg's cache is dirty, or by reclaim that met nothing but dirty
 //! pages. A driver whose devices answer at once has it run on the spot.
 
+use crate::config::dirty::DirtyConfig;
 use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, MemcgId, PageId};
 use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
@@ -29,6 +30,11 @@ const MIN_WRITEBACK_PAGES: u64 = 1024;
 /// Half a second at the bandwidth that Linux assumes of a device before it has measured it (100
 /// MiB/s).
 const HALF_SECOND_PAGES: u64 = 12_800;
+
+/// So many percent, in the 4096ths that Linux reckons with.
+fn share(pages: u64, percent: u64) -> u64 {
+    (u128::from(pages) * u128::from(percent * 4096 / 100) / 4096) as u64
+}
 
 impl DirtyPages {
     /// The totals are those of the groups.
@@ -97,37 +103,48 @@ impl<W: World> Writeout<'_, W> {
 
     /// Whether too much of what could be cache is dirty: for the flusher to start, and for writers
     /// to go on. Looked at for the group itself with cgroup writeback, and for the machine where it
-    /// has a size.
+    /// has a size; the root has no share but the machine's there.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
         let m = self.groups.memcgs.get(memcg);
-        let own = match self.cfg.dirty.cgroup_writeback {
-            true => self.levels(self.cache_of(memcg), m.dirty, m.writeback),
+        let machine = self.dirtyable_of_machine();
+        let has_own = self.cfg.dirty.cgroup_writeback && (memcg != MemcgId::ROOT || machine.is_none());
+        let own = match has_own {
+            true => self.levels(self.dirtyable_of(memcg, machine), m.dirty, m.writeback),
             false => (false, false),
         };
-        let Some(cache) = self.cache_of_machine() else { return own };
-        let all = self.levels(cache, self.writeback.dirty.total, self.writeback.dirty.writeback);
+        let Some(dirtyable) = machine else { return own };
+        let all = self.levels(dirtyable, self.writeback.dirty.total, self.writeback.dirty.writeback);
         (own.0 || all.0, own.1 || all.1)
     }
 
-    /// What is cache of a group, or could be.
-    fn cache_of(&self, memcg: MemcgId) -> u64 {
-        let m = self.groups.memcgs.get(memcg);
+    /// Pages of a group that may become dirty pages of files: its cache, and what it may still
+    /// grow by below its limits and those above it, if other groups leave so much that is clean.
+    fn dirtyable_of(&self, memcg: MemcgId, machine: Option<u64>) -> u64 {
         let size = self.pages.sizes_of(memcg);
-        // What is not used yet could become cache.
-        let room = m.max.saturating_sub(m.usage).min(self.cfg.total_pages);
-        size[INACTIVE_FILE] + size[ACTIVE_FILE] + room
+        let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE];
+        let limits = self.groups.memcgs.chain(memcg).map(|id| self.groups.memcgs.get(id));
+        let headroom = limits.map(|m| m.max.min(m.high).saturating_sub(m.usage)).min().unwrap_or(u64::MAX);
+        let m = self.groups.memcgs.get(memcg);
+        let clean_elsewhere = machine.map_or(self.cfg.total_pages, |dirtyable| {
+            let unclean = self.writeback.dirty.total + self.writeback.dirty.writeback;
+            dirtyable.saturating_sub(unclean).saturating_sub(cache.saturating_sub(m.dirty + m.writeback))
+        });
+        cache + headroom.min(clean_elsewhere)
     }
 
-    /// The same of the machine, where it has a size.
-    fn cache_of_machine(&self) -> Option<u64> {
+    /// The same of the machine, where it has a size: its cache, and free pages beyond those that
+    /// zones keep (`totalreserve_pages`).
+    fn dirtyable_of_machine(&self) -> Option<u64> {
         let size = self.pages.total_size();
-        let limited = self.frames.nodes.is_limited();
-        limited.then(|| size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.frames.nodes.free_pages())
+        let nodes = &self.frames.nodes;
+        nodes.is_limited().then(|| {
+            size[INACTIVE_FILE] + size[ACTIVE_FILE] + nodes.free_pages().saturating_sub(nodes.totalreserve_pages())
+        })
     }
 
-    pub(crate) fn levels(&self, cache: u64, dirty: u64, writeback: u64) -> (bool, bool) {
-        let background = dirty * 100 > cache * self.cfg.dirty.background_ratio;
-        (background, (dirty + writeback) * 100 > cache * self.cfg.dirty.ratio)
+    pub(crate) fn levels(&self, dirtyable: u64, dirty: u64, writeback: u64) -> (bool, bool) {
+        let DirtyConfig { background_ratio, ratio, .. } = self.cfg.dirty;
+        (dirty > share(dirtyable, background_ratio), dirty + writeback > share(dirtyable, ratio))
     }
 
     /// A write ended: writers may go on once the group is below its limit.
@@ -214,9 +231,9 @@ impl<W: World> Writeout<'_, W> {
         if !self.dirty_levels(memcg).0 {
             return 0;
         }
-        let own = if self.cfg.dirty.cgroup_writeback { self.cache_of(memcg) } else { u64::MAX };
-        let cache = self.cache_of_machine().unwrap_or(u64::MAX).min(own);
-        let limit = cache / 100 * self.cfg.dirty.ratio;
+        let machine = self.dirtyable_of_machine();
+        let own = self.cfg.dirty.cgroup_writeback.then(|| self.dirtyable_of(memcg, machine));
+        let limit = share(machine.unwrap_or(u64::MAX).min(own.unwrap_or(u64::MAX)), self.cfg.dirty.ratio);
         let least = self.cfg.lru.part(MIN_WRITEBACK_PAGES);
         let pages = self.cfg.lru.part(HALF_SECOND_PAGES).min(limit / 8) + least;
         pages - pages % least

@@ -47,6 +47,7 @@ impl Core {
         let Some(s) = self.space(index).filter(|s| !s.is_condemned) else { return true };
         let entry = (at - s.calls.start) / PAGE;
         let range = s.agent.as_ref().and_then(|a| a.asked(entry));
+        let is_empty = range.is_none();
         if !s.active && !self.leaves_unwatched(index) {
             self.watch_everything(index);
         }
@@ -54,6 +55,10 @@ impl Core {
         if let Some(range) = range.filter(|_| s.active)
             && !self.watch(index, &range, true)
         {
+            return false;
+        }
+        // Who moved memory waits for that alone.
+        if is_empty && self.has_batch(index) && !self.settle(index) {
             return false;
         }
         let Some(s) = self.space(index) else { return true };

@@ -21,12 +21,14 @@ pub mod size;
 pub mod trace;
 pub mod verify;
 
-use crate::names::shown;
+use crate::names::{sentence, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Rows of any list that a page shows at most.
 pub const MOST_ROWS: usize = 400;
+/// Notes at most.
+pub const MOST_NOTES: usize = 20;
 /// Points of a series at most.
 pub const MOST_POINTS: usize = 480;
 
@@ -122,6 +124,18 @@ impl Document {
             Kind::Run => Document::Run(Box::new(run::read(value).map_err(broken)?)),
             Kind::Verify => Document::Verify(Box::new(verify::read(value).map_err(broken)?)),
         })
+    }
+
+    /// What is to be known of the traces that it is of.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let all: &[String] = match self {
+            Document::Trace(d) => &d.notes,
+            Document::Replay(d) => &d.notes,
+            Document::Scenario(d) => &d.notes,
+            Document::Size(d) => &d.notes,
+            Document::Bench(_) | Document::Run(_) | Document::Verify(_) => &[],
+        };
+        all.iter().take(MOST_NOTES).map(|note| sentence(note)).collect()
     }
 
     /// What it is, in a line.

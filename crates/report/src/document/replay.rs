@@ -17,6 +17,9 @@ pub struct ReplayDocument {
     pub rows: Vec<ReplayRow>,
     /// Rows that were left out.
     pub left_out: usize,
+    /// What is to be known of the traces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A row.
@@ -53,6 +56,8 @@ impl ReplayRow {
 struct Printed {
     #[serde(default)]
     refault: String,
+    #[serde(default)]
+    notes: Vec<String>,
     rows: Vec<Value>,
 }
 
@@ -88,7 +93,7 @@ pub(super) fn read(value: Value) -> Result<ReplayDocument, serde_json::Error> {
     if rows.iter().map(|row| row.window_misses.len()).sum::<usize>() > 40 * MOST_POINTS {
         rows.iter_mut().for_each(|row| row.window_misses = binned(&row.window_misses, 40));
     }
-    Ok(ReplayDocument { refault: printed.refault, rows, left_out })
+    Ok(ReplayDocument { refault: printed.refault, rows, left_out, notes: printed.notes })
 }
 
 impl ReplayDocument {

@@ -15,6 +15,9 @@ pub struct ScenarioDocument {
     pub refault: String,
     /// A run for each scenario and policy.
     pub runs: Vec<Run>,
+    /// What is to be known of the traces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A run.

@@ -24,6 +24,8 @@ pub struct SizeDocument {
     pub answer_bytes: Option<u64>,
     pub monotone: bool,
     pub warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     pub points: Vec<SizePoint>,
 }
 

@@ -26,6 +26,9 @@ pub struct TraceDocument {
     pub as_recorded: bool,
     /// What the trace says of itself.
     pub trace: TraceFacts,
+    /// What is to be known of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The limit that there is today, if it was given.
     pub limit_pages: Option<u64>,
     /// The memory of all that is told in detail.

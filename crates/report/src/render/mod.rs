@@ -89,6 +89,9 @@ fn facts(sources: &[Source]) -> String {
             let _ = write!(out, "<b>{}</b>: ", escaped(&source.name));
         }
         let _ = writeln!(out, "{}</p>", escaped(&source.document.facts()));
+        for note in source.document.notes() {
+            let _ = writeln!(out, "<p class=\"facts\">note: {}</p>", escaped(&note));
+        }
     }
     out
 }

@@ -3,24 +3,33 @@
 use crate::error::{TraceError, quote};
 use crate::format::Format;
 use crate::options::OpenOptions;
+use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
 use crate::text::{At, LineFormat, words};
+use crate::units::Watch;
 
 pub(crate) struct Address {
     header: Header,
+    /// Bytes that an address counts.
+    unit: u32,
+    watch: Watch,
 }
 
 impl Address {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Address, "memory", ObjectKind::Anon);
         header.page_size = opts.page_size;
-        Self { header }
+        Self { header, unit: opts.block_bytes.unwrap_or(1), watch: Watch::new(Format::Address, opts) }
     }
 }
 
 impl LineFormat for Address {
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
     }
 
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
@@ -40,7 +49,9 @@ impl LineFormat for Address {
         if fields.next().is_some() {
             return Err(at.error("more than three fields"));
         }
-        let page = address / u64::from(self.header.page_size);
+        self.watch.access(address, 0);
+        self.watch.digits(digits);
+        let (page, _) = pages::of_units(address, self.unit, 1, self.header.page_size).map_err(|what| at.error(what))?;
         let via = Some(Via::Map);
         out.push(Record::touch(page, Op { write, via }));
         Ok(())

@@ -4,32 +4,33 @@
 
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat, words};
-use crate::units;
+use crate::units::Watch;
 
 pub(crate) struct Arc {
     header: Header,
     block_bytes: Option<u32>,
+    watch: Watch,
 }
 
 impl Arc {
-    pub(crate) fn new(input: &Input, opts: &OpenOptions) -> Self {
+    pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Arc, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        if opts.block_bytes.is_none() {
-            header.doubt = units::of_lines(input.head(), opts.page_size);
-        }
-        Self { header, block_bytes: opts.block_bytes }
+        Self { header, block_bytes: opts.block_bytes, watch: Watch::new(Format::Arc, opts) }
     }
 }
 
 impl LineFormat for Arc {
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
     }
 
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
@@ -47,10 +48,12 @@ impl LineFormat for Arc {
         if fields.next().is_some() {
             return Err(at.error("more than four numbers"));
         }
-        let [start, blocks, ..] = numbers;
+        let [start, blocks, third, request] = numbers;
         if blocks == 0 {
             return Err(at.error("a request of 0 blocks"));
         }
+        self.watch.range(start, blocks);
+        self.watch.request(third, request);
         let (page, pages) =
             pages::of_blocks(start, blocks, self.block_bytes, self.header.page_size).map_err(|what| at.error(what))?;
         out.push(Record { pages, ..Record::touch(page, Op::READ) });

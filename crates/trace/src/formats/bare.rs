@@ -3,21 +3,21 @@
 
 use crate::binary::BinaryFormat;
 use crate::format::Format;
-use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
-use crate::units;
+use crate::units::Watch;
 
 pub(crate) struct Bare {
     header: Header,
     size: usize,
     big_endian: bool,
     block_bytes: Option<u32>,
+    watch: Watch,
 }
 
 impl Bare {
-    pub(crate) fn new(format: Format, input: &Input, opts: &OpenOptions) -> Self {
+    pub(crate) fn new(format: Format, opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(format, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
         let size = match format {
@@ -25,11 +25,7 @@ impl Bare {
             _ => 8,
         };
         let big_endian = matches!(format, Format::U32Be | Format::U64Be);
-        if opts.block_bytes.is_none() {
-            let all = input.head().chunks_exact(size).map(|bytes| number(bytes, big_endian));
-            header.doubt = units::of_numbers(all, false, opts.page_size);
-        }
-        Self { header, size, big_endian, block_bytes: opts.block_bytes }
+        Self { header, size, big_endian, block_bytes: opts.block_bytes, watch: Watch::new(format, opts) }
     }
 }
 
@@ -42,8 +38,13 @@ impl BinaryFormat for Bare {
         &self.header
     }
 
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
+    }
+
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
         let block = number(bytes, self.big_endian);
+        self.watch.block(block);
         let (page, pages) = pages::of_blocks(block, 1, self.block_bytes, self.header.page_size)?;
         out.push(Record { pages, ..Record::touch(page, Op::READ) });
         Ok(())

@@ -10,6 +10,7 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
+use crate::units::Watch;
 
 pub(crate) const SIZE: usize = 12;
 
@@ -29,6 +30,9 @@ const MAX_TASKS: usize = 1 << 20;
 pub(crate) struct Drmemtrace {
     header: Header,
     instructions: bool,
+    /// Bytes that an address counts.
+    unit: u32,
+    watch: Watch,
     tasks: std::collections::HashMap<u64, u32>,
     task: u32,
     begun: bool,
@@ -42,6 +46,8 @@ impl Drmemtrace {
         Self {
             header,
             instructions: opts.instructions,
+            unit: opts.block_bytes.unwrap_or(1),
+            watch: Watch::new(Format::Drmemtrace, opts),
             tasks: std::collections::HashMap::new(),
             task: 0,
             begun: false,
@@ -71,6 +77,10 @@ impl BinaryFormat for Drmemtrace {
         &self.header
     }
 
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
+    }
+
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
         let (kind, size, address) = (le16(bytes, 0), le16(bytes, 2), le64(bytes, 4));
         if !self.begun && kind != HEADER {
@@ -86,7 +96,8 @@ impl BinaryFormat for Drmemtrace {
             _ if kind < TYPES => return Ok(()),
             _ => return Err(format!("entry of unknown type {kind}")),
         }
-        let (page, pages) = pages::of_bytes(address, u64::from(size), self.header.page_size)?;
+        self.watch.access(address, u64::from(size));
+        let (page, pages) = pages::of_units(address, self.unit, u64::from(size), self.header.page_size)?;
         let op = Op { write: kind == WRITE, via: Some(Via::Map) };
         out.push(Record { pages, task: self.task, ..Record::touch(page, op) });
         Ok(())

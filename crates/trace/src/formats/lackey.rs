@@ -11,6 +11,7 @@ use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
 use crate::text::{At, LineFormat};
+use crate::units::Watch;
 
 /// The largest access of one instruction: state saved by `xsave` is below 16 KiB.
 const MAX_BYTES: u64 = 1 << 16;
@@ -18,19 +19,27 @@ const MAX_BYTES: u64 = 1 << 16;
 pub(crate) struct Lackey {
     header: Header,
     instructions: bool,
+    /// Bytes that an address counts.
+    unit: u32,
+    watch: Watch,
 }
 
 impl Lackey {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Lackey, "memory", ObjectKind::Anon);
         header.page_size = opts.page_size;
-        Self { header, instructions: opts.instructions }
+        let unit = opts.block_bytes.unwrap_or(1);
+        Self { header, instructions: opts.instructions, unit, watch: Watch::new(Format::Lackey, opts) }
     }
 }
 
 impl LineFormat for Lackey {
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
     }
 
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
@@ -55,7 +64,10 @@ impl LineFormat for Lackey {
         if size > MAX_BYTES {
             return Err(at.error(format!("an access of {size} bytes is not believable")));
         }
-        let (page, pages) = pages::of_bytes(address, size, self.header.page_size).map_err(|what| at.error(what))?;
+        self.watch.access(address, size);
+        self.watch.digits(&range[..comma]);
+        let (page, pages) =
+            pages::of_units(address, self.unit, size, self.header.page_size).map_err(|what| at.error(what))?;
         let via = Some(Via::Map);
         out.push(Record { pages, ..Record::touch(page, Op { write, via }) });
         Ok(())

@@ -3,26 +3,23 @@
 
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat};
-use crate::units;
+use crate::units::Watch;
 
 pub(crate) struct Lirs {
     header: Header,
     block_bytes: Option<u32>,
+    watch: Watch,
 }
 
 impl Lirs {
-    pub(crate) fn new(input: &Input, opts: &OpenOptions) -> Self {
+    pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Lirs, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        if opts.block_bytes.is_none() {
-            header.doubt = units::of_lines(input.head(), opts.page_size);
-        }
-        Self { header, block_bytes: opts.block_bytes }
+        Self { header, block_bytes: opts.block_bytes, watch: Watch::new(Format::Lirs, opts) }
     }
 }
 
@@ -31,12 +28,17 @@ impl LineFormat for Lirs {
         &self.header
     }
 
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
+    }
+
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let line = line.trim_ascii();
         if line.is_empty() || line == b"*" {
             return Ok(());
         }
         let block = at.decimal(line, "block")?;
+        self.watch.block(block);
         let (page, pages) =
             pages::of_blocks(block, 1, self.block_bytes, self.header.page_size).map_err(|what| at.error(what))?;
         out.push(Record { pages, ..Record::touch(page, Op::READ) });

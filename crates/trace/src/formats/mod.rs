@@ -10,7 +10,7 @@ mod bare;
 pub(crate) mod drmemtrace;
 mod lackey;
 mod lirs;
-mod msr;
+pub(crate) mod msr;
 pub mod native;
 pub(crate) mod oracle_general;
 pub(crate) mod pgtrace;
@@ -24,23 +24,19 @@ use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::record::RecordSource;
 use crate::text::TextSource;
+use crate::units;
 
 /// The reader of a format over an input at its front.
 pub(crate) fn reader(format: Format, input: Input, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
     let source = of_format(format, input, opts)?;
-    match &source.header().doubt {
-        Some(doubt) if opts.strict => {
-            Err(TraceError::new(ErrorKind::Unsupported, source.name(), Place::Whole, format!("--strict: {doubt}")))
-        }
-        _ => Ok(source),
-    }
+    if opts.strict { units::strict(source) } else { Ok(source) }
 }
 
 fn of_format(format: Format, input: Input, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
     Ok(match format {
         Format::Native => native::from_input(input)?,
         Format::OracleGeneral => {
-            let format = oracle_general::OracleGeneral::new(&input, opts);
+            let format = oracle_general::OracleGeneral::new(opts);
             binary(input, format)
         }
         Format::Vscsi => {
@@ -48,7 +44,7 @@ fn of_format(format: Format, input: Input, opts: &OpenOptions) -> Result<Box<dyn
             binary(input, format)
         }
         Format::U32Le | Format::U32Be | Format::U64Le | Format::U64Be => {
-            let format = bare::Bare::new(format, &input, opts);
+            let format = bare::Bare::new(format, opts);
             binary(input, format)
         }
         Format::PgTrace => {
@@ -56,12 +52,12 @@ fn of_format(format: Format, input: Input, opts: &OpenOptions) -> Result<Box<dyn
             let format = pgtrace::PgTrace::new(&mut input)?;
             binary(input, format)
         }
-        Format::Msr => text(input, |_| msr::Msr::new(opts)),
-        Format::Plain => text(input, |input| plain::Plain::new(input, opts)),
-        Format::Arc => text(input, |input| arc::Arc::new(input, opts)),
-        Format::Lirs => text(input, |input| lirs::Lirs::new(input, opts)),
-        Format::Lackey => text(input, |_| lackey::Lackey::new(opts)),
-        Format::Address => text(input, |_| address::Address::new(opts)),
+        Format::Msr => text(input, msr::Msr::new(opts)),
+        Format::Plain => text(input, plain::Plain::new(opts)),
+        Format::Arc => text(input, arc::Arc::new(opts)),
+        Format::Lirs => text(input, lirs::Lirs::new(opts)),
+        Format::Lackey => text(input, lackey::Lackey::new(opts)),
+        Format::Address => text(input, address::Address::new(opts)),
         Format::Drmemtrace => binary(input, drmemtrace::Drmemtrace::new(opts)),
         Format::Generated => {
             let what = format!("format {format} cannot be read from a file");
@@ -74,7 +70,6 @@ fn binary<F: crate::binary::BinaryFormat + 'static>(input: Input, format: F) -> 
     Box::new(BinarySource::new(input, format))
 }
 
-fn text<F: crate::text::LineFormat + 'static>(input: Input, of: impl Fn(&Input) -> F) -> Box<dyn RecordSource> {
-    let format = of(&input);
+fn text<F: crate::text::LineFormat + 'static>(input: Input, format: F) -> Box<dyn RecordSource> {
     Box::new(TextSource::new(input, format))
 }

@@ -9,6 +9,7 @@ use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat};
+use crate::units::Watch;
 use std::collections::HashMap;
 
 const TICK_NS: u64 = 100;
@@ -17,14 +18,20 @@ const MAX_NAME: usize = 200;
 pub(crate) struct Msr {
     header: Header,
     disks: HashMap<Vec<u8>, u32>,
+    /// Bytes that offsets and sizes count.
+    unit: u32,
+    /// Nanoseconds that a timestamp counts.
+    tick_ns: u64,
     start: Option<u64>,
+    watch: Watch,
 }
 
 impl Msr {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::new(Format::Msr);
         header.page_size = opts.page_size;
-        Self { header, disks: HashMap::new(), start: None }
+        let (unit, tick_ns) = (opts.block_bytes.unwrap_or(1), opts.tick_ns.unwrap_or(TICK_NS));
+        Self { header, disks: HashMap::new(), unit, tick_ns, start: None, watch: Watch::new(Format::Msr, opts) }
     }
 
     fn object(&mut self, host: &[u8], disk: &[u8], at: &At<'_>) -> Result<u32, TraceError> {
@@ -48,13 +55,33 @@ impl Msr {
     }
 }
 
+/// `Read` or `Write`, in whatever letters.
+pub(crate) fn is_write(op: &[u8]) -> Option<bool> {
+    match op {
+        _ if op.eq_ignore_ascii_case(b"Read") => Some(false),
+        _ if op.eq_ignore_ascii_case(b"Write") => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether a line names the columns, as some copies of these traces have it on top.
+pub(crate) fn is_header(line: &[u8]) -> bool {
+    let mut fields = line.split(|b| *b == b',').map(<[u8]>::trim_ascii);
+    let [_, _, _, _, offset, size, _] = [(); 7].map(|()| fields.next().unwrap_or(b""));
+    offset.eq_ignore_ascii_case(b"offset") && size.eq_ignore_ascii_case(b"size") && fields.next().is_none()
+}
+
 impl LineFormat for Msr {
     fn header(&self) -> &Header {
         &self.header
     }
 
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
+    }
+
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
-        if line.is_empty() {
+        if line.is_empty() || at.is_first() && is_header(line) {
             return Ok(());
         }
         let mut fields = [&b""[..]; 7];
@@ -70,18 +97,19 @@ impl LineFormat for Msr {
         }
         let [time, host, disk, op, offset, size, _] = fields;
         let ticks = at.decimal(time, "timestamp")?;
-        let write = match op {
-            b"Read" => false,
-            b"Write" => true,
-            _ => return Err(at.error(format!("{} is neither Read nor Write", quote(op)))),
+        let Some(write) = is_write(op) else {
+            return Err(at.error(format!("{} is neither Read nor Write", quote(op))));
         };
         let offset = at.decimal(offset, "offset")?;
         let size = at.decimal(size, "size")?;
-        let (page, pages) = pages::of_bytes(offset, size, self.header.page_size).map_err(|what| at.error(what))?;
+        self.watch.range(offset, size);
+        self.watch.time(ticks);
+        let (page, pages) =
+            pages::of_blocks(offset, size, Some(self.unit), self.header.page_size).map_err(|what| at.error(what))?;
         let object = self.object(host, disk, at)?;
         let start = *self.start.get_or_insert(ticks);
         out.push(Record {
-            time_ns: ticks.saturating_sub(start).saturating_mul(TICK_NS),
+            time_ns: ticks.saturating_sub(start).saturating_mul(self.tick_ns),
             object,
             pages,
             ..Record::touch(page, Op { write, via: None })

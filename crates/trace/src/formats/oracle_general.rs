@@ -6,11 +6,10 @@
 
 use crate::binary::{BinaryFormat, le32, le64};
 use crate::format::Format;
-use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
-use crate::units;
+use crate::units::Watch;
 
 pub(crate) const SIZE: usize = 24;
 const SECTOR: u64 = 512;
@@ -20,19 +19,25 @@ pub(crate) struct OracleGeneral {
     raw_ids: bool,
     /// Bytes that an id counts.
     unit: u64,
+    /// Nanoseconds that a time counts.
+    tick_ns: u64,
     start: Option<u32>,
+    watch: Watch,
 }
 
 impl OracleGeneral {
-    pub(crate) fn new(input: &Input, opts: &OpenOptions) -> Self {
+    pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::OracleGeneral, "disk", ObjectKind::File);
         header.page_size = opts.page_size;
-        if !opts.raw_ids && opts.block_bytes.is_none() {
-            let all = input.head().chunks_exact(SIZE).map(|bytes| (le64(bytes, 4), le32(bytes, 12)));
-            header.doubt = units::of_ids(all);
-        }
         let unit = opts.block_bytes.map_or(SECTOR, u64::from);
-        Self { header, raw_ids: opts.raw_ids, unit, start: None }
+        Self {
+            header,
+            raw_ids: opts.raw_ids,
+            unit,
+            tick_ns: opts.tick_ns.unwrap_or(1_000_000_000),
+            start: None,
+            watch: Watch::new(Format::OracleGeneral, opts),
+        }
     }
 }
 
@@ -45,8 +50,13 @@ impl BinaryFormat for OracleGeneral {
         &self.header
     }
 
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
+    }
+
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
         let (time, id, size) = (le32(bytes, 0), le64(bytes, 4), le32(bytes, 12));
+        self.watch.range(id, u64::from(size));
         let (page, pages) = if self.raw_ids {
             pages::of_blocks(id, 1, None, self.header.page_size)?
         } else {
@@ -57,7 +67,7 @@ impl BinaryFormat for OracleGeneral {
         };
         let start = *self.start.get_or_insert(time);
         out.push(Record {
-            time_ns: u64::from(time.saturating_sub(start)) * 1_000_000_000,
+            time_ns: u64::from(time.saturating_sub(start)).saturating_mul(self.tick_ns),
             pages,
             ..Record::touch(page, Op::READ)
         });

@@ -6,37 +6,33 @@
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;
-use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat, words};
-use crate::units;
+use crate::units::Watch;
 
 pub(crate) struct Plain {
     header: Header,
     block_bytes: Option<u32>,
-    /// Whether nothing tells yet that it is this format: any text is taken for it of which nothing
-    /// else is known.
-    is_guess: bool,
+    watch: Watch,
 }
 
-const ANOTHER: &str = "if it is of another format, --format says which";
-
 impl Plain {
-    pub(crate) fn new(input: &Input, opts: &OpenOptions) -> Self {
+    pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Plain, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        if opts.block_bytes.is_none() {
-            header.doubt = units::of_lines(input.head(), opts.page_size);
-        }
-        Self { header, block_bytes: opts.block_bytes, is_guess: opts.format.is_none() }
+        Self { header, block_bytes: opts.block_bytes, watch: Watch::new(Format::Plain, opts) }
     }
 }
 
 impl LineFormat for Plain {
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
     }
 
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
@@ -51,8 +47,7 @@ impl LineFormat for Plain {
             Some(digits) => at.hex(digits, "page"),
             None => at.decimal(number, "page"),
         };
-        let block = block.map_err(|e| if self.is_guess { e.with_advice(ANOTHER) } else { e })?;
-        self.is_guess = false;
+        let block = block?;
         let op = match fields.next() {
             None | Some(b"r" | b"R") => Op::READ,
             Some(b"w" | b"W") => Op::WRITE,
@@ -63,6 +58,7 @@ impl LineFormat for Plain {
         if let Some(more) = fields.next() {
             return Err(at.error(format!("{} is one field too many", quote(more))));
         }
+        self.watch.block(block);
         let (page, pages) =
             pages::of_blocks(block, 1, self.block_bytes, self.header.page_size).map_err(|what| at.error(what))?;
         out.push(Record { pages, ..Record::touch(page, op) });

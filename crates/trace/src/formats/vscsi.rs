@@ -7,8 +7,10 @@ use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
+use crate::units::Watch;
 
 const SECTOR: u64 = 512;
+const MICROSECOND: u64 = 1000;
 
 /// Where the fields of a version are.
 #[derive(Clone, Copy)]
@@ -50,7 +52,12 @@ pub(crate) fn looks_like(head: &[u8]) -> bool {
 pub(crate) struct Vscsi {
     header: Header,
     layout: Layout,
+    /// Bytes that a sector has.
+    unit: u64,
+    /// Nanoseconds that a time counts.
+    tick_ns: u64,
     start: Option<u64>,
+    watch: Watch,
 }
 
 impl Vscsi {
@@ -67,7 +74,9 @@ impl Vscsi {
         };
         let mut header = Header::with_object(Format::Vscsi, "disk", ObjectKind::File);
         header.page_size = opts.page_size;
-        Ok(Self { header, layout, start: None })
+        let unit = opts.block_bytes.map_or(SECTOR, u64::from);
+        let tick_ns = opts.tick_ns.unwrap_or(MICROSECOND);
+        Ok(Self { header, layout, unit, tick_ns, start: None, watch: Watch::new(Format::Vscsi, opts) })
     }
 }
 
@@ -80,6 +89,10 @@ impl BinaryFormat for Vscsi {
         &self.header
     }
 
+    fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
+    }
+
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
         let Layout { version, command, length, sector, time, .. } = self.layout;
         let found = le16(bytes, command + 2) >> 8;
@@ -89,14 +102,17 @@ impl BinaryFormat for Vscsi {
         let command = le16(bytes, command);
         let write = is_write(command)
             .ok_or_else(|| format!("command {command:#04x} is neither READ nor WRITE; others are not known here"))?;
-        let sector = le64(bytes, sector);
-        let start = sector.checked_mul(SECTOR).ok_or_else(|| format!("sector {sector} is beyond 64 bits of bytes"))?;
+        let number = le64(bytes, sector);
+        let start =
+            number.checked_mul(self.unit).ok_or_else(|| format!("sector {number} is beyond 64 bits of bytes"))?;
         let length = u64::from(le32(bytes, length));
         let (page, pages) = pages::of_bytes(start, length, self.header.page_size)?;
-        let micros = le64(bytes, time);
-        let start = *self.start.get_or_insert(micros);
+        let time = le64(bytes, time);
+        self.watch.range(number, length);
+        self.watch.time(time);
+        let start = *self.start.get_or_insert(time);
         out.push(Record {
-            time_ns: micros.saturating_sub(start).saturating_mul(1000),
+            time_ns: time.saturating_sub(start).saturating_mul(self.tick_ns),
             pages,
             ..Record::touch(page, Op { write, via: None })
         });

@@ -41,7 +41,7 @@ pub(in crate::replay) fn run(
     }
     let rules = rules::line(args.kernel.unwrap_or_default(), policies.iter().copied());
     let text = render(args, &rows, &rules)?;
-    write_page(args, || json::json(&rows.concat()))?;
+    write_page(args, || json::json(&rows.concat(), &args.input.notes()))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
@@ -100,7 +100,7 @@ fn render(args: &ReplayArgs, traces: &[Vec<Row>], rules: &str) -> Result<String,
     let out = &args.output;
     let all = || traces.iter().flatten().cloned().collect::<Vec<_>>();
     if out.json {
-        return json::json(&all());
+        return json::json(&all(), &args.input.notes());
     }
     if out.csv {
         return Ok(text::csv(&all(), out.vmstat));

@@ -1,14 +1,15 @@
 //! The result for programs; the schema is in docs/reference/replay.md.
 
 use crate::Failure;
+use crate::replay::command::json_of_lines;
 use refault::replay::groups::{GroupRow, Row, limits};
 use refault_mm::MemcgLimits;
 use serde_json::{Map, Value, json};
 
 /// One object; a line a row, so that tools for lines work too.
-pub(super) fn json(rows: &[Row]) -> Result<String, Failure> {
+pub(super) fn json(rows: &[Row], notes: &[String]) -> Result<String, Failure> {
     let lines: Vec<_> = rows.iter().map(|row| serde_json::to_string(&self::row(row))).collect::<Result<_, _>>()?;
-    Ok(format!("{{\"refault\":\"{}\",\"rows\":[\n{}\n]}}\n", env!("CARGO_PKG_VERSION"), lines.join(",\n")))
+    json_of_lines("rows", &lines, notes)
 }
 
 fn row(row: &Row) -> Value {

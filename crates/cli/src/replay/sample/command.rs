@@ -34,6 +34,11 @@ const NOT_HERE: [(&str, &str); 10] = [
 /// Memory of a sample in pages below which a page or two more or less show.
 const FEW_PAGES: u64 = 100;
 
+/// Whether the same command line may have `--sample`.
+pub(in crate::replay) fn is_possible(given: &Given) -> bool {
+    !given.has("thp") && !NOT_HERE.iter().any(|(flag, _)| given.has(flag))
+}
+
 /// Estimates for every trace.
 pub(in crate::replay) fn run(
     args: &ReplayArgs,
@@ -44,6 +49,7 @@ pub(in crate::replay) fn run(
     if given.has("thp") && args.sample.sample_unit != UnitArg::Table {
         return Err("--thp: large folios are of neighbours; add --sample-unit table".into());
     }
+    refault_pager::advise_when_full("take fewer sizes and policies at a time, or a smaller --sample");
     check(args)?;
     if let Some(path) = &args.output.output {
         drop(AtomicFile::create(path)?);
@@ -57,7 +63,7 @@ pub(in crate::replay) fn run(
     }
     let to_terminal = args.output.output.is_none() && stdout().is_terminal();
     let text = match () {
-        _ if args.output.json => text::json(&estimates.concat(), one_in)?,
+        _ if args.output.json => text::json(&estimates.concat(), one_in, &args.input.notes())?,
         _ if args.output.csv => text::csv(&estimates.concat()),
         _ => {
             let colour = to_terminal && std::env::var_os("NO_COLOR").is_none();

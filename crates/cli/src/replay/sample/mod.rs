@@ -11,5 +11,5 @@ mod command;
 mod text;
 
 pub use args::SampleArgs;
-pub(super) use command::run;
+pub(super) use command::{is_possible, run};
 pub use refault::replay::sample::{Estimate, OneIn, Question, SampleRow, estimate};

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::flags::size::human;
+use crate::replay::command::json_of_lines;
 use crate::replay::curve;
 use crate::replay::policy::RowPolicy;
 use crate::replay::text::{quoted, trace_caption};
@@ -104,7 +105,7 @@ pub(super) fn csv(estimates: &[Estimate]) -> String {
 }
 
 /// One object; a line a row.
-pub(super) fn json(estimates: &[Estimate], one_in: OneIn) -> Result<String, Failure> {
+pub(super) fn json(estimates: &[Estimate], one_in: OneIn, notes: &[String]) -> Result<String, Failure> {
     let line = |e: &Estimate| {
         let (low, high) = e.range();
         let samples = e.samples.iter().map(|sample| {
@@ -140,5 +141,5 @@ pub(super) fn json(estimates: &[Estimate], one_in: OneIn) -> Result<String, Fail
         serde_json::to_string(&row)
     };
     let lines: Vec<_> = estimates.iter().map(line).collect::<Result<_, _>>()?;
-    Ok(format!("{{\"refault\":\"{}\",\"estimates\":[\n{}\n]}}\n", env!("CARGO_PKG_VERSION"), lines.join(",\n")))
+    json_of_lines("estimates", &lines, notes)
 }

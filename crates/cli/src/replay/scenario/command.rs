@@ -2,10 +2,12 @@
 
 use super::outcome::Outcome;
 use super::{csv, groups, json, text, tiers};
+use crate::flags::memory;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check_different;
 use crate::replay::command::{write, write_page};
 use crate::replay::policy::{PolicyList, RowPolicy};
+use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Watch, is_same_file, print};
 use refault::runner::{Job, Runner, limit, scaled};
 use refault_lab::scenario::{PolicySpec, Scenario};
@@ -15,6 +17,7 @@ use std::path::Path;
 
 /// Runs every scenario under every policy.
 pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+    memory::advise_scenario(given.has("scale"));
     let mut scenarios = Vec::new();
     for path in &args.traces {
         let file = path.display().to_string();
@@ -37,6 +40,7 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     check_outputs(args)?;
     let mut jobs = Vec::new();
     for (file, scenario) in scenarios {
+        args.input.note_traces(&scenario);
         for policy in promotions(args, policies(args, given, &scenario)?, &scenario)? {
             jobs.push(Job { name: format!("{file}, {}", policy.policy), scenario: scenario.clone(), policy });
         }
@@ -61,7 +65,7 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     if let (Some(path), [outcome]) = (&args.lab.series, outcomes.as_slice()) {
         write(path, outcome.result().series.csv().as_bytes())?;
     }
-    write_page(args, || json::json(&outcomes, false, true))?;
+    write_page(args, || json::json(&outcomes, false, true, &args.input.notes()))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
@@ -120,7 +124,9 @@ pub(crate) fn results_of(scenario: &Scenario, file: &str, asked: &Asked<'_>) -> 
     let outcome = |(job, done): (Job, _)| Outcome { scenario: job.scenario, scale, policy: job.policy, done };
     let outcomes: Vec<_> = jobs.into_iter().zip(done).map(outcome).collect();
     let series = outcomes.iter().map(|outcome| outcome.result().series.csv()).collect();
-    Ok((json::json(&outcomes, false, true)?, series))
+    let input = InputArgs::default();
+    input.note_traces(&scenario);
+    Ok((json::json(&outcomes, false, true, &input.notes())?, series))
 }
 
 /// No output is an input or another output.
@@ -189,7 +195,7 @@ fn promotions(args: &ReplayArgs, policies: Vec<PolicySpec>, scenario: &Scenario)
 fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
     let out = &args.output;
     if out.json {
-        return json::json(outcomes, out.lru_gen, out.swap_map);
+        return json::json(outcomes, out.lru_gen, out.swap_map, &args.input.notes());
     }
     if out.csv {
         return Ok(csv::csv(outcomes, out.vmstat));
@@ -202,6 +208,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         }
         all.push('\n');
         all += &text::tasks(outcome);
+        all += &text::killed(outcome);
         all += &groups::table(outcome);
         all += &groups::timeline(outcome);
         all += &tiers::table(outcome);

@@ -44,6 +44,10 @@ pub(in crate::replay) fn are_scenarios(args: &ReplayArgs, given: &Given) -> Resu
     let kinds: Vec<_> = args.traces.iter().map(|path| (path, is_scenario(path))).collect();
     let find = |wanted: bool| kinds.iter().find(|(_, is)| *is == wanted).map(|(path, _)| path.display());
     match (find(true), find(false)) {
+        (Some(scenario), Some(_)) if args.traces.iter().any(|path| path.as_os_str() == "-") => {
+            Err(format!("-: is a trace on standard input, and {scenario} is a scenario; --json prints without it")
+                .into())
+        }
         (Some(scenario), Some(trace)) => {
             Err(format!("{scenario}: is a scenario, {trace} is a trace; replay them one after the other").into())
         }

@@ -3,6 +3,7 @@
 use super::outcome::{Outcome, bytes, per_second};
 use super::text::device_numbers;
 use crate::Failure;
+use crate::replay::command::json_of_lines;
 use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
 use refault::runner::{Overrides, ending_name, overrides};
@@ -168,10 +169,10 @@ struct Node {
 const ROWS: usize = 480;
 
 /// One object; a line a run, so that tools for lines work too.
-pub(super) fn json(outcomes: &[Outcome], lru_gen: bool, swap_map: bool) -> Result<String, Failure> {
+pub(super) fn json(outcomes: &[Outcome], lru_gen: bool, swap_map: bool, notes: &[String]) -> Result<String, Failure> {
     let lines: Vec<_> =
         outcomes.iter().map(|o| serde_json::to_string(&run(o, lru_gen, swap_map))).collect::<Result<_, _>>()?;
-    Ok(format!("{{\"refault\":\"{}\",\"runs\":[\n{}\n]}}\n", env!("CARGO_PKG_VERSION"), lines.join(",\n")))
+    json_of_lines("runs", &lines, notes)
 }
 
 fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {

@@ -6,7 +6,7 @@ use crate::replay::swap_map;
 use crate::table::Table;
 use refault::runner::{ending_text, policy_text};
 use refault::words::{duration, grouped, number, printable};
-use refault_lab::machine::{CpuResult, DeviceResult, LockResult, RunResult};
+use refault_lab::machine::{CpuResult, DeviceResult, LockResult, RunResult, TaskResult};
 use refault_mm::{Lru, PsiLine};
 use std::fmt::Write as _;
 
@@ -55,7 +55,7 @@ pub(super) fn tasks(outcome: &Outcome) -> String {
     let mut table = Table::new(heads, 1);
     for task in &outcome.result().tasks {
         table.row(vec![
-            task.name.clone(),
+            if task.oom_kills > 0 { format!("{} (OOM-killed)", task.name) } else { task.name.clone() },
             task.count.to_string(),
             number(per_second(task, task.ops as f64)),
             number(per_second(task, bytes(task) / 1e6)),
@@ -71,6 +71,17 @@ pub(super) fn tasks(outcome: &Outcome) -> String {
         ]);
     }
     table.render()
+}
+
+/// A line for each task that was killed for want of memory, of which rates alone look fast.
+pub(super) fn killed(outcome: &Outcome) -> String {
+    let killed = outcome.result().tasks.iter().filter(|task| task.oom_kills > 0);
+    let line = |task: &TaskResult| {
+        let copies = if task.count == 1 { "it".to_owned() } else { format!("of {} copies", task.count) };
+        let times = if task.oom_kills == 1 { "once".to_owned() } else { format!("{} times", grouped(task.oom_kills)) };
+        format!("{}: {copies} was killed for want of memory {times}; its figures are of the time before\n", task.name)
+    };
+    killed.map(line).collect()
 }
 
 /// One line for the machine.

@@ -1,0 +1,161 @@
+//! Formats of others that are not read, by their marks: what a file is, and how its accesses could
+//! be written so that they are read.
+
+/// A format that is not read.
+pub(crate) struct Foreign {
+    /// What a file looks like.
+    pub(crate) what: &'static str,
+    /// What to do.
+    pub(crate) then: &'static str,
+}
+
+const UNPACK: &str = "which is to be unpacked: give the file in it";
+const NO_TRACE: &str = "which is no trace";
+const BLOCK: &str = "which is not read; requests to disks are, written as msr: ticks,host,disk,Read,offset,size,0 with \
+                     offset and size in bytes";
+const MEMORY: &str = "which is not read; accesses to memory are, written as address: l 0xADDRESS 0 for a load and s \
+                      for a store";
+const KEYS: &str = "which is not read; keys are, written as plain: a number for each, one a line";
+const EVENTS: &str = "which is not read; refault record makes recordings of the page cache";
+
+fn foreign(what: &'static str, then: &'static str) -> Option<Foreign> {
+    Some(Foreign { what, then })
+}
+
+/// The format of the front of a file, if it is known and not read. `lines` are the first ones that
+/// say something; none: it is no text.
+pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<Foreign> {
+    if head.get(257..262) == Some(b"ustar") {
+        return foreign("a tar archive", UNPACK);
+    }
+    if head.get(1..4) == Some(b"tae") || head.starts_with(b"eat") {
+        return foreign("a binary trace of blktrace", "of which blkparse makes text");
+    }
+    let marks: [(&[u8], &str, &str); 12] = [
+        (b"PERFILE2", "a file of perf record", "of which perf script makes text"),
+        (b"SQLite format 3\0", "a database of SQLite", NO_TRACE),
+        (b"tracing", "a file of trace-cmd", "of which trace-cmd report makes text"),
+        (b"BZh", "data of bzip2", UNPACK),
+        (b"7z\xbc\xaf", "an archive of 7-Zip", UNPACK),
+        (b"\x04\x22\x4d\x18", "data of lz4", UNPACK),
+        (b"\x7fELF", "a program", NO_TRACE),
+        (b"%PDF", "a PDF", NO_TRACE),
+        (b"\x89PNG", "a picture", NO_TRACE),
+        (b"\xff\xfe", "text in UTF-16", "which is to be UTF-8: iconv -f UTF-16 -t UTF-8"),
+        (b"\xfe\xff", "text in UTF-16", "which is to be UTF-8: iconv -f UTF-16 -t UTF-8"),
+        (b"ARROW1", "a file of Arrow", "which is not read; Parquet is"),
+    ];
+    let is_tracing = |mark: &[u8]| mark != b"tracing" || head.starts_with(b"\x17\x08\x44tracing");
+    let bare = head.strip_prefix(b"\x17\x08\x44").unwrap_or(head);
+    if let Some((_, what, then)) = marks.iter().find(|(mark, ..)| bare.starts_with(mark) && is_tracing(mark)) {
+        return foreign(what, then);
+    }
+    let lines = lines?;
+    of_comments(head).or_else(|| {
+        // A line of names says little: the one behind it is looked at, too.
+        let two = || lines.iter().take(2).filter_map(|line| std::str::from_utf8(line).ok());
+        two().find_map(|line| of_fields(line).or_else(|| of_words(line)))
+    })
+}
+
+/// By what stands in comments.
+fn of_comments(head: &[u8]) -> Option<Foreign> {
+    let first = head.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty())?;
+    match std::str::from_utf8(first).ok()?.trim() {
+        line if line.starts_with("# timestamp") && line.contains("op, id, size") => {
+            foreign("a csv of libCacheSim", KEYS)
+        }
+        line if line.starts_with("# tracer:") => foreign("text of ftrace or trace-cmd", EVENTS),
+        line if line.starts_with("# Overhead") || line.starts_with("# To display the perf") => {
+            foreign("a report of perf", "which has no accesses")
+        }
+        _ => None,
+    }
+}
+
+/// By the fields of a line with commas.
+fn of_fields(line: &str) -> Option<Foreign> {
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    let number = |i: usize| fields.get(i).is_some_and(|field| field.parse::<f64>().is_ok());
+    let is = |i: usize, any: &[&str]| fields.get(i).is_some_and(|f| any.iter().any(|one| one.eq_ignore_ascii_case(f)));
+    let kinds = ["r", "w"];
+    let caches = ["get", "gets", "set", "add", "replace", "cas", "append", "prepend", "delete", "incr", "decr"];
+    match fields.len() {
+        3.. if is(0, &["time", "timestamp"]) && is(1, &["obj_id", "object_id", "id", "key"]) => {
+            foreign("a csv of a cache (time, id, size)", KEYS)
+        }
+        4..=6 if (0..fields.len()).all(number) && is(2, &["0", "1", "2"]) && line.contains(", ") => foreign(
+            "a log of fio (time, value, direction, block size)",
+            "which says how long requests took, not of what",
+        ),
+        5 if number(0) && is(1, &kinds) && number(2) && number(3) => {
+            foreign("a block trace of Alibaba (device,kind,offset,length,time)", BLOCK)
+        }
+        5 if number(0) && number(1) && number(2) && is(3, &kinds) => {
+            foreign("a trace of SPC or UMass (unit,sector,bytes,kind,time)", BLOCK)
+        }
+        5 if (0..5).all(number) && is(3, &["0", "1"]) => {
+            foreign("a block trace of Tencent (time,sector,sectors,kind,volume)", BLOCK)
+        }
+        6 if is(2, &["IOType"]) || (number(0) && number(1) && is(2, &kinds)) => {
+            foreign("a trace of Systor '17 (time,response,kind,unit,offset,size)", BLOCK)
+        }
+        7 if number(0) && is(5, &caches) => {
+            foreign("a cache trace of Twitter (time,key,key size,value size,client,kind,ttl)", KEYS)
+        }
+        5.. if is(0, &["op_time", "key"]) => foreign("a cache trace of Meta", KEYS),
+        _ => None,
+    }
+}
+
+/// By the words of a line.
+fn of_words(line: &str) -> Option<Foreign> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let whole = |word: &str| word.parse::<u64>().is_ok();
+    let pair = |word: &str| word.split_once(',').is_some_and(|(a, b)| whole(a) && whole(b));
+    let hexadecimal = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).is_ok();
+    let has = |part: &str| line.contains(part);
+    match words.as_slice() {
+        [first, _, _, _, ..] if pair(first) => foreign("text of blkparse", BLOCK),
+        ["TIME(s)", ..] => foreign("output of biosnoop", BLOCK),
+        ["fio", "version", ..] => foreign("an iolog of fio", BLOCK),
+        ["base_time_absolute:", ..] => foreign("output of DAMON's damo", EVENTS),
+        ["RES", "PAGES", "SIZE", "FILE"] => {
+            foreign("output of fincore", "which says what is in memory, and of no accesses")
+        }
+        ["Output", "format:"] => foreign("output of drcachesim's view tool", MEMORY),
+        [first, ..] if first.starts_with("<--record#") => foreign("output of drcachesim's view tool", MEMORY),
+        [time, "R" | "W", sector, count, flags]
+            if time.contains('.') && [sector, count, flags].iter().all(|w| whole(w)) =>
+        {
+            foreign("a block trace of CAMELab (time, kind, sector, sectors, latency)", BLOCK)
+        }
+        [time, device, sector, sectors, "0" | "1"] if [time, device, sector, sectors].iter().all(|w| whole(w)) => {
+            foreign("a trace of MQSim (time, device, sector, sectors, kind)", BLOCK)
+        }
+        [time, pid, _, sector, sectors, "R" | "W" | "r" | "w", ..]
+            if [time, pid, sector, sectors].iter().all(|w| whole(w)) =>
+        {
+            foreign("a block trace of FIU (time, pid, process, sector, sectors, kind)", BLOCK)
+        }
+        ["0" | "1" | "2", address] if address.len() > 3 && hexadecimal(address) => {
+            foreign("a trace of Dinero (kind and hexadecimal address)", MEMORY)
+        }
+        [_, kind, ..] if kind.starts_with("REST.") => foreign("a trace of IBM's object store", KEYS),
+        _ if has("block_rq_") || has("mm_filemap_") || line.starts_with("cpus=") => {
+            foreign("text of ftrace or trace-cmd", EVENTS)
+        }
+        _ if has("page-faults:") || has("cpu/mem-") => foreign("text of perf script", EVENTS),
+        _ if has("majfault [") || has("minfault [") => foreign("text of perf trace", EVENTS),
+        _ if has("(") && has(") = ") => foreign("output of strace", EVENTS),
+        _ if has("\"GET /") || has("\"POST /") || has("\"HEAD /") => foreign("a log of a web server", KEYS),
+        [_, "R" | "W", address] | [_, "R" | "W", address, _] if address.starts_with("0x") || address.len() > 9 => {
+            foreign("a list of memory accesses of pin or Prospero (number, kind, address)", MEMORY)
+        }
+        [first, ..] if first.starts_with('{') || first.starts_with('[') => {
+            foreign("JSON", "which is not read as a trace")
+        }
+        [first, ..] if first.starts_with('<') => foreign("HTML or XML", NO_TRACE),
+        _ => None,
+    }
+}

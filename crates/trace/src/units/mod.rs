@@ -1,0 +1,190 @@
+//! Numbers that could be meant in more than one unit: pages, sectors, addresses in bytes, keys,
+//! times; and columns that could stand in another order.
+//!
+//! A format says how its numbers are read, and shows them to a [`Watch`] as it reads. `table` has
+//! what else each could be and what speaks for that; `column` keeps what is needed to judge. Doubts
+//! are in [`Header::doubts`], and refused if asked to.
+
+mod column;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::error::{ErrorKind, Place, TraceError};
+use crate::format::Format;
+use crate::options::OpenOptions;
+use crate::record::{Header, Record, RecordSource};
+use column::Column;
+use std::collections::VecDeque;
+
+/// Records that are looked at; what comes later says nothing new.
+pub(crate) const LOOKED_AT: u64 = 1_000_000;
+
+/// The fields of the records of a trace, as far as they have any that could be meant otherwise.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    format: Format,
+    opts: OpenOptions,
+    seen: u64,
+    is_judged: bool,
+    /// Pages, blocks, offsets or addresses.
+    number: Column,
+    /// How many of them, or bytes.
+    count: Column,
+    /// Timestamps.
+    time: Column,
+    /// The third number of arc, which is not used.
+    third: Column,
+    /// The fourth, which counts requests.
+    request: Column,
+    /// Hexadecimal digits of the addresses, and whether one is a letter.
+    digits: u64,
+    has_letter: bool,
+    /// Accesses of 4 bytes and more, and those of them that begin inside a word of 4.
+    wide: u64,
+    inside: u64,
+    /// Records that begin before the one before them ends.
+    overlaps: u64,
+    end: u64,
+}
+
+impl Watch {
+    pub(crate) fn new(format: Format, opts: &OpenOptions) -> Self {
+        Self {
+            format,
+            opts: opts.clone(),
+            seen: 0,
+            is_judged: false,
+            number: Column::default(),
+            count: Column::default(),
+            time: Column::default(),
+            third: Column::default(),
+            request: Column::default(),
+            digits: 0,
+            has_letter: false,
+            wide: 0,
+            inside: 0,
+            overlaps: 0,
+            end: 0,
+        }
+    }
+
+    /// Begins a record; whether it is still looked at.
+    fn record(&mut self) -> bool {
+        self.seen += 1;
+        self.is_judged = false;
+        self.seen <= LOOKED_AT
+    }
+
+    /// A record of one number.
+    pub(crate) fn block(&mut self, number: u64) {
+        if self.record() {
+            self.number.add(number);
+        }
+    }
+
+    /// A record of a number, and how much from there.
+    pub(crate) fn range(&mut self, number: u64, count: u64) {
+        self.block(number);
+        if self.seen <= LOOKED_AT {
+            self.count.add(count);
+            self.overlaps += u64::from(number < self.end);
+            self.end = number.saturating_add(count);
+        }
+    }
+
+    /// A record of an access to memory.
+    pub(crate) fn access(&mut self, address: u64, bytes: u64) {
+        self.block(address);
+        if self.seen <= LOOKED_AT && bytes >= 4 {
+            self.wide += 1;
+            self.inside += u64::from(!address.is_multiple_of(4));
+        }
+    }
+
+    /// The digits of the address of the record that was begun.
+    pub(crate) fn digits(&mut self, digits: &[u8]) {
+        if self.seen <= LOOKED_AT {
+            self.digits += digits.len() as u64;
+            self.has_letter |= digits.iter().any(u8::is_ascii_alphabetic);
+        }
+    }
+
+    /// The third and fourth number of a record of arc.
+    pub(crate) fn request(&mut self, third: u64, request: u64) {
+        if self.seen <= LOOKED_AT {
+            self.third.add(third);
+            self.request.add(request);
+        }
+    }
+
+    /// The time of the record that was begun.
+    pub(crate) fn time(&mut self, time: u64) {
+        if self.seen <= LOOKED_AT {
+            self.time.add(time);
+        }
+    }
+
+    /// Notes in the header what is in doubt after what was seen.
+    pub(crate) fn judge(&mut self, header: &mut Header) {
+        if !self.is_judged {
+            self.is_judged = true;
+            header.doubts = table::doubts(self);
+        }
+    }
+}
+
+/// Reads as much as is looked at, and refuses what is in doubt.
+pub(crate) fn strict(mut source: Box<dyn RecordSource>) -> Result<Box<dyn RecordSource>, TraceError> {
+    let (mut ahead, mut records, mut failed) = (VecDeque::new(), 0, None);
+    while records < LOOKED_AT {
+        let mut chunk = Vec::new();
+        match source.next_chunk(&mut chunk) {
+            Ok(true) => records += chunk.len() as u64,
+            Ok(false) => break,
+            // What is broken is said where it is reached.
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+        ahead.push_back(chunk);
+    }
+    match source.header().doubts.first() {
+        Some(doubt) => {
+            Err(TraceError::new(ErrorKind::Unsupported, source.name(), Place::Whole, format!("--strict: {doubt}")))
+        }
+        None => Ok(Box::new(Ahead { source, ahead, failed })),
+    }
+}
+
+/// A source of which the front has been read.
+struct Ahead {
+    source: Box<dyn RecordSource>,
+    ahead: VecDeque<Vec<Record>>,
+    failed: Option<TraceError>,
+}
+
+impl RecordSource for Ahead {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn header(&self) -> &Header {
+        self.source.header()
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        match (self.ahead.pop_front(), &self.failed) {
+            (Some(chunk), _) => {
+                *out = chunk;
+                Ok(true)
+            }
+            (None, Some(error)) => {
+                out.clear();
+                Err(error.clone())
+            }
+            (None, None) => self.source.next_chunk(out),
+        }
+    }
+}
