@@ -87,9 +87,9 @@ fn files() {
         (&["words.txt"], "words.txt:2: page \"hello\" is not a number\n"),
         (
             &["prose.txt"],
-            "prose.txt:1: page \"hello\" is not a number; if it is of another format, --format says which",
+            "prose.txt: format not recognised: line 1 is a header (\"hello\")",
         ),
-        (&["prose.txt", "--format", "plain"], "prose.txt:1: page \"hello\" is not a number\n"),
+        (&["prose.txt", "--format", "plain"], "prose.txt:1: page \"hello\" is not a number; line 1 looks like a header"),
         (&["noise"], "say which it is with --format: native"),
         (&["noise"], "; docs/reference/formats.md has what each is"),
         (&["dir"], "dir: is a directory"),
