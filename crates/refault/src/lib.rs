@@ -17,11 +17,9 @@
 //!
 //! # fn main() -> Result<(), refault::Failure> {
 //! # let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sqlite.parquet"));
-//! let (trace, page_size) = refault::load(path)?;
-//! let policies = vec!["mglru".parse()?];
-//! let rows = Replay { policies, memory: curve_sizes(), ..Replay::default() }.run(&trace, page_size)?;
-//! assert_eq!(rows.len(), 16);
-//! assert!(rows[15].0.hit_rate() > rows[0].0.hit_rate());
+//! let (trace, page_size) = refault::load(path)?; let policies = vec!["mglru".parse()?]; let rows =
+//! Replay { policies, memory: curve_sizes(), ..Replay::default() }.run(&trace, page_size)?;
+//! assert_eq!(rows.len(), 16); assert!(rows[15].0.hit_rate() > rows[0].0.hit_rate());
 //! # Ok(())
 //! # }
 //! ```

@@ -14,7 +14,7 @@ pub struct Size {
 enum Amount {
     Bytes(u64),
     Pages(u64),
-    /// Of the footprint of the trace.
+    /// Percent of the footprint of the trace.
     Percent(f64),
     /// No limit.
     Max,

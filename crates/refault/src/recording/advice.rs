@@ -17,12 +17,12 @@ impl Run<'_> {
             Advised::Random => self.advise_file(record.object, AccessAdvice::Random),
             Advised::Sequential => self.advise_file(record.object, AccessAdvice::Sequential),
             Advised::NoReuse => self.advise_file(record.object, AccessAdvice::NoReuse),
-            // What this changes in the kernel follows.
+            // Its effects in the kernel follow as records.
             Advised::WillNeed => self.cache.begin_reading(record),
             Advised::DontNeed => {
                 self.lengths.gives_up(record);
                 self.drop_what_the_kernel_lacks(ids);
-                // What is dirty or mapped stays, as one of the next to go.
+                // A dirty or mapped page stays, as one of the next to go.
                 self.cell.engine.advise_range(first, nr, Advice::DontNeed);
             }
             Advised::MapRandom => self.advise_mapped(record, AccessAdvice::Random),
@@ -50,7 +50,7 @@ impl Run<'_> {
         pages.iter_mut().for_each(|pte| *pte |= EXECUTABLE);
     }
 
-    /// Who has the file open is not known: it holds for all.
+    /// A recording does not say which descriptor it is of: it holds for all.
     fn advise_file(&mut self, object: u32, advice: AccessAdvice) {
         self.advice.insert(object, advice);
         let of_file = self.descriptors.iter_mut().filter(|((of, _), _)| *of == object);
@@ -62,7 +62,7 @@ impl Run<'_> {
 
     fn advise_mapped(&mut self, record: &Record, advice: AccessAdvice) {
         let pages = record.page..record.page.saturating_add(u64::from(record.pages));
-        // What reclaim makes of accessed bits the engine knows for a file as a whole.
+        // Recency of accessed bits is a matter of a whole file in the engine.
         let file = &self.loaded.files[record.object as usize];
         if let Some(mapping) = self.mappings[record.object as usize]
             && file.indices().all(|page| pages.contains(&page))

@@ -22,7 +22,7 @@ struct Pass {
     time_ns: u64,
 }
 
-/// What the kernel has, and does.
+/// Page cache of the kernel, and its changes.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     /// By page of the replay: whether the kernel has it.

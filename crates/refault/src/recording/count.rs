@@ -76,14 +76,14 @@ impl Both {
     }
 }
 
-/// What came of it.
+/// Result of a replay beside the kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
     /// All accesses.
     pub total: Both,
-    /// Of these those by descriptor, and those by mapping.
+    /// Accesses by descriptor among them, and by mapping.
     pub by_descriptor: Both,
-    /// Those by mapping.
+    /// Accesses by mapping.
     pub by_mapping: Both,
     /// Touches that were sampled, all of them hits of the kernel, and not in `total`.
     pub sampled: Both,
@@ -101,11 +101,11 @@ pub struct Compared {
     pub dropped: u64,
     /// Counters of the engine.
     pub ours: BTreeMap<String, u64>,
-    /// What else it ends with.
+    /// Figures of the engine at the end.
     pub inside: Option<EngineFigures>,
     /// A bit an access of the lab, if that was asked for.
     pub bits: Option<MissBits>,
-    /// What the kernel and the lab read from disks.
+    /// Reads from disks by the kernel and by the lab.
     pub kernel_reads: DiskReads,
     /// Reads of the lab.
     pub lab_reads: DiskReads,
@@ -116,8 +116,8 @@ pub struct Compared {
     pub settled: (u64, u64),
     /// Spent by the lab on misses that may have been hits: see `Run::settle`.
     pub open: Costs,
-    /// What is not of files does not fit, or nothing was left to reclaim: the lab stopped, so that
-    /// what is counted of it is not whole.
+    /// Memory besides files does not fit, or nothing was left to reclaim: the lab stopped, so that
+    /// its counts are not whole.
     pub is_out_of_memory: bool,
     /// Accesses that the lab made.
     pub replayed: u64,

@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(lengths.reached(&record(Act::Miss, 9, 3)), Some(12));
         assert_eq!(lengths.reached(&record(Act::Add, 12, 1)), Some(13));
         assert_eq!(lengths.dropped(&record(Act::Drop, 2, 4), 2), None, "not the last page");
-        // What is not needed any more stays in the file.
+        // A part that is not needed any more stays in the file.
         let all = record(Act::Drop, 0, 13);
         lengths.gives_up(&record(Act::Advise(Advised::DontNeed), 0, 13));
         assert_eq!(lengths.dropped(&all, 0), None);

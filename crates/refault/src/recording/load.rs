@@ -228,7 +228,7 @@ impl Loaded {
         snapshots.filter_map(|snapshot| self.besides_files_at(snapshot)).max().unwrap_or(0)
     }
 
-    /// What the group was charged for besides files, in pages. None: there is no group, or it is
+    /// Pages that the group was charged for besides files. None: there is no group, or it is
     /// gone.
     pub fn besides_files_at(&self, snapshot: &Snapshot) -> Option<u64> {
         let series = &self.recording.series;
@@ -279,7 +279,7 @@ mod tests {
         let file = File::new(vec![(5, 7), (0, 1)], Some(10), true);
         assert_eq!(file.indices().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
         assert_eq!((file.place(0), file.place(9), file.place(10)), (Some(0), Some(9), None));
-        // Of a large one only what is near.
+        // Near pages alone of a large one.
         let file = File::new(vec![(5, 7), (1_000_000, 1_000_001)], Some(1_000_100), true);
         assert_eq!(file.indices().count() as u64, 2 + NEAR + 100);
         assert_eq!(file.place(1_000_000), Some(2 + NEAR));

@@ -68,7 +68,7 @@ impl Runs {
     }
 }
 
-/// What the kernel of a recording reads: pages that it added, but for those that a write filled,
+/// Reads of the kernel of a recording: pages that it added, but for those that a write filled,
 /// and those that no file had yet.
 #[derive(Debug)]
 pub(super) struct OfKernel {
@@ -118,7 +118,7 @@ impl OfKernel {
     }
 }
 
-/// What the engine reads for the records that it is given.
+/// Reads of the engine for the records that it is given.
 #[derive(Clone, Debug)]
 pub(super) struct OfLab {
     runs: Runs,
@@ -151,7 +151,7 @@ impl Observer for OfLab {
     fn missed(&mut self, _: PageId) {}
 
     fn read(&mut self, page: PageId, order: u8) {
-        // What was in memory at the start was read before.
+        // Pages in memory at the start were read before.
         if self.counts {
             let first = u64::from(page.0);
             let backing = self.backing[self.object as usize];

@@ -15,7 +15,7 @@ use refault_trace::{Act, Advised, PackedAccess, Record, Snapshot, Via};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// What is remembered of a descriptor: there is one for each file and thread.
+/// State of a descriptor: there is one for each file and thread.
 pub(super) struct Descriptor {
     pub(super) readahead: Readahead,
     /// The page that was read last.
@@ -35,11 +35,11 @@ pub(super) struct Run<'a> {
     /// The open files that are mapped, by object: threads share a mapping, and which of them are of
     /// one process a recording does not say.
     pub(super) mapped: HashMap<u32, Readahead>,
-    /// What programs said of how they will read a file, by object.
+    /// Advice of programs on how they will read a file, by object.
     pub(super) advice: HashMap<u32, AccessAdvice>,
     /// The same of pages where they are mapped, by object; the last holds.
     pub(super) mapped_advice: HashMap<u32, Vec<(Range<u64>, AccessAdvice)>>,
-    /// What the kernel has in memory.
+    /// Page cache of the kernel.
     pub(super) cache: Cache,
     /// How long files are.
     pub(super) lengths: Lengths,
@@ -54,7 +54,7 @@ pub(super) struct Run<'a> {
     pub(super) is_settled: bool,
     /// Pages that were reclaimed on the way to the state at the start.
     pub(super) stolen_before: u64,
-    /// What the kernel reads from disks.
+    /// Reads of the kernel from disks.
     pub(super) kernel_reads: OfKernel,
     /// When accesses begin to count.
     pub(super) warm_up_ns: u64,
@@ -206,8 +206,8 @@ impl<'a> Run<'a> {
 }
 
 impl Run<'_> {
-    /// What the group has besides files does not fit at some time: nothing need be replayed to know
-    /// that, since no page of a file that is dropped makes room for it.
+    /// Memory of the group besides files does not fit at some time: nothing need be replayed to
+    /// know that, since no page of a file that is dropped makes room for it.
     fn check_room(&mut self) {
         let besides = self.loaded.besides_files_pages();
         let is_beyond = self.settings.memory_pages.is_some_and(|limit| besides > limit);
@@ -342,8 +342,8 @@ impl Run<'_> {
             }
             self.ids_of(record).for_each(|id| self.read_ahead(id));
         } else if !self.loaded.files[record.object as usize].touched {
-            // Of files that no program touched by themselves, such as folders and the block device:
-            // that the kernel brings them in is all that is known of their use.
+            // Pages of files that no program touched by themselves, such as folders and the block
+            // device: that the kernel brings them in is all that is known of their use.
             for id in self.ids_of(record) {
                 self.cell.step(PackedAccess::new(id, false, Via::Fd, false));
             }

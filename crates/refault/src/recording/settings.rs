@@ -7,7 +7,7 @@ use refault_mm::{Config, Kernel, MAX_ORDER, Policy, Readahead};
 use refault_trace::{ObjectInfo, Recording};
 use std::str::FromStr;
 
-/// What a recording is replayed with.
+/// Settings of the replay of a recording.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The policy.
@@ -88,7 +88,7 @@ impl Default for Keep {
 }
 
 impl Settings {
-    /// Those of a recording, but for what is given. With `files_only` what its group had besides
+    /// Settings of a recording, but for those given. With `files_only` what its group had besides
     /// files takes no room.
     pub fn of(recording: &Recording, policy: Option<Policy>, kernel: Option<Kernel>, files_only: bool) -> Settings {
         let policy = policy.unwrap_or_else(|| settings::policy_of(recording));
@@ -105,7 +105,7 @@ impl Settings {
         config.lru.stat_flush_interval_ns = settings::stat_flush_interval_ns(kernel);
         let has_usage = recording.series.column("usage").is_some() && recording.group.is_some();
         let files_only = files_only || !has_usage;
-        // What the kernel takes for itself is in the usage of the group.
+        // Memory of the kernel itself is in the usage of the group.
         config.memcg.charge_kernel &= files_only;
         let memory_pages = recording.memory_max.map(|bytes| bytes / 4096);
         Settings {

@@ -109,12 +109,12 @@ struct Seen {
 /// though it had not added them, and pages that it evicted without having added them.
 fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
     let mut seen: HashMap<(u32, u64), Seen> = HashMap::new();
-    // What programs say of pages says nothing of where these are.
+    // Advice of programs says nothing of where pages are.
     for (at, record) in records.iter().enumerate().filter(|(_, record)| !matches!(record.act, Act::Advise(_))) {
         let is_touch = record.act.is_touch();
         let leaves = matches!(record.act, Act::Evict | Act::Drop);
         for i in 0..record.pages {
-            // What a write adds, it adds after it began; of reads the pages come before.
+            // Pages of a write come after it began; of reads the pages come before.
             let in_place = match record.act {
                 Act::Hit | Act::Sampled | Act::Resident | Act::Evict | Act::Drop => true,
                 Act::Miss => i > 0 && record.op.via == Some(Via::Fd) && !record.op.write,

@@ -53,7 +53,8 @@ impl Metric {
     }
 }
 
-/// What a replay is to be trusted for. A number that the recording does not have is in neither.
+/// Metrics for which a replay is to be trusted. A number that the recording does not have is in
+/// neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     /// Metrics in which both agree.

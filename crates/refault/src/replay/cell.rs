@@ -13,7 +13,7 @@ pub(super) const PREFETCH_BLOCK: usize = 256;
 /// Accesses from one look at the clock to the next.
 pub(super) const TICK: usize = 64;
 
-/// What a cell does with every miss.
+/// Receiver of every miss of a cell.
 pub trait MissSink {
     /// Access number `at` was a miss.
     fn miss(&mut self, at: u64);
@@ -61,13 +61,13 @@ pub struct Cell<O = ()> {
     pub machine: Machine<O>,
     /// Accesses replayed.
     pub accesses: u64,
-    /// Of those, misses.
+    /// Misses among them.
     pub misses: u64,
     /// The access at which nothing was left to reclaim; the replay ends there.
     pub oom_at: Option<u64>,
 }
 
-/// What a touch of a mapped page needs of its entry, and what it sets there.
+/// Bits that a touch of a mapped page needs in its entry, and bits that it sets there.
 #[inline(always)]
 fn hardware_bits(write: bool) -> (u8, u8) {
     match write {

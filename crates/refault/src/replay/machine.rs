@@ -13,7 +13,7 @@ pub const WRITABLE: u8 = 8;
 /// Whoever maps the page maps it executable: stays when it is unmapped.
 pub const EXECUTABLE: u8 = 16;
 
-/// Who watches a replay from the side of the driver: a report does, a plain replay has nobody.
+/// Observer of a replay from the side of the driver: a report is one, a plain replay has none.
 pub trait Observer {
     /// The frames of a folio are free.
     fn freed(&mut self, page: PageId, order: u8);
@@ -40,7 +40,7 @@ pub struct Machine<O = ()> {
     pub oom: Option<MemcgId>,
     /// How long tasks would have slept beyond their `memory.high`, if there were time.
     pub high_ns: u64,
-    /// Who watches.
+    /// Its observer.
     pub observer: O,
 }
 

@@ -1,4 +1,4 @@
-//! What `--policy` names: a policy of Linux, or the limit of them all.
+//! Policies by name: those of Linux, plug-ins, and the limit of them all.
 
 use refault_mm::{CacheExtPolicy, Policy};
 use std::fmt;
@@ -19,7 +19,7 @@ impl RowPolicy {
         Policy::ALL.into_iter().map(RowPolicy::Linux).chain([RowPolicy::Opt])
     }
 
-    /// Those and the policies in the form of cache_ext, which `all` does not mean.
+    /// All of them and the policies in the form of cache_ext, which `all` does not mean.
     pub fn every() -> impl Iterator<Item = RowPolicy> {
         Policy::every().map(RowPolicy::Linux).chain([RowPolicy::Opt])
     }

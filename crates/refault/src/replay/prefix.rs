@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What one access charges at most: its page, a page of page tables, and the nodes of a tree of 64
-/// bits, none of them larger than a page.
+/// Pages that one access charges at most: its page, a page of page tables, and the nodes of a tree
+/// of 64 bits, none of them larger than a page.
 const PAGES_PER_ACCESS: u64 = 1 + 1 + 11;
 
 /// Cells that begin alike.
@@ -45,7 +45,7 @@ pub(super) struct Fork<'p> {
     pub(super) running: Running<'p>,
 }
 
-/// What there is to do for a thread.
+/// Work for a thread.
 #[derive(Debug)]
 pub(super) enum Task<'p> {
     Lead(SharedPrefix<'p>),
@@ -60,7 +60,7 @@ struct Waiting<'p> {
     leaders: usize,
 }
 
-/// What all threads have to do.
+/// Work of all threads.
 #[derive(Debug)]
 pub(super) struct Tasks<'p> {
     waiting: Mutex<Waiting<'p>>,

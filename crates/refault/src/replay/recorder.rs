@@ -1,4 +1,4 @@
-//! What is kept of the misses of a cell besides their number.
+//! Misses of a cell: by access and by window.
 
 use super::cell::{MissBits, MissSink};
 
@@ -10,7 +10,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// That many windows over a trace of so many accesses; none is empty.
+    /// Begins so many windows over a trace of so many accesses; none is empty.
     pub fn new(windows: usize, accesses: usize) -> Windows {
         Windows { accesses: accesses as u64, misses: vec![0; windows.clamp(1, accesses.max(1))] }
     }

@@ -9,7 +9,7 @@ use refault_mm::{
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// What a cell of the engine ends with, and OPT does not have.
+/// Figures of a cell of the engine at its end; OPT has none.
 #[derive(Clone, Debug)]
 pub struct EngineFigures {
     /// The counters.
@@ -34,14 +34,14 @@ pub struct EngineFigures {
     pub config: Config,
 }
 
-/// What was read.
+/// Reads from disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DiskReads {
     /// Pages.
     pub read_pages: u64,
     /// Runs of them.
     pub reads: u64,
-    /// Of the pages those of block devices themselves: metadata of file systems.
+    /// Pages of block devices themselves among them: metadata of file systems.
     pub metadata_pages: u64,
 }
 
@@ -87,9 +87,9 @@ pub struct Row {
     pub seed: u64,
     /// Accesses replayed: those of the trace, unless memory ran out.
     pub accesses: u64,
-    /// Of those, misses.
+    /// Misses among them.
     pub misses: u64,
-    /// What was read from disks: of recordings, but for OPT.
+    /// Reads from disks: recordings have them, but for OPT.
     pub reads: Option<DiskReads>,
     /// The access, from 0, at which memory ran out.
     pub oom_at: Option<u64>,

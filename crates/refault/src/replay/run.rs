@@ -51,7 +51,8 @@ impl Plan<'_> {
         next_uses(pages, self.trace.footprint_pages() as usize)
     }
 
-    /// Replays the largest memory of cells that begin alike; the others leave it where they begin to differ.
+    /// Replays the largest memory of cells that begin alike; the others leave it where they begin
+    /// to differ.
     fn lead<'p>(
         &'p self,
         prefix: SharedPrefix<'p>,

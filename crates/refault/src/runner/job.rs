@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// One run: a scenario under one policy.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What errors call it.
+    /// Its name in errors.
     pub name: String,
     /// The scenario, scaled, with its seed.
     pub scenario: Scenario,
@@ -22,7 +22,7 @@ pub struct Job {
 /// A run that is over.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// What it says.
+    /// Its result.
     pub result: RunResult,
     /// How long it took.
     pub real_seconds: f64,
@@ -69,7 +69,7 @@ impl Runner {
         drop(progress);
         self.watch.check()?;
         let done = done.into_inner().unwrap_or_default();
-        // What was only stopped is not the reason.
+        // A run that was only stopped is not the reason.
         let stopped = |e: &String| e == STOPPED;
         if let Some((job, e)) = jobs.iter().zip(&done).find_map(|(job, d)| match d {
             Some(Err(e)) if !stopped(e) => Some((job, e)),

@@ -20,7 +20,7 @@ pub fn scaled(scenario: &Scenario, file: &str, scale: f64) -> Result<Scenario, F
     scenario.scale(scale).map_err(|e| format!("{file}: --{e}").into())
 }
 
-/// What `--scale` takes.
+/// Reads a scale: 1 or more.
 pub fn parse_scale(text: &str) -> Result<f64, String> {
     let scale = text.parse().ok().filter(|k: &f64| k.is_finite() && *k >= 1.0);
     scale.ok_or_else(|| format!("{text:?} is not a scale; write 1 (full size) or more"))

@@ -5,12 +5,12 @@ use crate::replay::cell::{Cell, NS_PER_ACCESS, PREFETCH_BLOCK, TICK};
 use refault_mm::{Config, MappingId, MemcgId, OomTask, PageId};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
-/// What the accesses of a group met, without those of groups below it.
+/// Accesses of a group and their misses, without those of groups below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCount {
     /// Accesses replayed.
     pub accesses: u64,
-    /// Of those, misses.
+    /// Misses among them.
     pub misses: u64,
     /// Accesses left out, as the group had been killed.
     pub skipped: u64,
@@ -133,7 +133,7 @@ impl<'a> Grouped<'a> {
         !victims.is_empty()
     }
 
-    /// What a group and those below it met, by place in the tree.
+    /// Accesses and misses of a group with those below it, by place in the tree.
     pub fn totals(&self) -> Vec<GroupCount> {
         let mut totals = self.counts.clone();
         for (at, own) in self.counts.iter().enumerate() {

@@ -12,7 +12,7 @@ use crate::{Failure, Watch};
 use refault_mm::{Config, Kernel};
 use refault_trace::{Samples, Trace};
 
-/// What to estimate.
+/// Request of an estimate.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// Each page stands for so many.
@@ -33,7 +33,7 @@ pub struct Question<'a> {
     pub watch: Watch,
 }
 
-/// What one sample gave.
+/// Result of one sample.
 #[derive(Clone, Debug)]
 pub struct SampleRow {
     /// Its pages.
@@ -42,7 +42,7 @@ pub struct SampleRow {
     pub memory_pages: u64,
     /// Its accesses: up to the end of memory, if that ran out.
     pub accesses: u64,
-    /// Of those, misses.
+    /// Misses among them.
     pub misses: u64,
     /// Whether memory ran out.
     pub out_of_memory: bool,
@@ -50,7 +50,7 @@ pub struct SampleRow {
     pub seconds: f64,
 }
 
-/// What samples say of one (trace, policy, size).
+/// Estimate of one (trace, policy, size) by samples.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     /// The trace.
