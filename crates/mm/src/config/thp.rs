@@ -53,7 +53,7 @@ pub enum ThpSize {
     Never,
 }
 
-/// What a program said about large folios in a mapping.
+/// Advice of a program on large folios in a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HugeAdvice {
     /// Nothing.
@@ -175,7 +175,7 @@ impl ThpConfig {
         }
     }
 
-    /// What is impossible in it, if anything.
+    /// Names the first setting that is impossible, if any.
     pub(super) fn check(&self) -> Result<(), String> {
         match self.sizes[..usize::from(Self::MIN_ORDER)].iter().all(|&s| s == ThpSize::Never) {
             true => Ok(()),

@@ -168,7 +168,7 @@ mod tests {
         let mut task = TaskScan::default();
         assert_eq!(task.due(&cfg, 1000 * ms, || mb(512)), None);
         assert_eq!(task.due(&cfg, 1000 * ms + 1, || mb(512)), Some(500));
-        // What was missed is made up for, one period at a time, as Linux does.
+        // Missed periods are made up for, one at a time, as Linux does.
         assert_eq!(task.due(&cfg, 1600 * ms, || unreachable!()), Some(500));
         assert_eq!(task.next_ns(&cfg), 1500 * ms);
         assert_eq!(task.due(&cfg, 1500 * ms, || unreachable!()), None);

@@ -1,8 +1,8 @@
 //! Memory tiers: which nodes are fast, where pages go when they leave one, and when they come back.
 //!
-//! What is here decides and keeps count; it holds no page and moves none. Time comes in as a
-//! number, what a page is like as plain values, and what is to be done goes out as a value. So each
-//! rule can be read, and tested, alone:
+//! This module decides and keeps count; it holds no page and moves none. Time comes in as a number,
+//! properties of a page as plain values, and the action goes out as a value. So each rule can be
+//! read, and tested, alone:
 //!
 //! | file | idea |
 //! |---|---|

@@ -39,7 +39,7 @@ impl HotThreshold {
         self.hot_threshold_ms
     }
 
-    /// What adjusting made of it; 0: nothing yet.
+    /// The threshold as adjusted, in milliseconds; 0: not adjusted yet.
     pub fn adjusted_ms(&self) -> u64 {
         self.adjusted_ms
     }
