@@ -32,7 +32,7 @@ impl<W: World> Cgroupfs<'_, W> {
             }
             wanted = self.mem.cfg.lru.swap_cluster_max;
         }
-        // What reclaim itself charged is not held against anyone.
+        // Pages that reclaim itself charged are not held against anyone.
         self.mem.groups.memcgs.over_high = None;
     }
 

@@ -32,7 +32,7 @@ impl<W: World> Cgroupfs<'_, W> {
         }
         folios.iter().for_each(|&f| self.mem.pages.lruvec_add(f, false));
         let pages = self.mem.pages.mapping_pages(mapping);
-        // What is on its way to another node is on no list.
+        // A folio on its way to another node is on no list.
         let under_way: Vec<FolioId> =
             self.mem.frames.migrating.keys().copied().filter(|f| pages.contains(&f.0)).collect();
         self.move_charges(folios.into_iter().chain(under_way), from, to);

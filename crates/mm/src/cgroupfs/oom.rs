@@ -1,4 +1,4 @@
-//! Who dies when a group, or the machine, is out of memory.
+//! Choice of the task that dies when a group, or the machine, is out of memory.
 //!
 //! Mechanism: `docs/mechanisms.md#out-of-memory`.
 
@@ -55,7 +55,7 @@ impl OomKiller<'_> {
         victims
     }
 
-    /// What `oom_score_adj` is a share of: the memory and swap that there could be.
+    /// Memory and swap that there could be, in pages: `oom_score_adj` is a share of it.
     fn total_pages(&self, over: MemcgId) -> u64 {
         let machine: u64 = self.frames.nodes.managed_pages();
         if over == MemcgId::ROOT {

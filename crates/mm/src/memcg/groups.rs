@@ -104,7 +104,7 @@ impl Groups {
         self.memcgs.chain(memcg).all(|m| self.memcgs.get(m).zswap.writeback)
     }
 
-    /// That of the request, or of the group, or of the machine.
+    /// Swappiness of the request, or of the group, or of the machine.
     pub(crate) fn swappiness(&self, cfg: &Config, memcg: MemcgId, asked: Option<u32>) -> u32 {
         asked.or(self.memcgs.get(memcg).swappiness).unwrap_or(cfg.swappiness)
     }

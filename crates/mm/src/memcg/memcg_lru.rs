@@ -90,7 +90,7 @@ impl MemcgLru {
         self.seq
     }
 
-    /// Who is in the old generation.
+    /// The groups of the old generation.
     #[cfg(test)]
     pub(crate) fn old_generation(&self) -> Vec<MemcgId> {
         let place = |i: &usize| self.places[*i].listed && self.places[*i].generation == self.old();

@@ -11,12 +11,12 @@ pub(crate) const MIN: usize = 0;
 /// Index of `low` in `[min, low]`.
 pub(crate) const LOW: usize = 1;
 
-/// What a group claims, `[min, low]` each.
+/// Protection that a group claims, `[min, low]` each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Protection {
     /// As set.
     pub(crate) setting: [u64; 2],
-    /// What of it is used: min(usage, setting). Its parent has the sum.
+    /// Used part of the claims: min(usage, setting). Its parent has the sum.
     used: [u64; 2],
     /// Σ of `used` over its children.
     children: [u64; 2],
@@ -48,13 +48,13 @@ pub fn effective_protection(
         return scaled(used, parent, children);
     }
     if recursive && parent > children && parent_usage > children && usage > used {
-        // What nobody claims goes to what is used beyond the claims.
+        // Protection that nobody claims goes to usage beyond the claims.
         return used + scaled(parent - children, usage - used, parent_usage - children);
     }
     used
 }
 
-/// What reclaim may do with a group.
+/// Permission of reclaim to take from a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shield {
     /// Nothing: it is below its effective `min`.
@@ -102,7 +102,7 @@ impl Memcgs {
             let m = self.get(at);
             let above = self.get(m.parent.unwrap_or(target));
             effective = match depth {
-                // What stands right below the target has what it says.
+                // A group right below the target is protected as it is set.
                 0 => m.protection.setting,
                 _ => std::array::from_fn(|i| {
                     let (setting, children) = (m.protection.setting[i], above.protection.children[i]);
@@ -159,7 +159,7 @@ impl Memcgs {
         (size - kept as u64).max(batch)
     }
 
-    /// What every group uses of its protection, and the sums.
+    /// Checks the used protection of every group, and the sums.
     pub(crate) fn validate_protection(&self) -> Result<(), String> {
         for id in self.subtree(MemcgId::ROOT) {
             let m = self.get(id);
