@@ -31,7 +31,7 @@ pub enum CacheExtPolicy {
     WTinyLfu,
     /// Multi-gen LRU, as a plug-in.
     Mglru,
-    /// What scans bring in goes first.
+    /// Pages that scans bring in go first.
     GetScan,
 }
 

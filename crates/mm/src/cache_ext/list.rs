@@ -41,7 +41,7 @@ struct Ends {
     len: u64,
 }
 
-/// What becomes of a folio that an iteration has come to.
+/// Fate of a folio that an iteration has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Iter {
     /// Propose it for eviction. It goes to the tail, so that one that cannot be evicted waits for
@@ -284,7 +284,7 @@ fn some(id: u32) -> Option<FolioId> {
     (id != NONE).then_some(FolioId(id))
 }
 
-/// What a policy is asked to propose.
+/// A request to a policy for folios to evict.
 #[derive(Clone, Debug)]
 pub struct Eviction {
     wanted: usize,

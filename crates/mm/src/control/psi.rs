@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-/// Whose stalls count.
+/// The tasks whose stalls count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PsiKind {
     /// Some task is stalled.
@@ -33,7 +33,7 @@ pub struct PsiLine {
 const PERIOD_NS: u64 = 2_000_000_000;
 /// Averages are percent in units of 1/2048.
 const SHIFT: u32 = 11;
-/// What is left of an average of 10, 60 and 300 s after a period, of 2048.
+/// Share of an average of 10, 60 and 300 s that is left after a period, of 2048.
 const DECAY: [u64; 3] = [1677, 1981, 2034];
 /// Lost time is in units of 2^-16 ns, because it is a fraction of the time that passed.
 const FRACTION: u32 = 16;
@@ -164,7 +164,7 @@ impl Psi {
 }
 
 impl Line {
-    /// What is lost of a time in which the state is as it is now.
+    /// Time lost out of `ns` in which the state is as it is now.
     fn lost_in(&self, ns: u64, threads: u32) -> u128 {
         match threads {
             0 => 0,
