@@ -71,8 +71,8 @@ impl Engine {
         self.cgroupfs(w).move_mapping(mapping, to)
     }
 
-    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory
-    /// goes to its parent ([`crate::MemcgConfig::lru_reparent`]), or stays charged to it, and is
+    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. Its pages in memory
+    /// go to its parent ([`crate::MemcgConfig::lru_reparent`]), or stay charged to it, and are
     /// first in line when its ancestors are reclaimed. Its mappings go to its parent then, or once
     /// nothing of them is left.
     pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {

@@ -40,7 +40,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Names are allocated by a task that may wait for a file system: reclaim for them may shrink
-    /// it. What they take is not charged for long, as the engine does not count it.
+    /// it. Their memory is not charged for long, as the engine does not count it.
     #[inline]
     fn charge_names(&mut self, memcg: MemcgId) {
         if self.mem.pages.new_names >= NAMES_PER_PAGE {

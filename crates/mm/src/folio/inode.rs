@@ -4,7 +4,7 @@
 use crate::ids::MappingId;
 use std::collections::VecDeque;
 
-/// What the kernel keeps of a file.
+/// State of a file that the kernel keeps beside its pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inode {
     /// It has a name (a dentry), which holds the inode.

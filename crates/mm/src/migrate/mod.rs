@@ -68,8 +68,8 @@ impl<W: World> Migrate<'_, W> {
         ack
     }
 
-    /// Nobody may use it while it is copied. What the page tables know of it is kept: a page that
-    /// was not young will not be.
+    /// Nobody may use it while it is copied. State from its page tables is kept: a page that was
+    /// not young will not be.
     fn unmap_migrating(&mut self, f: FolioId) -> Vec<(PageId, bool)> {
         let mut mapped = Vec::new();
         let mut dirty = false;
