@@ -28,7 +28,7 @@ impl Touch {
     }
 }
 
-/// What an access met.
+/// Outcome of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Resident; by mapping: mapped.

@@ -37,7 +37,7 @@ pub(crate) struct Pages {
     pub(crate) layout: Layout,
     /// No node has more than one zone.
     pub(crate) one_zone: bool,
-    /// What a read by descriptor makes of the byte of a page; 0: look closer.
+    /// New byte of a page by its byte, for a read by descriptor; 0: look closer.
     pub(crate) hit_transition: [u8; 256],
     /// An aging walk ran in this reclaim: look-around promotes at once instead of by batch.
     pub(crate) walk_context: bool,
@@ -167,7 +167,7 @@ impl Pages {
         self.count_lruvec(self.lruvec_of(memcg, NodeId::default()), c, nr);
     }
 
-    /// What was counted for a group, on all nodes.
+    /// Counters of a group, summed over all nodes.
     pub(crate) fn memcg_stats(&self, memcg: MemcgId) -> Stats {
         let mut all = Stats::default();
         self.lruvecs_of(memcg).for_each(|v| all.merge(&self.lruvecs[v.index()].stat));

@@ -10,7 +10,7 @@ use crate::reclaim::Reclaim;
 use crate::workingset::policy::WorkingsetPolicy;
 use crate::world::World;
 
-/// What reclaim does under a policy.
+/// Steps of reclaim that a policy decides.
 pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     /// Before a pass over a node.
     fn prepare<W: World>(run: &mut Reclaim<'_, W>);
@@ -24,7 +24,7 @@ pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     /// Shrinks the lists of one group.
     fn shrink_lruvec<W: World>(run: &mut Reclaim<'_, W>, v: LruvecId);
 
-    /// What kswapd does before each pass.
+    /// Ages groups before each pass of kswapd.
     fn age<W: World>(run: &mut Reclaim<'_, W>);
 
     /// An isolated folio was promoted meanwhile, and stays.

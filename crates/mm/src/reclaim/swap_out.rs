@@ -1,7 +1,7 @@
 //! Anonymous folios on their way out to a device that answers at once: the same as through the swap
 //! cache, in which such a folio is for no moment that anyone could see.
 //!
-//! What the folios of a batch have in common is accounted for at its end, as for clean file folios
+//! Counts that the folios of a batch share are updated at its end, as for clean file folios
 //! (`workingset::evict_clean`).
 //!
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`.

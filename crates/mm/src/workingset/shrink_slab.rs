@@ -45,7 +45,7 @@ impl Pass {
         self.owed = self.owed.saturating_sub(nr);
     }
 
-    /// What is left for later.
+    /// Objects that are left for later.
     fn deferred(&self) -> u64 {
         self.owed.min(2 * self.freeable)
     }
