@@ -3,7 +3,8 @@
 use crate::ids::{MemcgId, NodeId, PageId, SwapSlot};
 use crate::stat::Work;
 
-/// What must happen in the world. Effects come in the order in which they must be carried out.
+/// An action that the driver must carry out in the world. Effects come in the order in which they
+/// must be carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// Read the page (and the 2^order − 1 after it) from its file. Ends in
@@ -44,7 +45,7 @@ pub enum Effect {
         /// Its slot.
         slot: SwapSlot,
     },
-    /// What is kept compressed under the slot is not needed any more.
+    /// The compressed copy under the slot is not needed any more.
     ZswapDrop {
         /// The slot.
         slot: SwapSlot,
@@ -125,7 +126,7 @@ pub enum Effect {
     /// An allocation went below the low mark of a node: call [`crate::Engine::kswapd_node_step`]
     /// until it sleeps. Answered with `Done`, there is no kswapd and tasks reclaim for themselves.
     WakeKswapd {
-        /// Whose kswapd.
+        /// The node of the kswapd.
         node: NodeId,
     },
     /// zswap is full: call [`crate::Engine::zswap_step`] until it sleeps. Answered with `Done`, the
@@ -140,7 +141,7 @@ pub enum Effect {
         /// No longer than that.
         max_wait_ns: u64,
     },
-    /// Those who wait for that reason go on.
+    /// Tasks that wait for that reason go on.
     Unthrottle {
         /// Why they waited.
         reason: ThrottleReason,
@@ -222,7 +223,7 @@ impl ThrottleReason {
     ];
 }
 
-/// What a page holds, for those who store it without I/O or compressed.
+/// Content of a page, for drivers that store it without I/O or compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
     /// Nothing but zeros.
@@ -236,7 +237,7 @@ pub enum Content {
     },
 }
 
-/// What became of an effect that does I/O. Others are answered with `Done`.
+/// Result of an effect that does I/O. Others are answered with `Done`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ack {
     /// It is done.
@@ -261,9 +262,9 @@ pub trait World {
         true
     }
 
-    /// Of the pages `first`, `first` + 1 and so on those that bits of `among` name: for which of
-    /// them [`World::may_be_young`] says yes, a bit each. A driver that keeps accessed bits side by
-    /// side can answer for all of them at once.
+    /// Pages among `first`, `first` + 1 and so on, named by the bits of `among`, for which
+    /// [`World::may_be_young`] says yes: a bit each. A driver that keeps accessed bits side by side
+    /// can answer for all of them at once.
     fn young_among(&self, first: PageId, among: u64) -> u64 {
         let (mut young, mut left) = (0, among);
         while left != 0 {
@@ -288,7 +289,7 @@ pub trait World {
     /// Reads and clears the dirty bit of a page that is or was just mapped.
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool;
 
-    /// What an anonymous page that is to be swapped out holds. A driver that does not know says
+    /// Content of an anonymous page that is to be swapped out. A driver that does not know says
     /// that it cannot be compressed.
     fn content(&mut self, _page: PageId) -> Content {
         Content::Compressed { bytes: 4096 }

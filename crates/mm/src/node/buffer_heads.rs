@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::ids::{PageId, ZoneId};
 
-/// Of 104 bytes, in a page.
+/// Buffer heads of 104 bytes in a page.
 const OBJECTS_PER_SLAB: u32 = 39;
 /// `min_partial`: so many slabs that are not full are kept, even if they are empty.
 const MIN_PARTIAL: usize = 5;
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!((b.slabs.len(), b.of_page.len(), b.partial.len()), (5, 0, 4));
     }
 
-    /// What is freed here and there is used again before another slab is made.
+    /// An object that is freed here and there is used again before another slab is made.
     #[test]
     fn holes_are_filled_first() {
         let mut b = BufferHeads::default();

@@ -32,7 +32,7 @@ impl Mobility {
         self as usize
     }
 
-    /// Whose free pages it takes where its own are used up, in this order.
+    /// Kinds whose free pages it takes where its own are used up, in this order.
     fn fallbacks(self) -> [Mobility; 2] {
         match self {
             Mobility::Unmovable => [Mobility::Reclaimable, Mobility::Movable],
@@ -52,7 +52,7 @@ pub(crate) struct PageBlocks {
     whole: PerKind,
     /// Free pages of those that are not.
     loose: PerKind,
-    /// Of these, what lies in the block that was broken last, and is held to lie together.
+    /// The part of `loose` in the block that was broken last, and is held to lie together.
     rest: PerKind,
     /// By kind of that block, then of the page: pages of it that are not free.
     rest_used: [PerKind; Mobility::COUNT],
@@ -153,8 +153,8 @@ impl PageBlocks {
         }
     }
 
-    /// The block of a kind that is looked at for another: the one that was broken last, or any.
-    /// What is free in it, and what it holds by kind.
+    /// The block of a kind that is looked at for another: the one that was broken last, or any. Its
+    /// free pages, and its used ones by kind.
     fn candidate(&self, block: usize) -> (u64, PerKind) {
         if self.rest[block] > 0 {
             return (self.rest[block], self.rest_used[block]);
@@ -174,14 +174,14 @@ impl PageBlocks {
         let alike = match kind {
             Mobility::Movable if free < STEALABLE_PAGES => return false,
             Mobility::Movable => movable,
-            // Of two kinds that cannot be moved nothing says which is which.
+            // Nothing says which is which of two kinds that cannot be moved.
             _ if from != Mobility::Movable.index() => 0,
             _ => held.iter().sum::<u64>() - movable,
         };
         free + alike >= PAGEBLOCK_PAGES / 2
     }
 
-    /// That block goes to another kind, with what it holds.
+    /// Gives that block to another kind, with the pages that it holds.
     fn take_over(&mut self, to: usize, from: usize) {
         let (free, shares) = self.candidate(from);
         self.loose[from] -= free;
@@ -320,7 +320,7 @@ mod tests {
         assert!(!b.take(Mobility::Unmovable));
     }
 
-    /// What is left of the last block is taken over and back, as in zone DMA of a guest whose file
+    /// The rest of the last block is taken over and back, as in zone DMA of a guest whose file
     /// system takes buffer heads: pages that are free elsewhere are taken first, in between.
     #[test]
     fn the_rest_of_a_block_goes_to_and_fro() {
@@ -337,7 +337,7 @@ mod tests {
         assert!(b.take(Mobility::Movable));
         assert_eq!(b.rest_used[of(Mobility::Movable)], [0, 245, 2], "what it holds goes with it");
         assert_eq!((b.blocks, b.loose[of(Mobility::Reclaimable)]), ([0, 7, 0], 0));
-        // What is less than half of a block is split where it lies.
+        // A rest of less than half of a block is split where it lies.
         (0..40).for_each(|_| assert!(!b.take(Mobility::Movable)));
         assert!(b.take(Mobility::Unmovable) && b.take(Mobility::Unmovable));
         assert_eq!(b.blocks, [0, 7, 0]);

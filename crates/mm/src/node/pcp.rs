@@ -28,7 +28,7 @@ pub(crate) struct PcpLimits {
 }
 
 impl PcpLimits {
-    /// Of a zone with so many pages and this low mark, used by so many CPUs.
+    /// The limits of a zone with so many pages and this low mark, used by so many CPUs.
     pub(crate) fn new(managed: u64, low_mark: u64, cpus: u64) -> PcpLimits {
         let quarter = ((managed / BATCH_FRACTION).min(MAX_BATCH_PAGES) / 4).max(1);
         let around = quarter + quarter / 2;
@@ -40,7 +40,7 @@ impl PcpLimits {
     }
 }
 
-/// What a zone and its reclaim tell its lists.
+/// State of a zone and its reclaim that its lists depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneState {
     /// An allocation found it below its high mark, and it was not above since.
@@ -220,8 +220,9 @@ mod tests {
         assert_eq!((pcp.high, pcp.total(), back), (limits.high_min, limits.high_min, 3000 - limits.high_min));
     }
 
-    /// What a system call takes and gives back leaves a batch on a list of its own, from which no
-    /// folio takes. With it lists are full sooner, and the zone sees more of what kswapd frees.
+    /// Pages that a system call takes and gives back leave a batch on a list of their own, from
+    /// which no folio takes. With it lists are full sooner, and the zone sees more of what kswapd
+    /// frees.
     #[test]
     fn lists_are_by_kind_and_full_together() {
         let cfg = NodeConfig { per_cpu_lists: true, ..NodeConfig::new(1 << 17) };

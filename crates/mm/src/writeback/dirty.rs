@@ -14,7 +14,7 @@ use crate::world::{Ack, Effect, World};
 use crate::writeback::Writeout;
 use crate::writeback::files::DirtyFiles;
 
-/// What is dirty, by file and in all.
+/// Dirty pages, by file and in all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirtyPages {
     pub(crate) files: DirtyFiles,

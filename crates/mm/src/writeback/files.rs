@@ -27,7 +27,7 @@ pub(crate) struct DirtyFiles {
     /// By mapping, up to the last one that was ever dirty: read by `file`, so that a file beyond it
     /// is a clean one, as `fsync` of a file that nobody wrote meets it.
     files: Vec<DirtyFile>,
-    /// Whose turn it is comes first. One that was cleaned otherwise stays until it is met.
+    /// The next file to write comes first. One that was cleaned otherwise stays until it is met.
     queue: VecDeque<MappingId>,
     /// Dirty folios of all.
     total: u64,

@@ -19,7 +19,7 @@ pub(crate) mod dirty;
 pub(crate) mod files;
 pub(crate) mod io;
 
-/// What is dirty, and what the flusher was asked to do about it.
+/// Dirty pages, and the requests to the flusher.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writeback {
     pub(crate) dirty: dirty::DirtyPages,
