@@ -12,7 +12,7 @@ use crate::memory::Memory;
 pub(crate) mod store;
 pub(crate) mod zswap_writeback;
 
-/// What stands in front of the swap devices. All may change: what zswap writes back is charged, and
+/// The stores in front of the swap devices. All may change: what zswap writes back is charged, and
 /// written.
 pub(crate) struct SwapFront<'a, W> {
     pub(crate) mem: &'a mut Memory,

@@ -113,7 +113,7 @@ impl Swap {
         self.common.used + self.common.removing
     }
 
-    /// Of those, slots that CPUs took ahead: nobody is charged for them.
+    /// Used slots that CPUs took ahead: nobody is charged for them.
     pub(crate) fn taken_ahead_pages(&self) -> u64 {
         self.caches.held().0 as u64
     }
@@ -128,7 +128,7 @@ impl Swap {
         self.common.is_full()
     }
 
-    /// What the allocator did so far.
+    /// Work of the allocator so far.
     pub(crate) fn work(&self) -> SwapWork {
         self.common.work
     }

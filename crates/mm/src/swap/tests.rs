@@ -20,7 +20,7 @@ struct Cached {
     busy: bool,
 }
 
-/// What the test knows: folios in the swap cache, references of page tables, who is charged,
+/// State that the test expects: folios in the swap cache, references of page tables, charges,
 /// discards under way.
 #[derive(Default)]
 struct Model {

@@ -1,4 +1,4 @@
-//! What can be seen of a device: how much is used, and how fragmented it is.
+//! View of a device: how much is used, and how fragmented it is.
 
 use super::Swap;
 use super::cluster::{Flag, NR_ORDERS};
@@ -16,7 +16,7 @@ pub struct SwapDeviceInfo {
     pub pages: u64,
     /// Slots that can be used.
     pub usable_pages: u64,
-    /// Of those, slots that are.
+    /// Used slots among them.
     pub used_pages: u64,
     /// The most that were in use at once.
     pub peak_pages: u64,
@@ -49,9 +49,9 @@ pub struct SwapCluster {
     pub list: SwapList,
     /// Slots that are not free.
     pub used: u16,
-    /// Of those, slots that only the swap cache or a slot cache holds.
+    /// Slots among `used` that only the swap cache or a slot cache holds.
     pub cache_only: u16,
-    /// Of those, slots that cannot be used.
+    /// Slots among `used` that cannot be used.
     pub bad: u16,
 }
 

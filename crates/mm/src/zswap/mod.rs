@@ -1,8 +1,8 @@
 //! zswap: compressed pages in memory, in front of the swap device.
 //!
 //! Here is what it holds: an entry for each stored page, in the order in which each group stored
-//! them, and their pool. What it takes and refuses is in `store`, what goes on to the device in
-//! `writeback`.
+//! them, and their pool. Rules of taking and refusing are in `store`, writing on to the device is
+//! in `writeback`.
 //!
 //! Mechanism: `docs/mechanisms.md#zswap`.
 
@@ -41,12 +41,12 @@ struct Lru {
     newest: u32,
 }
 
-/// What zswap counts, as debugfs shows it.
+/// Counters of zswap, as debugfs shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZswapStats {
     /// Pages stored now.
     pub stored_pages: u64,
-    /// Of those, pages of one word over and over.
+    /// Pages among them of one word over and over.
     pub same_filled_pages: u64,
     /// Bytes of memory that the pool takes.
     pub pool_total_size: u64,
