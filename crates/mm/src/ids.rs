@@ -118,7 +118,7 @@ impl ZoneId {
         ZoneId(node.0 << Self::ZONE_BITS | zone as u8)
     }
 
-    /// Its node.
+    /// The node of the zone.
     #[inline(always)]
     pub(crate) fn nid(self) -> NodeId {
         NodeId(self.0 >> Self::ZONE_BITS)

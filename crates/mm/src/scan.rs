@@ -126,7 +126,7 @@ pub(crate) struct ScanControl {
     pub(crate) seen: ShrinkStat,
     /// kswapd: the pass under way gave up the processor, and goes on later.
     pub(crate) interrupted: bool,
-    /// Where it goes on.
+    /// Place at which the interrupted pass goes on.
     pub(crate) at: Option<Box<PassAt>>,
 }
 

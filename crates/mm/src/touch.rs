@@ -2,7 +2,7 @@
 
 use crate::ids::MemcgId;
 
-/// How a page is touched.
+/// Kind of an access to a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
     /// Read by descriptor.

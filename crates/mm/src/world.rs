@@ -21,7 +21,7 @@ pub enum Effect {
         page: PageId,
         /// log2 of the number of pages.
         order: u8,
-        /// From here.
+        /// Slot that it is read from.
         slot: SwapSlot,
     },
     /// The page is all zeros: fill it in the place of reading it from swap.
@@ -35,7 +35,7 @@ pub enum Effect {
     ZswapStore {
         /// The page.
         page: PageId,
-        /// Under this slot.
+        /// Slot under which it is kept.
         slot: SwapSlot,
     },
     /// Fill the page with what is kept compressed under the slot.
@@ -114,9 +114,9 @@ pub enum Effect {
         page: PageId,
         /// log2 of the number of pages.
         order: u8,
-        /// Where it is.
+        /// Node on which it is.
         from: NodeId,
-        /// Where it is to be.
+        /// Node to which it goes.
         to: NodeId,
     },
     /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon.
@@ -136,14 +136,14 @@ pub enum Effect {
     /// is let go or the time is over: then tell [`crate::Engine::throttle_ended`]. Answered with
     /// `Done`, nobody waits.
     Throttle {
-        /// Why.
+        /// Reason of the wait.
         reason: ThrottleReason,
-        /// No longer than that.
+        /// Longest wait, in nanoseconds.
         max_wait_ns: u64,
     },
     /// Tasks that wait for that reason go on.
     Unthrottle {
-        /// Why they waited.
+        /// Reason for which they waited.
         reason: ThrottleReason,
     },
     /// The memcg is at its limit and nothing in it can be reclaimed.
@@ -160,7 +160,7 @@ macro_rules! effects {
             /// The names of all effects.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// Its name.
+            /// The name of the effect.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Effect::$name { .. } => stringify!($name)),*
@@ -205,7 +205,7 @@ pub enum ThrottleReason {
     Congested,
     /// Next to nothing is free: kswapd goes first.
     Exhausted,
-    /// Too much is dirty.
+    /// Too many pages are dirty.
     Dirty,
     /// Its group is beyond `memory.high` or `memory.swap.high`; only time ends that.
     High,

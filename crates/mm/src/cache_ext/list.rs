@@ -76,7 +76,7 @@ impl Lists {
         self.lists[list.0 as usize].len
     }
 
-    /// Whether a list has none.
+    /// Whether a list has no folios.
     pub fn is_empty(&self, list: ListId) -> bool {
         self.len(list) == 0
     }
@@ -293,7 +293,7 @@ pub struct Eviction {
 }
 
 impl Eviction {
-    /// So many are wanted.
+    /// A request for so many folios.
     pub(crate) fn new(wanted: usize, chosen: Vec<FolioId>) -> Eviction {
         Eviction { wanted, chosen }
     }
@@ -303,7 +303,7 @@ impl Eviction {
         self.wanted - self.chosen.len()
     }
 
-    /// Whether there are enough.
+    /// Whether enough folios are chosen.
     pub fn is_full(&self) -> bool {
         self.wanted() == 0
     }

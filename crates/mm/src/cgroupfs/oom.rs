@@ -11,11 +11,11 @@ use crate::swap_cache::stack::SwapStack;
 /// A task that could be killed.
 #[derive(Clone, Debug)]
 pub struct OomTask {
-    /// Its group.
+    /// Memcg of the task.
     pub memcg: MemcgId,
     /// `oom_score_adj`, −1000 to 1000; −1000: never.
     pub score_adj: i32,
-    /// Its anonymous memory.
+    /// Mappings of its anonymous memory.
     pub mappings: Vec<MappingId>,
 }
 

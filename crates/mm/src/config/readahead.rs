@@ -51,7 +51,7 @@ pub struct ReadaheadConfig {
     /// The largest order of a folio of a file, for files of which the driver says nothing else; 0:
     /// each page is a folio. Only windows of `history` and writes of several pages make large ones.
     pub file_order: u8,
-    /// How their order grows.
+    /// Growth of the order of files' folios.
     pub order_growth: OrderGrowth,
     /// By how much the misses of a mapped file are lowered.
     pub mmap_hits: MmapHits,

@@ -3,7 +3,7 @@
 /// Access pattern that a program advised for a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AccessAdvice {
-    /// Nothing.
+    /// No advice.
     #[default]
     Normal,
     /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`.

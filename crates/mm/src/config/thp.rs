@@ -25,7 +25,7 @@ pub enum ThpDefrag {
     DeferMadvise,
     /// It reclaims in mappings so advised.
     Madvise,
-    /// Nothing.
+    /// It does nothing.
     Never,
 }
 
@@ -56,7 +56,7 @@ pub enum ThpSize {
 /// Advice of a program on large folios in a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HugeAdvice {
-    /// Nothing.
+    /// No advice.
     #[default]
     None,
     /// `MADV_HUGEPAGE`.

@@ -29,11 +29,11 @@ pub(crate) struct Pages {
     pub(crate) node_sizes: Vec<[u64; 5]>,
     /// By node: `workingset_activate` of the two lists of all groups, anon and file.
     pub(crate) node_activations: Vec<[u64; 2]>,
-    /// By CPU.
+    /// By CPU: its batches of folios.
     pub(crate) batches: Vec<CpuBatches>,
-    /// The CPU on which things happen.
+    /// The CPU on behalf of which the engine works.
     pub(crate) cpu: usize,
-    /// How a shadow is packed.
+    /// Layout of a packed shadow.
     pub(crate) layout: Layout,
     /// No node has more than one zone.
     pub(crate) one_zone: bool,
@@ -184,7 +184,7 @@ impl Pages {
         (0..self.node_sizes.len() as u8).map(NodeId)
     }
 
-    /// Whether there are several.
+    /// Whether there are several nodes.
     #[inline(always)]
     pub(crate) fn are_several_nodes(&self) -> bool {
         self.node_sizes.len() > 1

@@ -26,7 +26,7 @@ pub(crate) struct MultiGenLru;
 /// list.
 pub(crate) type Place = (usize, List);
 
-/// How lists are kept.
+/// Rules by which a policy keeps its lists.
 pub(crate) trait LruPolicy {
     /// A page that a fault brings in starts as active.
     const FAULTED_IS_ACTIVE: bool;

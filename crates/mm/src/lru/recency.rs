@@ -16,7 +16,7 @@ pub(crate) enum Reference {
     CountsAlone,
     /// They are cleared and do not count.
     Cleared,
-    /// Nobody looks at them.
+    /// They are not looked at.
     Unseen,
 }
 

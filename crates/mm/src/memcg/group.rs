@@ -97,10 +97,10 @@ impl Default for MemcgLimits {
     }
 }
 
-/// Whether a group is there.
+/// Presence of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// It is.
+    /// The group exists.
     Online,
     /// It was removed, and something is still charged to it.
     Offline,

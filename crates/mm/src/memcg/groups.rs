@@ -12,7 +12,7 @@ use crate::memcg::vmpressure::Vmpressure;
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
     pub(crate) memcgs: Memcgs,
-    /// By node.
+    /// By node: generations of groups.
     pub(crate) memcg_lru: Vec<MemcgLru>,
     /// Groups that reclaim need not look at.
     pub(crate) empty: EmptyMemcgs,

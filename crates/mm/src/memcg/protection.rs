@@ -14,7 +14,7 @@ pub(crate) const LOW: usize = 1;
 /// Protection that a group claims, `[min, low]` each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Protection {
-    /// As set.
+    /// `memory.min` and `memory.low`, as set, in pages.
     pub(crate) setting: [u64; 2],
     /// Used part of the claims: min(usage, setting). Its parent has the sum.
     used: [u64; 2],

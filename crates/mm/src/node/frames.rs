@@ -31,7 +31,7 @@ pub(crate) struct Frames {
     pub(crate) throttled: Throttled,
     /// Folios on their way to another node.
     pub(crate) migrating: BTreeMap<FolioId, Migration>,
-    /// Where hint faults promote.
+    /// State for hint faults, on a machine where they promote.
     pub(crate) hints: Option<Hints>,
     /// The last reclaim for a task ended because swap takes no more writes for now.
     pub(crate) reclaim_blocked: bool,

@@ -10,7 +10,7 @@
 use crate::ids::{PageId, ZoneId};
 use crate::stat::Counter;
 
-/// Why a folio moves.
+/// Reason of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     /// Reclaim took it; what is counted if it goes well.

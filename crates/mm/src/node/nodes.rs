@@ -21,7 +21,7 @@ pub(crate) struct Nodes {
     pub(crate) all: Vec<Node>,
     /// By node: all of them, the nearest first.
     zonelists: Vec<Vec<NodeId>>,
-    /// By CPU.
+    /// By CPU: the node that it belongs to.
     of_cpu: Vec<NodeId>,
     /// Pages that the driver took.
     external: u64,
@@ -106,7 +106,7 @@ impl Nodes {
         &self.zonelists[nid.index()]
     }
 
-    /// Whether they have sizes.
+    /// Whether nodes have sizes.
     #[inline(always)]
     pub(crate) fn is_limited(&self) -> bool {
         self.all[0].is_limited()

@@ -54,7 +54,7 @@ pub(crate) struct ZoneState {
 pub(crate) struct PerCpuPages {
     /// Frames, by kind.
     pub(crate) count: [u64; Mobility::COUNT],
-    /// How many it may hold.
+    /// Most frames that the lists may hold.
     high: u64,
     /// It takes 2^this batches next time.
     alloc_factor: u32,

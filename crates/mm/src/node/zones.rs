@@ -198,7 +198,7 @@ impl Node {
         Node { zones, balance_to_promo, ..Node::default() }
     }
 
-    /// Whether it has a size.
+    /// Whether the node has a size.
     #[inline(always)]
     pub(crate) fn is_limited(&self) -> bool {
         !self.zones.is_empty()

@@ -67,7 +67,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// After a pass that gained so much: whether there is another one, and at which priority.
     fn end_pass(&mut self, gained: u64) -> (KswapdStep, bool) {
-        // As the pass began.
+        // A pass that began for a boost alone may not swap.
         let for_boost = !self.sc.may_swap;
         let may_lower = !(for_boost && self.sc.priority + 2 == DEF_PRIORITY);
         if std::mem::take(&mut self.sc.blocked) {

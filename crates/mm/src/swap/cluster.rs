@@ -143,7 +143,7 @@ impl Clusters {
         }
     }
 
-    /// How many.
+    /// Number of clusters.
     pub(super) fn len(&self) -> u32 {
         self.nr
     }

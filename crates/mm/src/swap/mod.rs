@@ -42,7 +42,7 @@ pub(crate) const BYTES_PER_SLOT: usize = cluster::Cluster::BYTES.div_ceil(cluste
 /// All swap devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Swap {
-    /// By number.
+    /// By number of the device.
     devices: Vec<Option<Device>>,
     /// Devices that may have room, in the order in which they are asked.
     avail: Vec<u8>,
@@ -151,7 +151,7 @@ impl Swap {
         }
     }
 
-    /// Whether there is any of it.
+    /// Whether devices have background work.
     #[inline]
     pub(crate) fn has_background_work(&self) -> bool {
         self.devices.iter().flatten().any(|d| d.wants_reclaim || (d.cfg.discard && d.has_discards()))

@@ -30,7 +30,7 @@ pub struct SwapDeviceInfo {
 /// The list on which a cluster stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SwapList {
-    /// Nothing in it is used.
+    /// No slot of it is used.
     Free,
     /// Used in part, by folios of an order.
     Nonfull(u8),
@@ -45,7 +45,7 @@ pub enum SwapList {
 /// One cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwapCluster {
-    /// Where it is.
+    /// The list on which it stands.
     pub list: SwapList,
     /// Slots that are not free.
     pub used: u16,

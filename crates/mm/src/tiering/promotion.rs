@@ -10,7 +10,7 @@ use super::stamp::{Stamp, StampClock};
 use super::sysctl::TieringConfig;
 use super::threshold::HotThreshold;
 
-/// Which pages are promoted.
+/// Choice of the pages that are promoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PromotionPolicy {
     /// Every page, on its first hint fault: Linux before "hot page selection".
@@ -100,12 +100,12 @@ impl FromStr for PromotionPolicy {
 /// A hint fault on a folio of a slow node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintFault {
-    /// When.
+    /// Time of the fault, in nanoseconds.
     pub now_ns: u64,
     /// When the folio was marked; the answer's caller stores [`StampClock::stamp`] of now in its
     /// place.
     pub stamp: Stamp,
-    /// Its pages.
+    /// Pages of the folio.
     pub pages: u64,
     /// It is on an active list (multi-gen LRU: of the two youngest generations).
     pub active: bool,
@@ -173,7 +173,7 @@ pub struct Promoter {
 }
 
 impl Promoter {
-    /// By these settings.
+    /// Makes a promoter with these settings.
     ///
     /// # Errors
     /// They are not possible.

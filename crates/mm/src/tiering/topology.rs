@@ -16,7 +16,7 @@ pub struct NodeTier {
 /// The tiers of a machine. Nodes are named by their place in the list that it was made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiers {
-    /// By node.
+    /// By node: number of its tier.
     tier: Vec<u64>,
     distance: Vec<u64>,
     /// The slowest tier of the top.

@@ -15,9 +15,9 @@ use crate::workingset::evict_clean::EvictBatch;
 /// A folio that comes back with a shadow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refault {
-    /// Its lruvec.
+    /// Lruvec of the folio.
     pub(crate) own: LruvecId,
-    /// Its flags so far.
+    /// Flags of the folio so far.
     pub(crate) st: State,
     /// The shadow that it left, packed.
     pub(crate) shadow: u64,

@@ -9,7 +9,7 @@ use crate::ids::{MappingId, PageId};
 /// A file, as the flusher knows it.
 #[derive(Clone, Copy, Debug, Default)]
 struct DirtyFile {
-    /// Its dirty folios.
+    /// Number of its dirty folios.
     dirty: u64,
     /// Since when it has had some, or has had some again after it was written for its age.
     since_ns: u64,

@@ -88,7 +88,7 @@ pub(crate) struct Zswap {
     unused: Vec<u32>,
     /// Only looked up, never walked: its order would not be repeatable.
     by_slot: HashMap<SwapSlot, u32>,
-    /// By memcg.
+    /// By memcg: its oldest and newest entry.
     lrus: Vec<Lru>,
     pub(crate) pool: ZsPool,
     /// The limit was hit: nothing is taken until there is room again.
@@ -149,7 +149,7 @@ impl Zswap {
         }
     }
 
-    /// Nothing is stored.
+    /// Whether no page is stored.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.stats.stored_pages == 0
