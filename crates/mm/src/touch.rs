@@ -1,4 +1,4 @@
-//! How a page is touched, and what the touch met.
+//! Touches of pages, and their outcomes.
 
 use crate::ids::MemcgId;
 

@@ -1,4 +1,4 @@
-//! The boundary: what the engine asks of the driver, and what it tells it to do.
+//! The boundary: questions of the engine to the driver, and effects that the driver carries out.
 
 use crate::ids::{MemcgId, NodeId, PageId, SwapSlot};
 use crate::stat::Work;
@@ -295,9 +295,9 @@ pub trait World {
         Content::Compressed { bytes: 4096 }
     }
 
-    /// Whether who writes a page to swap now must wait first, because the device has all the
-    /// requests that it takes. Reclaim then stops where it would write, and the access that it is
-    /// for ends in [`crate::Outcome::Throttled`].
+    /// Whether a task that writes a page to swap now must wait first, because the device has all
+    /// the requests that it takes. Reclaim then stops where it would write, and the access that it
+    /// is for ends in [`crate::Outcome::Throttled`].
     fn is_write_queue_full(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! `memory.high` and `memory.swap.high`: who charges beyond them reclaims on the way out, and
-//! sleeps.
+//! `memory.high` and `memory.swap.high`: a task that charges beyond them reclaims on the way out,
+//! and sleeps.
 //!
 //! Mechanism: `docs/mechanisms.md#limits-and-commands`.
 

@@ -8,8 +8,8 @@ use crate::world::World;
 
 impl<W: World> Cgroupfs<'_, W> {
     /// The tasks that use a mapping move to another group: its pages, its swap and its page tables
-    /// are charged there from now on. Tree nodes stay charged to whom they were. If that is more
-    /// than a `max` allows, the group is reclaimed; what cannot be is tolerated.
+    /// are charged there from now on. Tree nodes stay charged as they were. If that is more than a
+    /// `max` allows, the group is reclaimed; what cannot be is tolerated.
     pub(crate) fn move_mapping(&mut self, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.mem.groups.online_memcg(to)?;
         let from = match self.mem.pages.space.mappings.get(mapping.index()) {

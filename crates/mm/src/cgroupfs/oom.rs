@@ -22,7 +22,7 @@ pub struct OomTask {
 /// `oom_score_adj` of a task that is never killed.
 const NEVER: i32 = -1000;
 
-/// The killer: what it weighs, and where it counts.
+/// The killer: the tasks that it weighs, and the counters that it advances.
 pub(crate) struct OomKiller<'a> {
     pub(crate) pages: &'a Pages,
     pub(crate) groups: &'a mut Groups,

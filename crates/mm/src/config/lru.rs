@@ -150,7 +150,7 @@ pub struct LruGenCaps {
     pub leaf_walk: bool,
 }
 
-/// The lists, and what a refault is tested with.
+/// The lists, and the test of a refault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LruConfig {
     /// Kind of lists.

@@ -14,7 +14,7 @@ pub enum ThpMode {
     Never,
 }
 
-/// `transparent_hugepage/defrag`: what a fault does that finds no room for a large folio.
+/// `transparent_hugepage/defrag`: response of a fault that finds no room for a large folio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThpDefrag {
     /// It reclaims.
@@ -73,8 +73,8 @@ pub struct ThpConfig {
     /// `hugepages-<size>kB/enabled`, by order. There is no setting for orders 0 and 1: a single
     /// page is always possible, two are not.
     pub sizes: [ThpSize; MAX_ORDER as usize + 1],
-    /// `transparent_hugepage/defrag`: for whom a fault reclaims to make a large folio. Others get a
-    /// smaller one if there is no room.
+    /// `transparent_hugepage/defrag`: the mappings in which a fault reclaims to make a large folio.
+    /// Others get a smaller one if there is no room.
     pub defrag: ThpDefrag,
     /// A fault on a page in swap may bring in a large folio at once, of the sizes that a first
     /// touch could make.

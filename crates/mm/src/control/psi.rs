@@ -101,7 +101,7 @@ impl Psi {
     }
 
     /// The highest that the averages of one kind ever were, in percent: of 10, 60 and 300 seconds.
-    /// Linux does not keep them; who reads the file often enough does.
+    /// Linux does not keep them; a reader that reads the file often enough does.
     pub fn peaks(&mut self, now_ns: u64, kind: PsiKind) -> [f64; 3] {
         self.catch_up(now_ns);
         self.line(kind).peaks.map(percent)

@@ -8,7 +8,7 @@
 //! Linux has nothing like it: a wake that tells the scheduler that the waker is about to sleep
 //! (`WF_SYNC`) is the nearest, and userfaultfd makes none.
 
-/// After so many faults it is looked who made them.
+/// Faults in a window, after which it is decided.
 const WINDOW: u32 = 64;
 /// Faults of a window that have to be of one thread.
 const MOST: u32 = 56;

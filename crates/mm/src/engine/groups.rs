@@ -65,8 +65,8 @@ impl Engine {
     }
 
     /// The tasks that use a mapping move to another group: its pages, its swap and its page tables
-    /// are charged there from now on. Tree nodes stay charged to whom they were. If that is more
-    /// than a `max` allows, the group is reclaimed; what cannot be is tolerated.
+    /// are charged there from now on. Tree nodes stay charged as they were. If that is more than a
+    /// `max` allows, the group is reclaimed; what cannot be is tolerated.
     pub fn move_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.cgroupfs(w).move_mapping(mapping, to)
     }

@@ -1,4 +1,4 @@
-//! Reclaim as a driver runs it: kswapd, waits, what it cost, and the frames that are left.
+//! Reclaim as a driver runs it: kswapd, waits, its work, and the frames that are left.
 
 use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId, PageId};

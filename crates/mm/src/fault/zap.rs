@@ -154,7 +154,7 @@ impl<W: World> Fault<'_, W> {
         self.mem.charged().free_folio(self.world, f, st);
     }
 
-    /// I/O on a folio ended: what was dropped of it meanwhile goes now.
+    /// I/O on a folio ended: pages of it that were dropped meanwhile go now.
     pub(crate) fn finish_zapping(&mut self, f: FolioId) {
         if self.mem.pages.zapping.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The folio table: what is resident, in which state, on which list.
+//! The folio table: the resident folios, with their state and list.
 //!
 //! A folio has the number of its first page, and its flags, its list and its place stand in the
 //! page's own entry (see `slot`): a fault, an eviction or a move touches one cache line of 12-byte

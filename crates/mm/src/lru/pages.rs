@@ -1,4 +1,4 @@
-//! The pages of the machine: what is resident, where it stands, and the lists it is on.
+//! The pages of the machine: resident folios, their places, and the lists that they are on.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

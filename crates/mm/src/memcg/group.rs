@@ -1,4 +1,4 @@
-//! Memory cgroups: who is charged, up to which limit, and the batches in which charges are taken.
+//! Memory cgroups: charges, their limits, and the batches in which charges are taken.
 
 use crate::ids::{LruvecId, MemcgId};
 use crate::memcg::protection::Protection;

@@ -109,7 +109,7 @@ impl Groups {
         asked.or(self.memcgs.get(memcg).swappiness).unwrap_or(cfg.swappiness)
     }
 
-    /// Tests want to know who was visited, at which priority.
+    /// For tests: the groups that were visited, at which priority.
     #[inline(always)]
     pub(crate) fn note_visit(&mut self, _memcg: MemcgId) {
         #[cfg(test)]

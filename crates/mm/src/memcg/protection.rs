@@ -1,4 +1,5 @@
-//! `memory.min` and `memory.low`: what of them is effective under the pressure of an ancestor.
+//! `memory.min` and `memory.low`: the part of them that is effective under the pressure of an
+//! ancestor.
 //!
 //! Mechanism: `docs/mechanisms.md#memory-protection`.
 
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Builds the tree of some lines; who needs memory.
+    /// Builds the tree of some lines; returns the target and the expected protection of each group.
     fn tree(lines: &[&str], recursive: bool, target: &str) -> (Memcgs, MemcgId, Vec<Expected>) {
         let mut t = Memcgs::new(64, recursive);
         t.any_protected = true;

@@ -19,7 +19,7 @@ use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 use crate::writeback::{Writeback, Writeout};
 
-/// A move from node to node: what it may change.
+/// A move from node to node, with the parts that it may change.
 pub(crate) struct Migrate<'a, W> {
     pub(crate) cfg: &'a Config,
     pub(crate) pages: &'a mut Pages,

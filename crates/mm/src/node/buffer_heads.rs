@@ -59,7 +59,8 @@ impl BufferHeads {
         }
     }
 
-    /// A page is gone, and what was kept of it. Returns the zone of the slab that is free by that.
+    /// A page is gone, and so are its buffer heads. Returns the zone of the slab that is free by
+    /// that.
     pub(crate) fn detach(&mut self, page: PageId) -> Option<ZoneId> {
         let id = self.of_page.remove(&page.0)?;
         let slab = self.slabs.get_mut(&id)?;

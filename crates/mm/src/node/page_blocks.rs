@@ -196,8 +196,8 @@ impl PageBlocks {
         self.blocks[to] += 1;
     }
 
-    /// A page is given up by who had it for `kind`: the kind of block that it lies in, whose list
-    /// it is put on.
+    /// Its owner gives up a page that it had for `kind`: the kind of block that it lies in, whose
+    /// list it is put on.
     pub(crate) fn rehome(&mut self, kind: Mobility) -> Mobility {
         let block = self.draw(kind.index());
         if self.lies_in_rest(kind, block) {

@@ -1,7 +1,7 @@
 //! Per-CPU lists of free pages: a CPU takes frames of a zone, and gives them back, many at a time.
 //!
 //! The watermarks are compared with what the zone itself has free, so the level falls and rises in
-//! steps, and what lies on the lists of other CPUs is of no use to who finds none.
+//! steps, and frames on the lists of other CPUs are of no use to a CPU that finds none.
 //!
 //! A list is of a kind of pages, and all lists together are bounded.
 //!

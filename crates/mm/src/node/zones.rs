@@ -60,7 +60,7 @@ pub(crate) struct Zone {
     /// Slabs of buffer heads: each knows its zone, so that they are not among those of `kernel`,
     /// of which only the number is kept.
     buffer_slabs: u64,
-    /// By CPU: what it keeps for itself. Empty: frames are taken and given back singly.
+    /// By CPU: frames that it keeps for itself. Empty: frames are taken and given back singly.
     pcp: Vec<PerCpuPages>,
     pcp_limits: PcpLimits,
     level: Level,

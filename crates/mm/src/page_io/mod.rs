@@ -1,4 +1,5 @@
-//! Pages on their way to swap: what stands in front of the devices, and what goes on to them.
+//! Pages on their way to swap: the stores in front of the devices, and the writes that go on to
+//! them.
 //!
 //! | file | what is in it |
 //! |---|---|

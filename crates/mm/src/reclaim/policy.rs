@@ -15,7 +15,7 @@ pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     /// Before a pass over a node.
     fn prepare<W: World>(run: &mut Reclaim<'_, W>);
 
-    /// kswapd measures each pass by itself: what it reclaimed before does not count.
+    /// kswapd measures each pass by itself: pages that it reclaimed before do not count.
     fn measures_passes(selection: MemcgSelection) -> bool;
 
     /// Walks the groups as the policy has it. False: plainly, one after the other.

@@ -303,8 +303,8 @@ impl<W: World> Reclaim<'_, W> {
         if self.sc.kswapd && st.has(State::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).writeback {
             stat.immediate += st.nr_pages();
         } else {
-            // A group without a dirty limit of its own has nobody else who would wait: reclaim that
-            // meets such a folio again does.
+            // A group without a dirty limit of its own has no other task that would wait: reclaim
+            // that meets such a folio again does.
             let waits = !self.mem.cfg.dirty.cgroup_writeback && self.sc.is_cgroup_reclaim() && !self.sc.proactive;
             self.sc.blocked |= waits && st.has(State::RECLAIM);
             self.mem.pages.folios.set(f, State::RECLAIM);

@@ -25,7 +25,7 @@ fn is_plain_anon(st: State) -> bool {
     st.0 & (PLAIN | ODD) == PLAIN
 }
 
-/// A batch of isolated folios of one lruvec, and what is accounted for at its end.
+/// A batch of isolated folios of one lruvec, and the counts that are added at its end.
 pub(crate) struct ShrinkBatch {
     pub(crate) evict: EvictBatch,
     /// Slots that it has taken and not charged yet.

@@ -202,7 +202,8 @@ impl Clusters {
         Some(n)
     }
 
-    /// Frees a slot of a cluster that stays partly used, and on its list; who was charged for it.
+    /// Frees a slot of a cluster that stays partly used, and on its list; returns the memcg that
+    /// was charged for it.
     #[inline]
     pub(super) fn free_slot(&mut self, c: u32, at: usize) -> Option<MemcgId> {
         let cluster = self.all.get_mut(c as usize)?;

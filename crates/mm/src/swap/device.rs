@@ -1,4 +1,4 @@
-//! One swap device: its clusters, its cursors, what it has used.
+//! One swap device: its clusters, its cursors, its used slots.
 //!
 //! Mechanism: `docs/mechanisms.md#swap-devices`.
 
@@ -21,7 +21,7 @@ pub(crate) trait SwapHost {
     fn discard(&mut self, first: SwapSlot, pages: u32) -> Ack;
 }
 
-/// Slots that were freed, and who was charged for them.
+/// Slots that were freed, and the memcgs that were charged for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub(crate) slot: SwapSlot,

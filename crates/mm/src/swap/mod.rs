@@ -1,4 +1,4 @@
-//! Swap: devices, and who gets which slot of them.
+//! Swap: devices, and the allocation of their slots.
 //!
 //! A slot is taken for a folio that enters the swap cache, and is free again when neither a page
 //! table nor the cache refers to it. Slots that were freed are collected; the engine uncharges them

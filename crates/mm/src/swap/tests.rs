@@ -1,4 +1,4 @@
-//! Random operations on devices against a model of who holds which slot; every invariant after
+//! Random operations on devices against a model of the holders of slots; every invariant after
 //! every one of them.
 
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@
 //! | `stamp` | when a page was marked, in a few bits |
 //! | `cadence` | when a task marks pages, and how many |
 //! | `limit`, `threshold` | promotions a second, and how fast a page must be touched to be one |
-//! | `promotion` | the policies: what a hint fault leads to |
+//! | `promotion` | the policies: decisions on hint faults |
 //! | `sysctl` | what can be set, under the names that Linux gives it |
 //!
 //! Mechanism: `docs/mechanisms.md#memory-tiers`.

@@ -44,7 +44,7 @@ impl HotThreshold {
         self.adjusted_ms
     }
 
-    /// There is free space: what was learnt does not count any more.
+    /// There is free space: the adjusted threshold does not count any more.
     pub fn forget(&mut self) {
         self.adjusted_ms = 0;
     }

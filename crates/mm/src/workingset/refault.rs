@@ -1,5 +1,5 @@
-//! Working-set detection: what a page that was evicted gets when it comes back. Its shadow is made
-//! in `evict_clean`.
+//! Working-set detection: the standing of an evicted page when it comes back. Its shadow is made in
+//! `evict_clean`.
 //!
 //! Mechanism: `docs/mechanisms.md#working-sets`, `docs/mechanisms.md#multi-gen-refaults`,
 //! `docs/mechanisms.md#multi-gen-lru-with-rfc-v3`.

@@ -1,4 +1,4 @@
-//! Dirty pages and writes: who is dirty, when it is written, and what follows.
+//! Dirty pages and writes: which folios are dirty, when they are written, and the end of a write.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -42,7 +42,7 @@ impl Writeback {
     }
 }
 
-/// Writing back: what it may change, and where writes go.
+/// Writing back: the parts that it may change, and the world that writes go to.
 pub(crate) struct Writeout<'a, W> {
     pub(crate) cfg: &'a Config,
     pub(crate) pages: &'a mut Pages,
