@@ -133,7 +133,7 @@ pub struct PoolBalance {
     /// Faults, and pages that were loaded, in this window.
     faults: u64,
     loads: u64,
-    /// The share of pages that the pool takes, of [`ONE`], and what it makes of a page, in bytes.
+    /// The share of pages that the pool takes, of [`ONE`], and the bytes that it makes of a page.
     taken: Average,
     packed: Average,
     window: Vec<Load>,

@@ -54,7 +54,7 @@ struct Line {
 
 /// The stalls of the machine or of one group.
 ///
-/// Reading changes nothing: what is read depends on the calls of [`Psi::set`] alone.
+/// Reading changes nothing: the averages depend on the calls of [`Psi::set`] alone.
 #[derive(Clone, Debug)]
 pub struct Psi {
     cpus: u32,
@@ -270,7 +270,7 @@ mod tests {
         psi.set(0, 1, 0);
         let at_10 = psi.read(10 * SECOND, PsiKind::Some);
         psi.set(10 * SECOND, 0, 1);
-        // Read once, long after: what was in between is not forgotten.
+        // Read once, long after: stalls in between are not forgotten.
         assert_eq!(psi.peaks(10_000 * SECOND, PsiKind::Some), [at_10.avg10, at_10.avg60, at_10.avg300]);
         assert_eq!(psi.read(10_000 * SECOND, PsiKind::Some).avg10, 0.0);
         assert_eq!(Psi::new(4).peaks(10 * SECOND, PsiKind::Full), [0.0; 3]);

@@ -98,7 +98,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// A new folio of `1 << order` pages from `first` on, not read yet. Where it would stand is
-    /// looked at last, as Linux does: what was reclaimed for it stays so.
+    /// looked at last, as Linux does: pages reclaimed for it stay so.
     pub(crate) fn add_large_file_folio(
         &mut self,
         first: PageId,

@@ -1,5 +1,5 @@
-//! Names and inodes of files: what the kernel keeps of a file beside its pages, and without which
-//! it keeps no shadow of it.
+//! Names and inodes of files: state of a file that the kernel keeps beside its pages, and without
+//! which it keeps no shadow of it.
 
 use crate::ids::MappingId;
 use std::collections::VecDeque;

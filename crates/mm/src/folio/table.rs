@@ -108,7 +108,8 @@ impl FolioTable {
         f
     }
 
-    /// A page of a large folio becomes a folio of its own, on no list; what is in its slot stays.
+    /// A page of a large folio becomes a folio of its own, on no list; the content of its slot
+    /// stays.
     pub(crate) fn split_off(&mut self, page: PageId, st: State) -> FolioId {
         let was = self.slot(page);
         let part = self.alloc(page, st);

@@ -184,7 +184,7 @@ mod tests {
     use crate::ids::LruvecId;
     use crate::memcg::group::Memcg;
 
-    /// A line of a tree: the group's number, and what is expected if it is asked for.
+    /// A line of a tree: the group's number, and the expected protection if it is asked for.
     type Expected = (MemcgId, [Option<u64>; 2]);
 
     fn number(word: &str) -> Option<u64> {

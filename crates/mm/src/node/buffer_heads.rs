@@ -1,4 +1,4 @@
-//! Buffer heads: what a file system keeps of a page that was written, until the page is gone. They
+//! Buffer heads: records of a file system for a page that was written, until the page is gone. They
 //! lie in slabs, and a slab that holds one is not free.
 //!
 //! Mechanism: `docs/mechanisms.md#buffer-heads`.

@@ -1,7 +1,7 @@
 //! Page blocks of a zone: which kind of pages each is for, by counts.
 //!
 //! Which frames lie together is known of one block of each kind: the one that was broken last. The
-//! others are alike: what is free in them, and what they hold of other kinds, is spread evenly over
+//! others are alike: free pages in them, and their pages of other kinds, are spread evenly over
 //! them.
 //!
 //! Mechanism: `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(b.blocks, [0, 7, 0]);
     }
 
-    /// Whatever happens, what is free and what is used are the zone.
+    /// Whatever happens, free and used pages are the zone.
     #[test]
     fn pages_are_free_or_used() {
         let pages = 20 * PAGEBLOCK_PAGES + 100;

@@ -1,4 +1,5 @@
-//! The seam for policies, as far as reclaim goes: what a run does to a node, a group and a folio.
+//! The seam for policies, as far as reclaim goes: the steps of a run on a node, a group and a
+//! folio.
 
 use crate::config::lru::{Generations, LruConfig};
 use crate::config::memcg::MemcgSelection;

@@ -142,7 +142,7 @@ impl Device {
         d
     }
 
-    /// The header, bad pages, and what is past the end: counted as used. Clusters with any of them
+    /// The header, bad pages, and slots past the end: counted as used. Clusters with any of them
     /// are not free.
     fn mark_unusable(&mut self, policy: &SwapPolicy) {
         let pages = self.cfg.pages as u32;

@@ -185,7 +185,7 @@ impl Charged<'_> {
         let mut shadows_only = Vec::new();
         let Pages { cfg, layout, folios, space, .. } = &mut *self.pages;
         let fill = &mut space.fill[..];
-        // Copies: what is written on the way does not change them.
+        // Copies: writes on the way do not change them.
         let (cfg, layout, mut batch) = (*cfg, *layout, *d);
         folios.evict_each(list, |page, st, node| {
             let shadow = batch.shadow_of::<P>(&cfg, &layout, st, 1);

@@ -1,5 +1,5 @@
-//! The seam for policies, as far as working sets go: what an evicted page leaves, and what it gets
-//! when it is back.
+//! The seam for policies, as far as working sets go: the shadow of an evicted page, and its
+//! standing when it is back.
 
 use crate::config::lru::{Generations, LruConfig, RefaultTest};
 use crate::folio::shadow::{Layout, REFS_BITS};

@@ -117,7 +117,7 @@ impl DirtyFiles {
         self.queue.iter().filter(is_old).copied().collect()
     }
 
-    /// It was written for its age: what is still dirty, or is again, is so from now on.
+    /// It was written for its age: pages still dirty, or dirty again, are so from now on.
     pub(crate) fn set_since(&mut self, file: MappingId, now_ns: u64) {
         self.file_mut(file).since_ns = now_ns;
     }

@@ -99,7 +99,7 @@ impl CacheExtOps for WTinyLfu {
 }
 
 impl WTinyLfu {
-    /// Room for folios, and what of it is the window.
+    /// Room for folios, and the part of it that is the window.
     fn shares(&self, cache: &Cache<'_>) -> (u64, u64) {
         let room = self.room.unwrap_or(cache.limit).min(cache.limit).max(1);
         (room, (room / WINDOW_SHARE).max(self.batch).max(1).min(room - 1))
