@@ -1,4 +1,4 @@
-//! What reclaim of the whole machine costs with 1 to 10,000 memory cgroups on the same memory.
+//! Cost of reclaim of the whole machine with 1 to 10,000 memory cgroups on the same memory.
 //!
 //! `cargo bench -p refault-mm --bench memcgs`: 4 million pages (16 GiB), files of the same size in
 //! every group, read once, one page of each group after the other, so that kswapd runs again and
@@ -40,12 +40,12 @@ impl World for Machine {
 }
 
 struct Measured {
-    /// Of kswapd: a page, and a run.
+    /// Costs of kswapd: a page, and a run.
     page_ns: f64,
     run_us: f64,
     /// Pages that a run reclaims.
     run_pages: f64,
-    /// Of `memory.reclaim`: a page, where 32, 1,024, and a tenth of memory are asked for.
+    /// Cost of a page of `memory.reclaim`, where 32, 1,024, and a tenth of memory are asked for.
     asked_page_ns: [f64; 3],
     /// Groups that a request for 32 pages visits.
     visits: f64,
@@ -102,7 +102,7 @@ fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> M
     let mut visits = 0.0;
     let asked_page_ns = [(32, u64::MAX), (1_024, u64::MAX), (pages / 10, 1)].map(|(asked, most_calls)| {
         let (start, mut freed, mut calls, mut over) = (cpu_time(), 0, 0, false);
-        // Who frees far more than was asked for must leave something for the next.
+        // A call that frees far more than was asked for must leave something for the next.
         while calls < most_calls && freed < pages / 64 && !over {
             // One that gives up has freed something, too.
             freed += e.reclaim(&mut w, MemcgId::ROOT, asked, None).unwrap_or_else(|again| again.reclaimed);

@@ -1,5 +1,5 @@
-//! What it costs to take slots for a folio and to free those of another one, beside a linear scan
-//! of the map.
+//! Cost of taking slots for a folio and freeing those of another one, beside a linear scan of the
+//! map.
 //!
 //! `cargo bench -p refault-mm --bench swap_slots`: devices of 2, 20 and 200 GB, from empty to all
 //! but full, folios of order 0, 4 and 9. `-- --gb N` measures one size. An operation frees the
@@ -17,7 +17,7 @@ use refault_testing::Rng;
 const PAGES_PER_GB: u64 = 1 << 18;
 const ORDERS: [u8; 3] = [0, 4, 9];
 
-/// What gives out slots.
+/// An allocator of slots.
 trait Slots {
     fn take(&mut self, order: u8) -> Option<u32>;
     fn give_back(&mut self, slot: u32, order: u8);
@@ -157,7 +157,7 @@ fn step_call() -> f64 {
 }
 
 /// A request for 16 slots that fails, on a device of which each cluster has `free` free slots,
-/// never 16 aligned ones: nanoseconds, clusters looked into, places tested. What is free is strewn
+/// never 16 aligned ones: nanoseconds, clusters looked into, places tested. Free slots are strewn
 /// by chance.
 fn failing(gb: u64, free: usize) -> (f64, f64, f64) {
     let mut slots = space(gb);

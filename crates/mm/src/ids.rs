@@ -38,7 +38,8 @@ id!(
     NodeId, u8
 );
 id!(
-    /// One lruvec: the lists of one (memcg, node). Those of a memcg follow one another, by node.
+    /// One lruvec: the lists of one (memcg, node). The lruvecs of a memcg follow one another, by
+    /// node.
     LruvecId, u32
 );
 id!(
@@ -57,7 +58,7 @@ impl MemcgId {
 }
 
 impl LruvecId {
-    /// That of a node, of the memcg whose first one this is.
+    /// The memcg's lruvec on a node, where `self` is its first one.
     #[inline(always)]
     pub(crate) fn on(self, nid: NodeId) -> LruvecId {
         LruvecId(self.0 + u32::from(nid.0))
@@ -117,7 +118,7 @@ impl ZoneId {
         ZoneId(node.0 << Self::ZONE_BITS | zone as u8)
     }
 
-    /// Its node.
+    /// The node of the zone.
     #[inline(always)]
     pub(crate) fn nid(self) -> NodeId {
         NodeId(self.0 >> Self::ZONE_BITS)

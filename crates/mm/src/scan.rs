@@ -19,10 +19,10 @@ pub(crate) struct EmptyPass {
     pub(crate) memcgs: u64,
 }
 
-/// What a run had done as a pass began.
+/// Totals of a run when a pass began; taken anew for each pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PassStart {
-    /// What earlier passes had reclaimed, if this one counts for itself.
+    /// Pages that earlier passes reclaimed, set aside if this pass counts for itself.
     pub(crate) carried: u64,
     pub(crate) nr_reclaimed: u64,
     pub(crate) nr_scanned: u64,
@@ -31,7 +31,7 @@ pub(crate) struct PassStart {
 /// Where a pass of kswapd was interrupted, so that it goes on from there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PassAt {
-    /// What the run had gained before the pass.
+    /// Pages that the run had gained before the pass.
     pub(crate) gained: u64,
     pub(crate) start: PassStart,
     /// The group whose lists were scanned.
@@ -54,7 +54,7 @@ pub(crate) struct Slices {
     pub(crate) reclaimed: u64,
 }
 
-/// What one run aims at and has seen.
+/// Target, limits and totals of one run of reclaim.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanControl {
     /// The memcg over its limit; the root for the whole machine.
@@ -122,11 +122,11 @@ pub(crate) struct ScanControl {
     /// An lruvec of which batches of other CPUs hold all that this run came to, and the work that
     /// was done by then: until more is done, nothing is to be had of it.
     pub(crate) held: Option<(LruvecId, u64)>,
-    /// What the pass under way met.
+    /// Totals of the pass under way, in pages.
     pub(crate) seen: ShrinkStat,
     /// kswapd: the pass under way gave up the processor, and goes on later.
     pub(crate) interrupted: bool,
-    /// Where it goes on.
+    /// Place at which the interrupted pass goes on.
     pub(crate) at: Option<Box<PassAt>>,
 }
 
@@ -179,7 +179,8 @@ impl ScanControl {
         }
     }
 
-    /// Of the pass that goes on: the two lists of the group that it was at.
+    /// Takes the two lists of the group that the interrupted pass was at, for the pass that goes
+    /// on.
     #[inline]
     pub(crate) fn resumed_slices(&mut self) -> Option<Slices> {
         self.at.as_mut().and_then(|at| at.slices.take())
@@ -203,7 +204,7 @@ impl ScanControl {
     }
 }
 
-/// What happened to a batch of isolated folios, in pages.
+/// Fate of a batch of isolated folios, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShrinkStat {
     pub(crate) reclaimed: u64,

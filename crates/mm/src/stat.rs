@@ -102,7 +102,7 @@ counters! {
     PgscanDirectThrottle = "pgscan_direct_throttle",
     /// Pages read from swap ahead of need.
     SwapRa = "swap_ra",
-    /// Of those, pages that were needed.
+    /// Pages read ahead that were needed.
     SwapRaHit = "swap_ra_hit",
     /// Pages freed.
     Pgfree = "pgfree",
@@ -120,7 +120,7 @@ counters! {
     ThpFaultAlloc = "thp_fault_alloc",
     /// First touches that wanted 2 MiB and made less.
     ThpFaultFallback = "thp_fault_fallback",
-    /// Of those, the ones for which the memcg had no room.
+    /// Fallbacks for which the memcg had no room.
     ThpFaultFallbackCharge = "thp_fault_fallback_charge",
     /// Folios of 2 MiB that were split.
     ThpSplitPage = "thp_split_page",
@@ -142,7 +142,7 @@ counters! {
     NumaPteUpdates = "numa_pte_updates",
     /// Touches of marked pages.
     NumaHintFaults = "numa_hint_faults",
-    /// Of those, the ones on the node of the CPU.
+    /// Hint faults on pages of the node of the CPU.
     NumaHintFaultsLocal = "numa_hint_faults_local",
     /// Pages that hint faults moved.
     NumaPagesMigrated = "numa_pages_migrated",
@@ -234,12 +234,12 @@ pub struct Gauge {
     pub value: u64,
 }
 
-/// What reclaim did since it was last asked: what a driver charges processor time for.
+/// Work of reclaim since it was last taken: a driver charges processor time for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Pages looked at, on inactive and active lists and while sorting.
     pub scanned: u64,
-    /// Of these, pages of a zone that is not wanted, which only go to the head of their list.
+    /// Pages among them of a zone that is not wanted, which only go to the head of their list.
     pub skipped: u64,
     /// Pages freed.
     pub reclaimed: u64,

@@ -1,8 +1,8 @@
-//! How a page is touched, and what the touch met.
+//! Touches of pages, and their outcomes.
 
 use crate::ids::MemcgId;
 
-/// How a page is touched.
+/// Kind of an access to a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
     /// Read by descriptor.
@@ -28,7 +28,7 @@ impl Touch {
     }
 }
 
-/// What an access met.
+/// Outcome of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Resident; by mapping: mapped.

@@ -1,9 +1,10 @@
-//! The boundary: what the engine asks of the driver, and what it tells it to do.
+//! The boundary: questions of the engine to the driver, and effects that the driver carries out.
 
 use crate::ids::{MemcgId, NodeId, PageId, SwapSlot};
 use crate::stat::Work;
 
-/// What must happen in the world. Effects come in the order in which they must be carried out.
+/// An action that the driver must carry out in the world. Effects come in the order in which they
+/// must be carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// Read the page (and the 2^order − 1 after it) from its file. Ends in
@@ -20,7 +21,7 @@ pub enum Effect {
         page: PageId,
         /// log2 of the number of pages.
         order: u8,
-        /// From here.
+        /// Slot that it is read from.
         slot: SwapSlot,
     },
     /// The page is all zeros: fill it in the place of reading it from swap.
@@ -34,7 +35,7 @@ pub enum Effect {
     ZswapStore {
         /// The page.
         page: PageId,
-        /// Under this slot.
+        /// Slot under which it is kept.
         slot: SwapSlot,
     },
     /// Fill the page with what is kept compressed under the slot.
@@ -44,7 +45,7 @@ pub enum Effect {
         /// Its slot.
         slot: SwapSlot,
     },
-    /// What is kept compressed under the slot is not needed any more.
+    /// The compressed copy under the slot is not needed any more.
     ZswapDrop {
         /// The slot.
         slot: SwapSlot,
@@ -113,9 +114,9 @@ pub enum Effect {
         page: PageId,
         /// log2 of the number of pages.
         order: u8,
-        /// Where it is.
+        /// Node on which it is.
         from: NodeId,
-        /// Where it is to be.
+        /// Node to which it goes.
         to: NodeId,
     },
     /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon.
@@ -125,7 +126,7 @@ pub enum Effect {
     /// An allocation went below the low mark of a node: call [`crate::Engine::kswapd_node_step`]
     /// until it sleeps. Answered with `Done`, there is no kswapd and tasks reclaim for themselves.
     WakeKswapd {
-        /// Whose kswapd.
+        /// The node of the kswapd.
         node: NodeId,
     },
     /// zswap is full: call [`crate::Engine::zswap_step`] until it sleeps. Answered with `Done`, the
@@ -135,14 +136,14 @@ pub enum Effect {
     /// is let go or the time is over: then tell [`crate::Engine::throttle_ended`]. Answered with
     /// `Done`, nobody waits.
     Throttle {
-        /// Why.
+        /// Reason of the wait.
         reason: ThrottleReason,
-        /// No longer than that.
+        /// Longest wait, in nanoseconds.
         max_wait_ns: u64,
     },
-    /// Those who wait for that reason go on.
+    /// Tasks that wait for that reason go on.
     Unthrottle {
-        /// Why they waited.
+        /// Reason for which they waited.
         reason: ThrottleReason,
     },
     /// The memcg is at its limit and nothing in it can be reclaimed.
@@ -159,7 +160,7 @@ macro_rules! effects {
             /// The names of all effects.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// Its name.
+            /// The name of the effect.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Effect::$name { .. } => stringify!($name)),*
@@ -204,7 +205,7 @@ pub enum ThrottleReason {
     Congested,
     /// Next to nothing is free: kswapd goes first.
     Exhausted,
-    /// Too much is dirty.
+    /// Too many pages are dirty.
     Dirty,
     /// Its group is beyond `memory.high` or `memory.swap.high`; only time ends that.
     High,
@@ -222,7 +223,7 @@ impl ThrottleReason {
     ];
 }
 
-/// What a page holds, for those who store it without I/O or compressed.
+/// Content of a page, for drivers that store it without I/O or compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
     /// Nothing but zeros.
@@ -236,7 +237,7 @@ pub enum Content {
     },
 }
 
-/// What became of an effect that does I/O. Others are answered with `Done`.
+/// Result of an effect that does I/O. Others are answered with `Done`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ack {
     /// It is done.
@@ -261,9 +262,9 @@ pub trait World {
         true
     }
 
-    /// Of the pages `first`, `first` + 1 and so on those that bits of `among` name: for which of
-    /// them [`World::may_be_young`] says yes, a bit each. A driver that keeps accessed bits side by
-    /// side can answer for all of them at once.
+    /// Pages among `first`, `first` + 1 and so on, named by the bits of `among`, for which
+    /// [`World::may_be_young`] says yes: a bit each. A driver that keeps accessed bits side by side
+    /// can answer for all of them at once.
     fn young_among(&self, first: PageId, among: u64) -> u64 {
         let (mut young, mut left) = (0, among);
         while left != 0 {
@@ -288,15 +289,15 @@ pub trait World {
     /// Reads and clears the dirty bit of a page that is or was just mapped.
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool;
 
-    /// What an anonymous page that is to be swapped out holds. A driver that does not know says
+    /// Content of an anonymous page that is to be swapped out. A driver that does not know says
     /// that it cannot be compressed.
     fn content(&mut self, _page: PageId) -> Content {
         Content::Compressed { bytes: 4096 }
     }
 
-    /// Whether who writes a page to swap now must wait first, because the device has all the
-    /// requests that it takes. Reclaim then stops where it would write, and the access that it is
-    /// for ends in [`crate::Outcome::Throttled`].
+    /// Whether a task that writes a page to swap now must wait first, because the device has all
+    /// the requests that it takes. Reclaim then stops where it would write, and the access that it
+    /// is for ends in [`crate::Outcome::Throttled`].
     fn is_write_queue_full(&self) -> bool {
         false
     }

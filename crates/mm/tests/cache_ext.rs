@@ -29,7 +29,7 @@ fn the_most_recently_used_goes_under_mru() {
         engine.validate().expect("whole");
         pass(&mut engine, &mut world)
     };
-    // What does not fit misses under MRU; under LRU and FIFO everything does.
+    // Pages that do not fit miss under MRU; under LRU and FIFO all do.
     assert!(misses(CacheExtPolicy::Mru) < 300, "{}", misses(CacheExtPolicy::Mru));
     assert_eq!(misses(CacheExtPolicy::LruExact), 600);
     assert_eq!(misses(CacheExtPolicy::Fifo), 600);

@@ -30,7 +30,7 @@ fn noting() -> AtOnce {
     AtOnce::answering(|_, e| matches!(e, Effect::Read { .. } | Effect::Write { .. }).then_some(Ack::Done))
 }
 
-/// What was read, or written, as first pages and orders.
+/// Folios read, or written, as first pages and orders.
 fn moved(w: &mut AtOnce) -> Vec<(u32, u8)> {
     let all = std::mem::take(&mut w.noted).into_iter();
     all.filter_map(|e| match e {
@@ -279,8 +279,8 @@ fn regression_pages_read_around_a_fault_are_in_use_to_multi_gen_lru() {
     }
 }
 
-/// What is in memory of the file after a fault on a page, with advice on the mapping and on the
-/// open file.
+/// Pages of the file in memory after a fault on one, with advice on the mapping and on the open
+/// file.
 fn after_a_fault(page: u32, mapped: AccessAdvice, opened: AccessAdvice) -> Vec<u32> {
     let mut cfg = config(Policy::Lru, OrderGrowth::ByFile);
     (cfg.readahead.file_order, cfg.readahead.file_pages) = (0, 32);
@@ -298,8 +298,8 @@ fn faults_read_as_the_mapping_was_advised() {
     assert_eq!(after_a_fault(100, Sequential, Normal), range(100..132), "from it on");
     assert_eq!(after_a_fault(0, Sequential, Normal), range(0..32));
     assert_eq!(after_a_fault(100, Random, Normal), [100]);
-    // Of the open file: twice as large a window, and random reads by descriptor say nothing of
-    // faults.
+    // Advice on the open file: twice as large a window, and random reads by descriptor say nothing
+    // of faults.
     assert_eq!(after_a_fault(100, Sequential, Sequential), range(100..164));
     assert_eq!(after_a_fault(100, Normal, Random), range(84..116));
 }

@@ -71,7 +71,7 @@ fn two_groups(mut cfg: Config) -> Engine {
     e
 }
 
-/// What is swapped out where kswapd visits all groups, by when it leaves one.
+/// Pages swapped out where kswapd visits all groups, by when it leaves one.
 #[test]
 fn version_14_of_the_series_leaves_a_group_that_swaps() {
     let swapped = |backoff, swappiness| {

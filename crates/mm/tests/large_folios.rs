@@ -217,8 +217,8 @@ fn dropping_a_part_splits_and_dropping_the_whole_does_not() {
         d.step(Op::DropRange(anon(16).0, 16)).unwrap();
         assert_eq!((anon_pages(&d), size(&d, 4, SizeCounter::Split)), (14, 1), "{policy}");
         assert_eq!(gauge(&d, "memory.current"), 14, "{policy}");
-        // What was dropped reads as zeros; the rest kept its content. The range is large enough
-        // again where it is empty.
+        // Dropped pages read as zeros; the rest kept its content. The range is large enough again
+        // where it is empty.
         write(&mut d, 0..32);
         assert_eq!((order(&d, 3), order(&d, 16)), (Some(0), Some(4)), "{policy}");
     }
@@ -277,11 +277,11 @@ fn a_folio_under_writeback_comes_back_whole_or_what_is_touched_of_it() {
         // All of it is in swap: one fault maps it whole.
         write(&mut d, 0..16);
         assert_eq!((counter(&d, "pgfault") - faults, order(&d, 15)), (1, Some(4)), "{policy}");
-        // Of the other one a part was given up, which goes when the write has ended: the rest comes
+        // A part of the other one was given up, which goes when the write has ended: the rest comes
         // page by page.
         d.step(Op::DropRange(anon(16).0, 2)).unwrap();
         write(&mut d, [16, 18, 19]);
-        // Who touches page 16 waits, and counts when that is over.
+        // A touch of page 16 waits, and counts when that is over.
         assert_eq!((counter(&d, "pgfault") - faults, order(&d, 18)), (3, Some(4)), "{policy}");
         assert_eq!(d.engine.folio_order(anon(16)), Some(4), "{policy}: who touches it waits");
         (0..2).for_each(|_| d.step(Op::Complete(0, true)).unwrap());

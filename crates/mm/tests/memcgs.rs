@@ -196,7 +196,7 @@ fn files_of_a_group_have_the_names_and_units_of_the_kernel() {
     lines.iter().for_each(|(name, _)| {
         stat(name);
     });
-    // What is reclaimed is gone from the sizes and in the counters.
+    // Reclaimed pages are gone from the sizes and in the counters.
     let freed = e.reclaim(&mut w, g, 6, Some(0)).expect("files");
     let text = e.memcg_file(g, "memory.stat").expect("a file");
     assert!(text.contains(&format!("\nfile {}\n", (10 - freed) * 4096)), "{freed} {text}");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use proptest::prelude::*;
 use refault_mm::{PoolBalance, PoolExtent, PoolTier};
 
-/// What a page costs, in nanoseconds.
+/// Costs of a page, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
     pool: u64,

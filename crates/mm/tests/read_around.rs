@@ -49,7 +49,7 @@ fn regression_touches_at_random_are_read_around_as_long_as_fault_around_finds_wh
         let pages = pages_a_miss(config(Policy::Lru, hits), Touch::MapRead);
         assert!(pages > 25.0, "{hits:?}: {pages} pages a miss");
     }
-    // What a fault has read itself is no hit: it ends, since 7.2.
+    // Pages that a fault has read itself are no hits: it ends, since 7.2.
     let pages = pages_a_miss(config(Policy::Lru, MmapHits::FaultedPage), Touch::MapRead);
     assert!(pages < 6.0, "{pages} pages a miss");
 }
@@ -95,7 +95,7 @@ fn a_page_with_a_mark_opens_the_next_window_and_is_mapped() {
     };
     assert!(!fault(&mut e, 1000) && e.is_resident(PageId(984)) && e.is_resident(PageId(1015)));
     assert!(!e.is_resident(PageId(1016)));
-    // Of 32 pages the last quarter begins there.
+    // The last quarter of 32 pages begins there.
     assert!(fault(&mut e, 1007) && !e.is_resident(PageId(1016)));
     assert!(fault(&mut e, 1008) && e.is_resident(PageId(1016)) && e.is_resident(PageId(1047)));
     e.validate().expect("a consistent engine");

@@ -70,7 +70,7 @@ fn faults_at_random_read_a_page_each() {
     }
 }
 
-/// What nobody asked for leaves the room below the lowest watermark to reclaim.
+/// Readahead leaves the room below the lowest watermark to reclaim.
 #[test]
 fn nothing_is_read_ahead_where_there_is_no_room() {
     let (mut engine, first) = machine(1000);
@@ -82,7 +82,7 @@ fn nothing_is_read_ahead_where_there_is_no_room() {
     }
 }
 
-/// What a read by descriptor brings in, as ranges of pages, of a file of 1000 pages with `history`.
+/// Pages that reads by descriptor bring in, as ranges, of a file of 1000 pages with `history`.
 fn brings(reads: &[(u32, u32)]) -> Vec<Vec<u32>> {
     let readahead = ReadaheadConfig { history: true, ..ReadaheadConfig::default() };
     let mut engine = Engine::new(Config { readahead, ..Config::new(Policy::Lru) }).unwrap();

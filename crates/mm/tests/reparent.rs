@@ -36,7 +36,7 @@ fn resident(e: &Engine, first: PageId, pages: u32) -> u32 {
     (0..pages).filter(|i| e.is_resident(PageId(first.0 + i))).count() as u32
 }
 
-/// Of a group alone, in pages; `anon` and `file` are what their lists hold.
+/// Value for a group alone, in pages; `anon` and `file` are the sizes of its lists.
 fn gauge(e: &Engine, g: MemcgId, name: &str) -> u64 {
     let all = e.memcg_gauges(g);
     let get = |name: &str| all.iter().find(|x| x.name == name).expect("a gauge").value;
@@ -171,7 +171,7 @@ fn generations_go_by_their_index() {
     }
 }
 
-/// What is in swap stays charged to the group, which is there until that is gone. Read back, a page
+/// Pages in swap stay charged to the group, which is there until they are gone. Read back, a page
 /// is charged to the parent.
 #[test]
 fn swap_stays_charged_to_the_removed_group() {

@@ -1,4 +1,4 @@
-//! What is kept below the min mark, and who may take it.
+//! Pages kept below the min mark, and the allocations that may take them.
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch};
 use refault_testing::AtOnce;

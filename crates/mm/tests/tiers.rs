@@ -98,8 +98,8 @@ fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
 }
 
 /// Where the marks are 0 and nothing is free, every zone has its mark: a run under the first form
-/// of "optimize multiple memcgs" ends early and says so as if it had freed something. That was
-/// taken for progress, for ever.
+/// of "optimize multiple memcgs" ends early and says so as if it had freed something. An early end
+/// was taken for progress, for ever.
 #[test]
 fn an_allocation_gives_up_where_reclaim_frees_nothing() {
     for sizes in [&[64][..], &[64, 64]] {

@@ -1,4 +1,4 @@
-//! What stands in front of swap: pages of zeros, and zswap.
+//! Stores in front of swap: pages of zeros, and zswap.
 
 use crate::model::{Device, Driver, Op};
 use refault_mm::{Config, Content, NodeConfig, PageId, Policy, Touch, ZswapConfig, ZswapStats, ZswapStep};

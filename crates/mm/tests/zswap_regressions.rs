@@ -89,7 +89,7 @@ fn reclaim_ends_although_every_write_back_fails() {
     assert!(counter(&d, "zswpwb") - before > 16);
 }
 
-/// What is stored goes with its mapping: the bytes, their pages and the order of writing back.
+/// Stored pages go with their mapping: the bytes, their pages and the order of writing back.
 #[test]
 fn what_zswap_holds_moves_to_the_new_group() {
     let mut d = driver(Device::Instant);

@@ -14,8 +14,8 @@ use crate::stat::Counter;
 use crate::world::{Effect, ThrottleReason, World};
 
 impl<W: World> Alloc<'_, W> {
-    /// Frames for pages of a kind, where the node has a size. What is boosted by that, kswapd
-    /// learns. The error is the root: nothing is left to reclaim.
+    /// Frames for pages of a kind, where the node has a size. A boost that this causes is told to
+    /// kswapd. The error is the root: nothing is left to reclaim.
     #[inline(always)]
     pub(crate) fn take_frames(&mut self, nr: u64, kind: Mobility) -> Result<ZoneId, MemcgId> {
         if !self.mem.frames.nodes.is_limited() {
@@ -56,12 +56,12 @@ impl<W: World> Alloc<'_, W> {
             if self.mem.frames.reclaim_blocked {
                 break;
             }
-            // What other CPUs keep for themselves is of use to nobody else.
+            // Pages on the lists of other CPUs are of use to nobody else.
             self.mem.frames.nodes.drain_pcp();
             if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, Mark::Min, kind) {
                 return Ok(zone);
             }
-            // What waits in batches cannot be found on a list.
+            // Folios that wait in batches cannot be found on a list.
             self.mem.pages.drain_all();
             fruitless = if reclaimed > 0 { 0 } else { fruitless + 1 };
             if !self

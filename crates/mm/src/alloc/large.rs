@@ -7,7 +7,7 @@ use crate::ids::{MemcgId, ZoneId};
 use crate::node::zones::Mark;
 use crate::world::World;
 
-/// What a large folio did not get.
+/// The reason why a large folio was not made.
 pub(crate) enum NoRoom {
     NoFrames,
     NoCharge,

@@ -1,4 +1,4 @@
-//! Who has which policy, and the hooks as the engine calls them.
+//! The policy of each group, and the hooks as the engine calls them.
 
 use super::builtin::CacheExtPolicy;
 use super::list::{Eviction, Lists};
@@ -29,7 +29,7 @@ pub(crate) struct CacheExt {
     lists: Lists,
     /// By lruvec; the default is made when its first folio comes.
     all: Vec<Option<Attached>>,
-    /// What the driver said of who accesses.
+    /// Set by the driver: the kind of task that accesses; 0: nothing is said.
     hint: u8,
     /// Room for proposals, kept from use to use.
     scratch: Vec<FolioId>,
@@ -41,7 +41,7 @@ impl CacheExt {
         CacheExt { default, lists: Lists::default(), all: Vec::new(), hint: 0, scratch: Vec::new() }
     }
 
-    /// What the driver says of who accesses from now on.
+    /// Sets the kind of task that accesses from now on, as the driver says.
     pub(crate) fn set_hint(&mut self, hint: u8) {
         self.hint = hint;
     }

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum CacheExtPolicy {
     /// First in, first out.
     Fifo,
-    /// Second chance: what was accessed goes round once more.
+    /// Second chance: a folio that was accessed goes round once more.
     Clock,
     /// Least recently used, exactly.
     LruExact,
@@ -31,7 +31,7 @@ pub enum CacheExtPolicy {
     WTinyLfu,
     /// Multi-gen LRU, as a plug-in.
     Mglru,
-    /// What scans bring in goes first.
+    /// Pages that scans bring in go first.
     GetScan,
 }
 

@@ -41,7 +41,7 @@ struct Ends {
     len: u64,
 }
 
-/// What becomes of a folio that an iteration has come to.
+/// Fate of a folio that an iteration has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Iter {
     /// Propose it for eviction. It goes to the tail, so that one that cannot be evicted waits for
@@ -76,7 +76,7 @@ impl Lists {
         self.lists[list.0 as usize].len
     }
 
-    /// Whether a list has none.
+    /// Whether a list has no folios.
     pub fn is_empty(&self, list: ListId) -> bool {
         self.len(list) == 0
     }
@@ -284,7 +284,7 @@ fn some(id: u32) -> Option<FolioId> {
     (id != NONE).then_some(FolioId(id))
 }
 
-/// What a policy is asked to propose.
+/// A request to a policy for folios to evict.
 #[derive(Clone, Debug)]
 pub struct Eviction {
     wanted: usize,
@@ -293,7 +293,7 @@ pub struct Eviction {
 }
 
 impl Eviction {
-    /// So many are wanted.
+    /// A request for so many folios.
     pub(crate) fn new(wanted: usize, chosen: Vec<FolioId>) -> Eviction {
         Eviction { wanted, chosen }
     }
@@ -303,7 +303,7 @@ impl Eviction {
         self.wanted - self.chosen.len()
     }
 
-    /// Whether there are enough.
+    /// Whether enough folios are chosen.
     pub fn is_full(&self) -> bool {
         self.wanted() == 0
     }

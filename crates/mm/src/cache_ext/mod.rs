@@ -7,7 +7,7 @@
 //! | `list` | lists of folios: add, add_tail, del, move, iterate, sample |
 //! | `builtin` | the policies that come with the engine, by name |
 //! | `policies/` | each of them in a file of its own, with its check |
-//! | `attached` | who has which policy, and the hooks as the engine calls them |
+//! | `attached` | the policy of each group, and the hooks as the engine calls them |
 //!
 //! It may call: ids. It is called by: `lru` for accesses, `fault` for what is added, `charged` and
 //! `workingset` for what is gone, and `reclaim`, which asks for victims.

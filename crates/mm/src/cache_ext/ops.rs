@@ -1,10 +1,10 @@
-//! What a policy is: the hooks of cache_ext.
+//! The hooks of cache_ext, of which a policy is made.
 
 use super::list::{Eviction, Lists};
 use crate::ids::FolioId;
 use std::fmt::Debug;
 
-/// What a hook may look at and change: the lists, and the room that the policy's group has.
+/// State that a hook may look at and change: the lists, and the room that the policy's group has.
 #[derive(Debug)]
 pub struct Cache<'a> {
     /// The lists, on which only the policy's own folios are.
@@ -14,16 +14,17 @@ pub struct Cache<'a> {
     pub limit: u64,
     /// Folios of files that it has in memory.
     pub resident: u64,
-    /// What the driver says of who accesses ([`crate::Engine::set_cache_ext_hint`]); 0: nothing.
+    /// The kind of task that accesses, as the driver says ([`crate::Engine::set_cache_ext_hint`]);
+    /// 0: nothing.
     pub hint: u8,
 }
 
 /// A policy for the page cache of one group on one node, with the hooks of cache_ext.
 ///
 /// It keeps what it knows of folios on lists of its own, and proposes which to evict. Reclaim says
-/// when and how many: limits, batches, dirty and mapped pages are as without it. What it proposes
-/// and cannot be evicted stays; where it proposes too little, the kernel's own two lists, which go
-/// on beside it, say the rest.
+/// when and how many: limits, batches, dirty and mapped pages are as without it. A folio that it
+/// proposes and that cannot be evicted stays; where it proposes too little, the kernel's own two
+/// lists, which go on beside it, say the rest.
 ///
 /// The hooks see pages of files, one a folio. A touch by mapping is not seen by anyone but the
 /// processor: [`CacheExtOps::folio_accessed`] learns of it when reclaim finds the folio young.
@@ -68,7 +69,7 @@ impl Clone for Box<dyn CacheExtOps> {
 pub struct FolioMap<T>(Vec<T>);
 
 impl<T: Copy + Default> FolioMap<T> {
-    /// What was noted, or the default.
+    /// The noted value, or the default.
     pub fn get(&self, f: FolioId) -> T {
         self.0.get(f.index()).copied().unwrap_or_default()
     }

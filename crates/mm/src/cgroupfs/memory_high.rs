@@ -1,5 +1,5 @@
-//! `memory.high` and `memory.swap.high`: who charges beyond them reclaims on the way out, and
-//! sleeps.
+//! `memory.high` and `memory.swap.high`: a task that charges beyond them reclaims on the way out,
+//! and sleeps.
 //!
 //! Mechanism: `docs/mechanisms.md#limits-and-commands`.
 
@@ -32,7 +32,7 @@ impl<W: World> Cgroupfs<'_, W> {
             }
             wanted = self.mem.cfg.lru.swap_cluster_max;
         }
-        // What reclaim itself charged is not held against anyone.
+        // Pages that reclaim itself charged are not held against anyone.
         self.mem.groups.memcgs.over_high = None;
     }
 

@@ -7,7 +7,7 @@ use crate::ids::MemcgId;
 use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
 use crate::world::World;
 
-/// What `memory.reclaim` fails with (`EAGAIN`): less than was asked for could be freed.
+/// The error of `memory.reclaim` (`EAGAIN`): less than was asked for could be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReclaimAgain {
     /// Pages that were freed.

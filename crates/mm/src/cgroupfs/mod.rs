@@ -1,5 +1,5 @@
 //! Memory cgroups as an administrator sees them: limits, `memory.reclaim`, `memory.high`, moves,
-//! and who is killed.
+//! and the choice of a task to kill.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `memory_reclaim` | `memory.reclaim` |
 //! | `memory_high` | `memory.high` |
 //! | `move_mapping` | moving a mapping to another group |
-//! | `oom` | who is killed |
+//! | `oom` | choice of a task to kill |
 //!
 //! It may call: `alloc` and what is below it. It is called by: the driver.
 

@@ -8,8 +8,8 @@ use crate::world::World;
 
 impl<W: World> Cgroupfs<'_, W> {
     /// The tasks that use a mapping move to another group: its pages, its swap and its page tables
-    /// are charged there from now on. Tree nodes stay charged to whom they were. If that is more
-    /// than a `max` allows, the group is reclaimed; what cannot be is tolerated.
+    /// are charged there from now on. Tree nodes stay charged as they were. If that is more than a
+    /// `max` allows, the group is reclaimed; what cannot be is tolerated.
     pub(crate) fn move_mapping(&mut self, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.mem.groups.online_memcg(to)?;
         let from = match self.mem.pages.space.mappings.get(mapping.index()) {
@@ -32,7 +32,7 @@ impl<W: World> Cgroupfs<'_, W> {
         }
         folios.iter().for_each(|&f| self.mem.pages.lruvec_add(f, false));
         let pages = self.mem.pages.mapping_pages(mapping);
-        // What is on its way to another node is on no list.
+        // A folio on its way to another node is on no list.
         let under_way: Vec<FolioId> =
             self.mem.frames.migrating.keys().copied().filter(|f| pages.contains(&f.0)).collect();
         self.move_charges(folios.into_iter().chain(under_way), from, to);

@@ -1,4 +1,4 @@
-//! Who dies when a group, or the machine, is out of memory.
+//! Choice of the task that dies when a group, or the machine, is out of memory.
 //!
 //! Mechanism: `docs/mechanisms.md#out-of-memory`.
 
@@ -11,18 +11,18 @@ use crate::swap_cache::stack::SwapStack;
 /// A task that could be killed.
 #[derive(Clone, Debug)]
 pub struct OomTask {
-    /// Its group.
+    /// Memcg of the task.
     pub memcg: MemcgId,
     /// `oom_score_adj`, −1000 to 1000; −1000: never.
     pub score_adj: i32,
-    /// Its anonymous memory.
+    /// Mappings of its anonymous memory.
     pub mappings: Vec<MappingId>,
 }
 
 /// `oom_score_adj` of a task that is never killed.
 const NEVER: i32 = -1000;
 
-/// The killer: what it weighs, and where it counts.
+/// The killer: the tasks that it weighs, and the counters that it advances.
 pub(crate) struct OomKiller<'a> {
     pub(crate) pages: &'a Pages,
     pub(crate) groups: &'a mut Groups,
@@ -55,7 +55,7 @@ impl OomKiller<'_> {
         victims
     }
 
-    /// What `oom_score_adj` is a share of: the memory and swap that there could be.
+    /// Memory and swap that there could be, in pages: `oom_score_adj` is a share of it.
     fn total_pages(&self, over: MemcgId) -> u64 {
         let machine: u64 = self.frames.nodes.managed_pages();
         if over == MemcgId::ROOT {

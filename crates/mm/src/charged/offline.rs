@@ -15,8 +15,8 @@ use crate::swap::Swap;
 const GONE_BEFORE_SCAN: usize = 1024;
 
 impl Charged<'_> {
-    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory
-    /// goes to its parent (`lru_reparent`), or stays charged to it, and is first in line when its
+    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. Its pages in memory
+    /// go to its parent (`lru_reparent`), or stay charged to it, and are first in line when its
     /// ancestors are reclaimed. Its mappings go to its parent once nothing of them is left.
     pub(crate) fn remove_memcg(&mut self, now_ns: u64, id: MemcgId) -> Result<(), String> {
         self.groups.online_memcg(id)?;
@@ -104,7 +104,7 @@ impl Charged<'_> {
         }
         let parent = m.parent.unwrap_or(MemcgId::ROOT);
         self.hand_over_mappings(id, parent);
-        // What it counted stays in the sums of those above.
+        // Its counts stay in the sums of those above.
         for nid in self.frames.nodes.ids() {
             let [own, above] = [id, parent].map(|m| self.pages.lruvec_of(m, nid).index());
             let stat = std::mem::take(&mut self.pages.lruvecs[own].stat);
@@ -142,8 +142,8 @@ impl Charged<'_> {
             && (full || gone > GONE_BEFORE_SCAN.max(self.groups.memcgs.all.len() / 2))
         {
             let named = self.named_by_shadows(swap);
-            // What nobody names now nobody will: nothing is evicted in the name of a group that is
-            // gone.
+            // A group that nobody names now will not be named again: nothing is evicted in the name
+            // of a group that is gone.
             let (gone, unused) = self.groups.memcgs.gone.iter().partition(|id| named[id.index()]);
             (self.groups.memcgs.gone, self.groups.memcgs.unused) = (gone, unused);
         }

@@ -1,4 +1,4 @@
-//! What is charged to a removed group goes to its parent at once, with its place on the lists
+//! Moves pages charged to a removed group to its parent at once, with their place on the lists
 //! (since Linux 7.1).
 //!
 //! Mechanism: `docs/mechanisms.md#removing-a-memcg`.
@@ -8,8 +8,8 @@ use crate::ids::MemcgId;
 use crate::lru::policy::LruPolicy;
 
 impl Charged<'_> {
-    /// Folios, page tables and mappings of a group belong to its parent from now on. What it has in
-    /// swap stays charged to it. Nothing waits in a batch.
+    /// Folios, page tables and mappings of a group belong to its parent from now on. Its pages in
+    /// swap stay charged to it. Nothing waits in a batch.
     pub(crate) fn reparent_folios(&mut self, now_ns: u64, id: MemcgId) {
         let Some(parent) = self.groups.memcgs.get(id).parent else { return };
         let can_swap = self.groups.swappiness(self.cfg, parent, None) > 0;

@@ -6,7 +6,7 @@ use super::one_of;
 pub struct DirtyConfig {
     /// Share of the cache that may be dirty before the flusher starts, in percent; 10 in Linux.
     pub background_ratio: u64,
-    /// Share of the cache that may be dirty before those who write have to wait, in percent; 20 in
+    /// Share of the cache that may be dirty before tasks that write have to wait, in percent; 20 in
     /// Linux.
     pub ratio: u64,
     /// `dirty_expire_centisecs`: pages that are dirty for so long are written by

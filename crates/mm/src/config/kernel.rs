@@ -1,8 +1,8 @@
 //! Kernel profiles: which kernel is meant, as a named set of rules.
 //!
 //! A rule is one change of Linux. It says what the change was, since when it holds, and in which
-//! profiles it is not as in 6.12; [`crate::Config::new`] is 6.12. What stands behind each profile
-//! is in `docs/kernels.md`.
+//! profiles it is not as in 6.12; [`crate::Config::new`] is 6.12. `docs/kernels.md` says where each
+//! profile comes from.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,8 +24,8 @@ pub enum Kernel {
     V2022V14,
     /// Linux 6.1, as its stable releases are from 6.1.69 on.
     V6_1,
-    /// What later became 6.6, as of September 2023: what RFC v3 of "refault distance update" was
-    /// measured on.
+    /// The later 6.6, as of September 2023, on which RFC v3 of "refault distance update" was
+    /// measured.
     V6_6Rc,
     /// Linux 6.6, as its stable releases are from 6.6.8 on.
     V6_6,
@@ -57,7 +57,7 @@ impl Kernel {
         }
     }
 
-    /// What it is, in a line.
+    /// Describes the change in a line.
     pub fn about(self) -> &'static str {
         match self {
             V2022V14 => "the multi-gen LRU series, version 14 (August 2022)",
@@ -89,7 +89,7 @@ impl Kernel {
         RULES.iter().filter(|rule| rule.kernels.contains(&self)).for_each(|rule| rule.apply(cfg));
     }
 
-    /// What is not as in 6.12.
+    /// The rules in which this kernel differs from 6.12.
     pub fn rules(self) -> impl Iterator<Item = &'static KernelRule> {
         RULES.iter().filter(move |rule| rule.kernels.contains(&self))
     }
@@ -126,7 +126,7 @@ impl Kernel {
         BEFORE_6_12.contains(&self)
     }
 
-    /// What its CPUs take locks for, which the engine has none of.
+    /// The locks that its CPUs take; the engine has none of them.
     pub fn locking(self) -> Locking {
         Locking {
             lru_batch: if BEFORE_6_12.contains(&self) { 15 } else { 31 },
@@ -142,7 +142,7 @@ impl Kernel {
     }
 }
 
-/// What CPUs of a kernel take locks for.
+/// Occasions on which CPUs of a kernel take locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Locking {
     /// Pages that are put on a list under its lock at once (`struct folio_batch`): 15, since 6.9

@@ -1,4 +1,4 @@
-//! What can be chosen about lists and refaults.
+//! Choices about lists and refaults.
 
 use super::one_of;
 use super::recency::{AccessAdvice, AdviceRecency};
@@ -11,7 +11,7 @@ pub enum Lru {
     MultiGen,
 }
 
-/// What a refault is tested with.
+/// Test that decides about a refault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefaultTest {
     /// No shadows at all: Linux before working-set detection.
@@ -42,7 +42,7 @@ pub enum Recency {
     Literal,
 }
 
-/// What multi-gen LRU does on its way with folios that cannot be freed at once.
+/// Handling of folios that multi-gen LRU meets and that cannot be freed at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WritebackSort {
     /// They are isolated like others (Linux 6.12.117).
@@ -77,7 +77,7 @@ pub enum Generations {
     Independent,
 }
 
-/// What multi-gen reclaim may scan of a group.
+/// Limit of pages that multi-gen reclaim may scan of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanBudget {
     /// Looked up again for every batch; aging takes the place of a batch (before Linux 7.2).
@@ -107,7 +107,7 @@ pub enum KswapdRevival {
     WhenBalanced,
 }
 
-/// What counts as a cost of reclaiming a type, under two lists.
+/// Events that count as a cost of reclaiming a type, under two lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReclaimCost {
     /// Writes and refaults, 1 each (before Linux 6.2).
@@ -150,7 +150,7 @@ pub struct LruGenCaps {
     pub leaf_walk: bool,
 }
 
-/// The lists, and what a refault is tested with.
+/// The lists, and the test of a refault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LruConfig {
     /// Kind of lists.
@@ -178,7 +178,7 @@ pub struct LruConfig {
     pub cache_protection: CacheProtection,
     /// Generations of anon and file under multi-gen LRU.
     pub generations: Generations,
-    /// What multi-gen reclaim may scan of a group.
+    /// Limit of pages that multi-gen reclaim may scan of a group.
     pub scan_budget: ScanBudget,
     /// Where a page begins under multi-gen LRU that a fault brings in.
     pub faulted_pages: FaultedPages,
@@ -199,7 +199,7 @@ pub struct LruConfig {
     /// kswapd that freed nothing by trimming the cache tries once more with everything (since Linux
     /// 6.9).
     pub retry_without_trim: bool,
-    /// What advice on access patterns means to reclaim.
+    /// Effect of advice on access patterns on reclaim.
     pub advice_recency: AdviceRecency,
     /// The advice that files begin with.
     pub file_advice: AccessAdvice,
@@ -223,8 +223,8 @@ pub struct LruConfig {
     /// Pages that each page stands for, where a sample of a larger memory is replayed; 1: none but
     /// itself.
     pub pages_per_page: u64,
-    /// What the kernel takes by the batch is taken by the so manieth part of one, because a whole
-    /// one would be too large a share of so little memory; 1: by whole batches.
+    /// Divisor of the batches that the kernel takes, where a whole one would be too large a share
+    /// of so little memory; 1: whole batches.
     pub batch_divisor: u64,
 }
 

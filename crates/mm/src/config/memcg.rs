@@ -1,4 +1,4 @@
-//! What can be chosen about memory cgroups.
+//! Choices about memory cgroups.
 
 use super::one_of;
 /// How multi-gen LRU chooses among memory cgroups when the whole machine needs memory.
@@ -52,8 +52,8 @@ pub struct MemcgConfig {
     pub stop_at_high_mark: bool,
     /// Which groups are visited where multi-gen LRU does not choose them.
     pub walk: MemcgWalk,
-    /// What a removed group has in memory goes to its parent at once ("Eliminate Dying Memory
-    /// Cgroup", since Linux 7.1), and does not stay charged to it until it is reclaimed.
+    /// Pages in memory of a removed group go to its parent at once ("Eliminate Dying Memory
+    /// Cgroup", since Linux 7.1), and do not stay charged to it until they are reclaimed.
     pub lru_reparent: bool,
     /// Pages charged ahead; 64 in Linux.
     pub charge_batch: u64,
@@ -62,8 +62,8 @@ pub struct MemcgConfig {
     /// Pages charged to the memcg by what the engine does not see (the task's own stack, libraries,
     /// …).
     pub reserved_pages: u64,
-    /// What a group's `min` and `low` leave unclaimed goes to its descendants (the mount option
-    /// `memory_recursiveprot`, which systemd sets).
+    /// Protection that a group's `min` and `low` leave unclaimed goes to its descendants (the mount
+    /// option `memory_recursiveprot`, which systemd sets).
     pub recursive_protection: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What can be chosen: the policy, its variants, the sizes that tests shrink.
+//! Configuration: the policy, its variants, the sizes that tests shrink.
 
 pub(crate) mod dirty;
 pub(crate) mod kernel;
@@ -47,11 +47,11 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Those of Linux.
+    /// The policies of Linux.
     pub const ALL: [Policy; 6] =
         [Policy::Lru, Policy::Lru2013, Policy::LruNone, Policy::LruShadow, Policy::Mglru, Policy::MglruShadow];
 
-    /// Those of Linux, and those in the form of cache_ext.
+    /// The policies of Linux, and those in the form of cache_ext.
     pub fn every() -> impl Iterator<Item = Policy> {
         Policy::ALL.into_iter().chain(CacheExtPolicy::ALL.map(Policy::Ext))
     }
@@ -118,7 +118,7 @@ pub struct Config {
     pub thp: ThpConfig,
     /// Reading ahead.
     pub readahead: ReadaheadConfig,
-    /// What a fault by mapping maps around it.
+    /// Pages that a fault by mapping maps around it.
     pub fault_around: FaultAroundConfig,
     /// When dirty pages of files are written.
     pub dirty: DirtyConfig,
@@ -163,7 +163,7 @@ impl Config {
         }
     }
 
-    /// What is impossible in it, if anything.
+    /// Names the first setting that is impossible, if any.
     pub fn check(&self) -> Result<(), String> {
         self.check_parts().map_err(|e| format!("configuration: {e}"))
     }

@@ -20,7 +20,7 @@ pub struct NodeConfig {
     pub watermark_scale_factor: u32,
     /// Pages in the zones DMA and DMA32, if there are so many; the rest is Normal.
     pub low_zones: [u64; 2],
-    /// Of `pages`, those that boot gave back when it had computed the watermarks and what lower
+    /// The part of `pages` that boot gave back when it had computed the watermarks and what lower
     /// zones keep for themselves (`lowmem_reserve`): the initrd, and what only init needs. 0 where
     /// that is computed again, as Linux 6.18 does.
     pub init_pages: u64,
@@ -70,7 +70,7 @@ impl NodeConfig {
         [dma, dma32, self.pages - dma - dma32]
     }
 
-    /// What is impossible in it, on a machine of so many pages.
+    /// Names the first setting that is impossible on a machine of so many pages.
     pub(crate) fn check(&self, machine_pages: u64) -> Result<(), String> {
         let limits = [
             ((64..1 << 30).contains(&self.pages), "a node has 64 to 2^30 pages"),
@@ -98,7 +98,7 @@ pub struct NumaConfig {
     pub distances: Vec<Vec<u32>>,
     /// Hint faults, promotion and demotion; by default, as in Linux, there are none.
     pub tiering: TieringConfig,
-    /// By node: where its cold pages go. Of several one is taken at random. Empty: nowhere.
+    /// By node: where its cold pages go. One of several is taken at random. Empty: nowhere.
     pub demotion_targets: Vec<Vec<NodeId>>,
     /// By node: all nodes of slower tiers, for when the targets are full.
     pub demotion_allowed: Vec<Vec<NodeId>>,
@@ -182,7 +182,7 @@ fn recommended_min_pages(nodes: &[NodeConfig], min_pages: u64, scale_factor: u64
     (PAGE_BLOCK * zones * (2 + MOBILITIES * MOBILITIES)).min(pages.saturating_sub(high) / 20)
 }
 
-/// What the watermarks of all zones of a machine follow from (zones and watermarks).
+/// Sums from which the watermarks of all zones of a machine follow (zones and watermarks).
 pub(crate) struct MachineMarks {
     /// Pages of all nodes when they were computed.
     pub(crate) total: u64,
@@ -191,7 +191,7 @@ pub(crate) struct MachineMarks {
 }
 
 impl MachineMarks {
-    /// Of the nodes of a machine. The settings are those of the first: Linux has them once.
+    /// Adds up the nodes of a machine. The settings are those of the first: Linux has them once.
     pub(crate) fn new(nodes: &[NodeConfig]) -> MachineMarks {
         let total: u64 = nodes.iter().map(|n| n.pages - n.init_pages.min(n.pages)).sum();
         let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);

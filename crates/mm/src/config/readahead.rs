@@ -1,4 +1,4 @@
-//! What is read, and what is mapped, beyond what was asked for.
+//! Pages that are read, and mapped, beyond those that were asked for.
 
 use super::one_of;
 use crate::ids::MAX_ORDER;
@@ -40,7 +40,7 @@ pub struct ReadaheadConfig {
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub file_pages: u32,
     /// A miss that does not go on where the last read ended looks at the page cache: pages in front
-    /// of it are what a stream leaves behind, so that they are worth a window. What marks the next
+    /// of it are what a stream leaves behind, so that they are worth a window. The mark of the next
     /// window is a flag of a page and not of the open file, so that streams may take turns. As
     /// Linux does; without it a file is read by one stream or at random.
     pub history: bool,
@@ -51,7 +51,7 @@ pub struct ReadaheadConfig {
     /// The largest order of a folio of a file, for files of which the driver says nothing else; 0:
     /// each page is a folio. Only windows of `history` and writes of several pages make large ones.
     pub file_order: u8,
-    /// How their order grows.
+    /// Growth of the order of files' folios.
     pub order_growth: OrderGrowth,
     /// By how much the misses of a mapped file are lowered.
     pub mmap_hits: MmapHits,
@@ -83,7 +83,7 @@ impl ReadaheadConfig {
     }
 }
 
-/// What a fault by mapping maps around it.
+/// Pages that a fault by mapping maps around it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FaultAroundConfig {
     /// Pages mapped around a file fault, a power of two; 16 (64 KiB) in Linux, 1 = off.

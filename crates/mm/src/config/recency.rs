@@ -1,9 +1,9 @@
-//! What programs say of their access pattern, and since when reclaim listens to it.
+//! Access patterns that programs advise, and since when reclaim listens to them.
 
-/// What a program said about how it will access a mapping.
+/// Access pattern that a program advised for a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AccessAdvice {
-    /// Nothing.
+    /// No advice.
     #[default]
     Normal,
     /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`.
@@ -29,7 +29,7 @@ impl AccessAdvice {
     }
 }
 
-/// What advice means to reclaim.
+/// Effect of advice on reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdviceRecency {
     /// Accessed bits through mappings that were advised random, sequential or not to be used again

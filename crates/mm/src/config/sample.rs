@@ -1,5 +1,5 @@
-//! A sample of a larger memory: each page stands for a number of pages. What is a number of pages
-//! in the kernel is that part of it here; what is a ratio, a shape or a weight stays as it is.
+//! A sample of a larger memory: each page stands for a number of pages. A number of pages in the
+//! kernel is that part of it here; a ratio, a shape or a weight stays as it is.
 //!
 //! Mechanism: `docs/mechanisms.md#a-sample-of-a-larger-memory`.
 
@@ -28,19 +28,19 @@ impl Config {
 }
 
 impl LruConfig {
-    /// What a batch of so many pages in the kernel is here: one at least.
+    /// Scales down a batch of so many pages in the kernel: one at least.
     #[inline(always)]
     pub(crate) fn part(&self, pages: u64) -> u64 {
         (pages / self.batch_divisor).max(1)
     }
 
-    /// What so many pages here stand for.
+    /// Pages of the kernel that so many pages here stand for.
     #[inline(always)]
     pub(crate) fn whole(&self, pages: u64) -> u64 {
         pages * self.pages_per_page
     }
 
-    /// What so many pages come to at a priority, beside batches as they are here: of a sample one
+    /// Pages to scan of so many at a priority, beside batches as they are here: of a sample one
     /// where the kernel would scan any, and never more than there are.
     #[inline(always)]
     pub(crate) fn share_of_priority(&self, pages: u64, priority: u32) -> u64 {
@@ -55,9 +55,9 @@ impl LruConfig {
     }
 }
 
-/// Pages to scan of each list: counts divided. What is left over is carried to the next time, so
-/// that lists keep their shares; there is one page at least, as a kernel would have come to its
-/// first batch.
+/// Pages to scan of each list: counts divided. The remainder is carried to the next time, so that
+/// lists keep their shares; there is one page at least, as a kernel would have come to its first
+/// batch.
 #[inline(never)]
 pub(crate) fn divided(carried: &mut [i64; 4], counts: [u64; 4], divisor: u64) -> [u64; 4] {
     let (sum, page) = (counts.iter().sum::<u64>(), divisor as i64);

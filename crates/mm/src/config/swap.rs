@@ -1,4 +1,4 @@
-//! What can be chosen about swap: its devices, and how slots are handed out.
+//! Choices about swap: its devices, and how slots are handed out.
 
 use super::one_of;
 use crate::ids::SwapSlot;
@@ -41,7 +41,7 @@ impl SwapDeviceConfig {
         }
     }
 
-    /// What is impossible in it, if anything.
+    /// Names the first setting that is impossible, if any.
     pub fn check(&self) -> Result<(), String> {
         if !(2..=MAX_SWAP_DEVICE_PAGES).contains(&self.pages) {
             return Err(format!("a swap device has 2 to 2^{} pages, not {}", SwapSlot::OFFSET_BITS, self.pages));
@@ -137,7 +137,7 @@ impl Default for SwapPolicy {
 }
 
 impl SwapPolicy {
-    /// What is impossible in it, if anything.
+    /// Names the first setting that is impossible, if any.
     pub fn check(&self) -> Result<(), String> {
         match self.cluster_pages {
             256 | 512 => Ok(()),
@@ -151,7 +151,7 @@ impl SwapPolicy {
 pub struct SwapConfig {
     /// Pages of swap that can be used, where no devices are listed in `swap_devices`.
     pub pages: u64,
-    /// That swap device answers at once (zram): swap-in goes round the swap cache and frees the
+    /// The swap device answers at once (zram): swap-in goes round the swap cache and frees the
     /// slot.
     pub synchronous: bool,
     /// The swap devices from the start on. None: a solid-state one of `swap_pages` pages and a

@@ -14,7 +14,7 @@ pub enum ThpMode {
     Never,
 }
 
-/// `transparent_hugepage/defrag`: what a fault does that finds no room for a large folio.
+/// `transparent_hugepage/defrag`: response of a fault that finds no room for a large folio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThpDefrag {
     /// It reclaims.
@@ -25,7 +25,7 @@ pub enum ThpDefrag {
     DeferMadvise,
     /// It reclaims in mappings so advised.
     Madvise,
-    /// Nothing.
+    /// It does nothing.
     Never,
 }
 
@@ -53,10 +53,10 @@ pub enum ThpSize {
     Never,
 }
 
-/// What a program said about large folios in a mapping.
+/// Advice of a program on large folios in a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HugeAdvice {
-    /// Nothing.
+    /// No advice.
     #[default]
     None,
     /// `MADV_HUGEPAGE`.
@@ -73,8 +73,8 @@ pub struct ThpConfig {
     /// `hugepages-<size>kB/enabled`, by order. There is no setting for orders 0 and 1: a single
     /// page is always possible, two are not.
     pub sizes: [ThpSize; MAX_ORDER as usize + 1],
-    /// `transparent_hugepage/defrag`: for whom a fault reclaims to make a large folio. Others get a
-    /// smaller one if there is no room.
+    /// `transparent_hugepage/defrag`: the mappings in which a fault reclaims to make a large folio.
+    /// Others get a smaller one if there is no room.
     pub defrag: ThpDefrag,
     /// A fault on a page in swap may bring in a large folio at once, of the sizes that a first
     /// touch could make.
@@ -175,7 +175,7 @@ impl ThpConfig {
         }
     }
 
-    /// What is impossible in it, if anything.
+    /// Names the first setting that is impossible, if any.
     pub(super) fn check(&self) -> Result<(), String> {
         match self.sizes[..usize::from(Self::MIN_ORDER)].iter().all(|&s| s == ThpSize::Never) {
             true => Ok(()),

@@ -1,10 +1,10 @@
 //! Whether processors that have nothing to do are kept from halting.
 //!
-//! Who waits for a page that another thread brings sleeps, and so does that thread until it is
-//! asked. If the processor that either is woken on has halted meanwhile, a wake takes 15 to 25 µs
-//! in a virtual machine, which is as much as all else that is done about a page in a compressed
-//! pool. A processor that polls for work instead is there at once, and takes power for it. So
-//! processors are kept awake while wakes come fast, and for a moment after.
+//! A thread that waits for a page from another thread sleeps, and so does that other thread until
+//! it is asked. If the processor that either is woken on has halted meanwhile, a wake takes 15 to
+//! 25 µs in a virtual machine, which is as much as all else that is done about a page in a
+//! compressed pool. A processor that polls for work instead is there at once, and takes power for
+//! it. So processors are kept awake while wakes come fast, and for a moment after.
 
 /// While processors may halt, it is looked how fast wakes come after so many of them.
 pub const LOOK_WAKES: u64 = 64;
@@ -17,7 +17,7 @@ const BEGIN_NS: u64 = 250_000;
 /// milliseconds: each change interrupts all processors.
 const END_NS: u64 = 1_000_000;
 
-/// What is known of wakes.
+/// Rate of wakes, and whether processors are kept awake for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuLatencyQos {
     may: bool,

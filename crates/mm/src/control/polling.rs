@@ -29,7 +29,7 @@ const LONGEST_NS: u64 = 4 * MOST_MEAN_NS;
 /// The mean follows a wait by this part.
 const FOLLOW: u64 = 8;
 
-/// What is known of waits of one kind.
+/// Mean of the waits of one kind, and the decision that follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Polling {
     mean_ns: u64,
@@ -41,7 +41,7 @@ pub struct Polling {
     stats: PollingStats,
 }
 
-/// What became of waits.
+/// Counts of waits by their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollingStats {
     /// Polls that ended with what they waited for.
@@ -97,7 +97,7 @@ impl Polling {
         }
     }
 
-    /// What became of waits so far.
+    /// Counts of waits so far.
     pub fn stats(&self) -> PollingStats {
         self.stats
     }

@@ -14,7 +14,7 @@
 //!   have been;
 //! - a pool of q pages reaches back over q × (evictions that a page of pool holds now): what is
 //!   nearer comes from the pool, the rest from the device;
-//! - a pool that is larger by n pages takes them from what is in place. What that loses is not to
+//! - a pool that is larger by n pages takes them from what is in place. The loss by that is not to
 //!   be seen; it is held to be as dense as the loads of the nearest step.
 //!
 //! The size then moves by one step towards the cheapest. There is no clock and no I/O here: costs
@@ -52,7 +52,7 @@ pub enum PoolTier {
     Device,
 }
 
-/// What the pool is like when its size is decided on.
+/// Extent of the pool when its size is decided on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolExtent {
     /// Pages of memory that it takes.
@@ -61,7 +61,7 @@ pub struct PoolExtent {
     pub reach: u64,
 }
 
-/// What an average knows.
+/// A running average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Average {
     /// Times [`WEIGHT`].
@@ -97,7 +97,7 @@ impl Average {
     }
 }
 
-/// What a tier costs.
+/// Mean times of a tier, to load and to store a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cost {
     load: Average,
@@ -110,7 +110,7 @@ struct Load {
     tier: PoolTier,
 }
 
-/// What was decided so far.
+/// Counts of decisions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolBalanceStats {
     /// Windows that were looked at.
@@ -133,7 +133,7 @@ pub struct PoolBalance {
     /// Faults, and pages that were loaded, in this window.
     faults: u64,
     loads: u64,
-    /// The share of pages that the pool takes, of [`ONE`], and what it makes of a page, in bytes.
+    /// The share of pages that the pool takes, of [`ONE`], and the bytes that it makes of a page.
     taken: Average,
     packed: Average,
     window: Vec<Load>,
@@ -181,7 +181,7 @@ impl PoolBalance {
         self.step == 0
     }
 
-    /// What it did.
+    /// Counts of its decisions so far.
     pub fn stats(&self) -> PoolBalanceStats {
         self.stats
     }
@@ -290,7 +290,7 @@ impl PoolBalance {
         }
     }
 
-    /// What the loads of the window would have cost with a pool of so many steps, in nanoseconds.
+    /// Nanoseconds that the loads of the window would have cost with a pool of so many steps.
     fn cost_at(&self, step: u64, pool: PoolExtent) -> u64 {
         let mut size = self.size(step);
         let is_full = pool.pages + self.size(1) / 2 >= self.target_pages();
@@ -306,7 +306,7 @@ impl PoolBalance {
         let of_load = |load: &Load| match (load.distance <= more, load.distance - load.distance.min(more) + less) {
             (true, _) => 0,
             (false, distance) if distance > reach => on_device,
-            // What is on the device now may be there because the pool does not take it.
+            // A page on the device now may be there because the pool does not take it.
             _ if load.tier == PoolTier::Device => mixed,
             _ => in_pool,
         };
@@ -325,7 +325,7 @@ impl PoolBalance {
         }
         let loads: u64 = self.window.iter().map(|load| self.costs[load.tier as usize].load.get()).sum();
         let loads = loads / (self.window.len() as u64).max(1);
-        // Of a fault what is not the load, for each page that is loaded: some are read ahead.
+        // Time of a fault beside the load, for each page that is loaded: some are read ahead.
         let rest = (self.fault.get().saturating_mul(self.faults) / self.loads.max(1)).saturating_sub(loads).min(MAX_NS);
         let passage = if through_pool { pool.1 + pool.0 * self.taken.get() / ONE } else { 0 };
         (rest + pool.0 + pool.1, rest + device.0 + device.1 + passage)

@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-/// Whose stalls count.
+/// The tasks whose stalls count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PsiKind {
     /// Some task is stalled.
@@ -33,7 +33,7 @@ pub struct PsiLine {
 const PERIOD_NS: u64 = 2_000_000_000;
 /// Averages are percent in units of 1/2048.
 const SHIFT: u32 = 11;
-/// What is left of an average of 10, 60 and 300 s after a period, of 2048.
+/// Share of an average of 10, 60 and 300 s that is left after a period, of 2048.
 const DECAY: [u64; 3] = [1677, 1981, 2034];
 /// Lost time is in units of 2^-16 ns, because it is a fraction of the time that passed.
 const FRACTION: u32 = 16;
@@ -54,7 +54,7 @@ struct Line {
 
 /// The stalls of the machine or of one group.
 ///
-/// Reading changes nothing: what is read depends on the calls of [`Psi::set`] alone.
+/// Reading changes nothing: the averages depend on the calls of [`Psi::set`] alone.
 #[derive(Clone, Debug)]
 pub struct Psi {
     cpus: u32,
@@ -101,7 +101,7 @@ impl Psi {
     }
 
     /// The highest that the averages of one kind ever were, in percent: of 10, 60 and 300 seconds.
-    /// Linux does not keep them; who reads the file often enough does.
+    /// Linux does not keep them; a reader that reads the file often enough does.
     pub fn peaks(&mut self, now_ns: u64, kind: PsiKind) -> [f64; 3] {
         self.catch_up(now_ns);
         self.line(kind).peaks.map(percent)
@@ -164,7 +164,7 @@ impl Psi {
 }
 
 impl Line {
-    /// What is lost of a time in which the state is as it is now.
+    /// Time lost out of `ns` in which the state is as it is now.
     fn lost_in(&self, ns: u64, threads: u32) -> u128 {
         match threads {
             0 => 0,
@@ -270,7 +270,7 @@ mod tests {
         psi.set(0, 1, 0);
         let at_10 = psi.read(10 * SECOND, PsiKind::Some);
         psi.set(10 * SECOND, 0, 1);
-        // Read once, long after: what was in between is not forgotten.
+        // Read once, long after: stalls in between are not forgotten.
         assert_eq!(psi.peaks(10_000 * SECOND, PsiKind::Some), [at_10.avg10, at_10.avg60, at_10.avg300]);
         assert_eq!(psi.read(10_000 * SECOND, PsiKind::Some).avg10, 0.0);
         assert_eq!(Psi::new(4).peaks(10 * SECOND, PsiKind::Full), [0.0; 3]);

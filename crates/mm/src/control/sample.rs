@@ -1,11 +1,10 @@
 //! Access sampling under a budget of processor time.
 //!
 //! A driver without accessed bits learns which old pages are in use by taking them away and seeing
-//! which are touched before they have been given up for good: a *sample* is a page that is away.
-//! What it costs is a fault, if it is touched. A token bucket decides how many may be away: tokens
-//! are nanoseconds of processor time, a percentage of the time that passes; a page that is taken
-//! away is charged what a sample costs at the most, and what it cost in fact is settled when it is
-//! back.
+//! which are touched before they have been given up for good: a *sample* is a page that is away. A
+//! sample costs a fault, if it is touched. A token bucket decides how many may be away: tokens are
+//! nanoseconds of processor time, a percentage of the time that passes; a page that is taken away
+//! is charged what a sample costs at the most, and what it cost in fact is settled when it is back.
 //!
 //! Which pages: those that reclaim would take next. The driver has them, since reclaim has ordered
 //! them out.
@@ -27,7 +26,7 @@ pub struct SampleBudget {
     /// more than they were charged.
     tokens: i128,
     now_ns: u64,
-    /// What a sample is charged.
+    /// Nanoseconds that a sample is charged.
     charge_ns: u64,
     /// Pages that are away, and what they were charged.
     away_pages: u64,
@@ -35,16 +34,16 @@ pub struct SampleBudget {
     stats: SampleStats,
 }
 
-/// What sampling did.
+/// Counts and costs of sampling so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleStats {
     /// Pages taken away.
     pub taken: u64,
     /// Pages that came back because they were touched.
     pub seen: u64,
-    /// What that cost, in nanoseconds of processor time.
+    /// Cost of samples that came back, in nanoseconds of processor time.
     pub cost_ns: u64,
-    /// Of that, what was more than had been charged.
+    /// The part of `cost_ns` beyond what had been charged.
     pub overrun_ns: u64,
 }
 
@@ -63,7 +62,7 @@ impl SampleBudget {
         }
     }
 
-    /// Another limit of pages. What is away beyond it comes back as it is touched.
+    /// Another limit of pages. Pages that are away beyond it come back as they are touched.
     pub fn set_max_pages(&mut self, max_pages: u64) {
         self.max_pages = max_pages;
     }
@@ -109,7 +108,7 @@ impl SampleBudget {
         self.away_pages
     }
 
-    /// What it did.
+    /// Counts and costs of its samples.
     pub fn stats(&self) -> SampleStats {
         self.stats
     }

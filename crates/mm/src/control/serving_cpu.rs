@@ -1,21 +1,21 @@
 //! Which processor serves the faults of a memory: the one on which they are made.
 //!
 //! A thread that faults sleeps until another one has served it, so its processor is free for that
-//! one. On another processor, both wakes are interrupts, and what runs there has to be
-//! interrupted. That pays where nearly all faults are one thread's. Who serves several that run
-//! here and there runs where the scheduler likes.
+//! one. On another processor, both wakes are interrupts, and what runs there has to be interrupted.
+//! Serving on its processor pays where nearly all faults are one thread's. A server of several
+//! threads that run here and there runs where the scheduler likes.
 //!
 //! Linux has nothing like it: a wake that tells the scheduler that the waker is about to sleep
 //! (`WF_SYNC`) is the nearest, and userfaultfd makes none.
 
-/// After so many faults it is looked who made them.
+/// Faults in a window, after which it is decided.
 const WINDOW: u32 = 64;
-/// Of which so many have to be of one thread.
+/// Faults of a window that have to be of one thread.
 const MOST: u32 = 56;
 /// Where the thread runs is looked up after so many windows at the most: it may have moved.
 const PATIENCE: u32 = 4;
 
-/// What is to be known, or done, at the end of a window.
+/// Step to take at the end of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServingCpuStep {
     /// Where does this thread run? It is told by [`ServingCpu::runs_on`].
@@ -27,7 +27,7 @@ pub enum ServingCpuStep {
 /// The processor that serves the faults of a memory.
 #[derive(Clone, Debug, Default)]
 pub struct ServingCpu {
-    /// Who faults most, by the majority vote of Boyer and Moore.
+    /// Thread with the most faults, by the majority vote of Boyer and Moore.
     candidate: u32,
     score: u32,
     seen: u32,
@@ -71,7 +71,7 @@ impl ServingCpu {
 mod tests {
     use super::*;
 
-    /// What a window of faults leads to.
+    /// Feeds a window of faults and returns the step that it leads to.
     fn window(rule: &mut ServingCpu, thread: fn(u32) -> u32) -> Option<ServingCpuStep> {
         (0..WINDOW).filter_map(|i| rule.fault_of(thread(i))).last()
     }

@@ -80,8 +80,8 @@ impl Engine {
     }
 
     /// A read of a file by descriptor, `asked` pages from `page` on of which this is the access of
-    /// the first: as [`Engine::access`], with reading ahead.
-    /// Of anonymous memory, which a file in tmpfs is, nothing is read ahead.
+    /// the first: as [`Engine::access`], with reading ahead. Nothing is read ahead of anonymous
+    /// memory, which a file in tmpfs is.
     pub fn read_file<W: World>(
         &mut self,
         w: &mut W,
@@ -207,8 +207,7 @@ impl Engine {
         self.fault(w).hint_fault(page)
     }
 
-    /// What decides about promotion to a node, for its threshold and counts; none: nothing is
-    /// promoted to it.
+    /// The promoter of a node, for its threshold and counts; none: nothing is promoted to the node.
     pub fn promoter(&self, node: NodeId) -> Option<&Promoter> {
         self.mem.frames.hints.as_ref().and_then(|h| h.promoters.get(node.index())?.as_ref())
     }

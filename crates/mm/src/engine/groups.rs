@@ -65,14 +65,14 @@ impl Engine {
     }
 
     /// The tasks that use a mapping move to another group: its pages, its swap and its page tables
-    /// are charged there from now on. Tree nodes stay charged to whom they were. If that is more
-    /// than a `max` allows, the group is reclaimed; what cannot be is tolerated.
+    /// are charged there from now on. Tree nodes stay charged as they were. If that is more than a
+    /// `max` allows, the group is reclaimed; what cannot be is tolerated.
     pub fn move_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.cgroupfs(w).move_mapping(mapping, to)
     }
 
-    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory
-    /// goes to its parent ([`crate::MemcgConfig::lru_reparent`]), or stays charged to it, and is
+    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. Its pages in memory
+    /// go to its parent ([`crate::MemcgConfig::lru_reparent`]), or stay charged to it, and are
     /// first in line when its ancestors are reclaimed. Its mappings go to its parent then, or once
     /// nothing of them is left.
     pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {

@@ -37,7 +37,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What kswapd does before each shrink, for the first node: with `min_ttl_ms`, out of memory if
+    /// Ages the first node as kswapd does before each shrink: with `min_ttl_ms`, out of memory if
     /// every group's working set is younger than that. True: it was.
     pub fn age_node<W: World>(&mut self, w: &mut W) -> bool {
         self.reclaim_with(w, ScanControl::for_memcg(MemcgId::ROOT, 0, None)).age_node_on(NodeId::default())

@@ -13,7 +13,7 @@ impl Engine {
         m.usage > m.high.min(m.max)
     }
 
-    /// What is charged to a memcg and its descendants: `memory.current` in pages.
+    /// Pages charged to a memcg and its descendants: `memory.current`.
     pub fn memcg_usage(&self, id: MemcgId) -> u64 {
         self.mem.groups.memcgs.get(id).usage
     }

@@ -35,7 +35,7 @@ impl Engine {
                 continue;
             };
             at = next;
-            // What stands for an accessed bit counts where the bit would.
+            // A bit that stands for an accessed bit counts where that would.
             if advice == Advice::InUse && self.mem.pages.reference(self.mem.pages.folios.page(f)) != Reference::Counts {
                 continue;
             }
@@ -93,8 +93,9 @@ impl Engine {
         self.mem.swap.folio_of(&self.mem.pages, page).is_none_or(|f| self.mem.split_unless_busy(f))
     }
 
-    /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed
-    /// at once, because it is being written or swap is full, stays. Returns how many were freed.
+    /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. Folios that cannot be
+    /// freed at once, because they are being written or swap is full, stay. Returns how many were
+    /// freed.
     pub fn page_out<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) -> u64 {
         self.fault(w).page_out(first, nr)
     }
@@ -110,16 +111,17 @@ impl Engine {
         self.mem.pages.footprint(mapping)
     }
 
-    /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is
-    /// being read or written goes when that has ended. The mapping may be used again, from nothing.
+    /// The task that owned this anonymous mapping is gone: its pages and slots are free. Pages that
+    /// are being read or written go when that has ended. The mapping may be used again, from
+    /// nothing.
     pub fn zap_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId) {
         self.fault(w).zap_mapping(mapping)
     }
 
     /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same
     /// anonymous mapping: they are as untouched as at the start. A large folio that is dropped in
-    /// part is split. What is being read or written goes when that has ended; until then an access
-    /// waits for it.
+    /// part is split. Pages that are being read or written go when that has ended; until then an
+    /// access waits for them.
     pub fn zap_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
         self.fault(w).zap_range(first, nr)
     }
@@ -132,8 +134,8 @@ impl Engine {
 
     /// Truncation of a file, or the deletion of it: `nr` pages from `first` on leave memory, dirty
     /// or not, those of them that belong to the same file. They leave no shadow, nor do pages that
-    /// left memory before. What is being read or written goes when that has ended; until then an
-    /// access waits for it.
+    /// left memory before. Pages that are being read or written go when that has ended; until then
+    /// an access waits for them.
     pub fn truncate_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
         self.fault(w).truncate_range(first, nr)
     }

@@ -127,7 +127,7 @@ impl Engine {
         self.mem.swap.slots.maps()
     }
 
-    /// What the swap allocator did so far.
+    /// Work of the swap allocator so far.
     pub fn swap_work(&self) -> crate::SwapWork {
         self.mem.swap.slots.work()
     }
@@ -170,8 +170,8 @@ impl Engine {
     }
 
     /// Another policy for the page cache of a group, beside its two lists, instead of the one of
-    /// the configuration ([`Config::cache_ext`]), which may be none. What the group has in memory
-    /// is added to it.
+    /// the configuration ([`Config::cache_ext`]), which may be none. The group's folios in memory
+    /// are added to it.
     pub fn attach_cache_ext(&mut self, memcg: MemcgId, ops: &dyn CacheExtOps) -> Result<(), String> {
         self.mem.groups.online_memcg(memcg)?;
         if self.mem.cfg.lru.kind != Lru::TwoList {
@@ -186,7 +186,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What policies beside the lists learn of who accesses from now on ([`crate::Cache::hint`]).
+    /// Tells policies beside the lists the kind of task that accesses from now on
+    /// ([`crate::Cache::hint`]).
     pub fn set_cache_ext_hint(&mut self, hint: u8) {
         if let Some(ext) = &mut self.mem.pages.ext {
             ext.set_hint(hint);
@@ -201,12 +202,12 @@ impl Engine {
     /// Bytes that a shadow takes: its slot, its place, and the byte of flags.
     pub const BYTES_PER_SHADOW: usize = FolioTable::ENTRY_BYTES + 1;
 
-    /// Bytes that a swap slot takes, of a cluster of which one at least is in use. Those of other
+    /// Bytes that a swap slot takes, of a cluster of which one at least is in use. Slots of other
     /// clusters take next to nothing.
     pub const BYTES_PER_SWAP_SLOT: usize = crate::swap::BYTES_PER_SLOT;
 }
 
-/// What calls with a world may change, room by room.
+/// Parts of the engine that calls with a world may change, room by room.
 impl Engine {
     #[inline(always)]
     fn alloc<'a, W>(&'a mut self, world: &'a mut W) -> Alloc<'a, W> {
@@ -261,8 +262,8 @@ mod tests {
         assert_eq!(of_root.iter().sum::<u64>(), 10, "of that group alone");
     }
 
-    /// What reclaim costs a group is added up above it as well, and forgotten there at the pace of
-    /// all that is below, not of the pages of the root's own tasks.
+    /// A cost that reclaim notes of a group is added up above it as well, and forgotten there at
+    /// the pace of all that is below, not of the pages of the root's own tasks.
     #[test]
     fn costs_of_a_group_stay_with_the_root_as_long_as_its_pages_warrant() {
         let mut cfg = Config::new(Policy::Lru);

@@ -1,4 +1,4 @@
-//! Reclaim as a driver runs it: kswapd, waits, what it cost, and the frames that are left.
+//! Reclaim as a driver runs it: kswapd, waits, its work, and the frames that are left.
 
 use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId, PageId};
@@ -52,7 +52,7 @@ impl Engine {
         self.kswapd_node_step(w, NodeId::default())
     }
 
-    /// What reclaim did since the last call.
+    /// Takes the work of reclaim since the last call, and starts counting anew.
     pub fn take_work(&mut self) -> Work {
         std::mem::take(&mut self.mem.pages.work)
     }
@@ -112,9 +112,9 @@ impl Engine {
         all_sleep
     }
 
-    /// Memory hot-plug on a machine of one node: it has so many pages from now on. What is to go
-    /// must be free: the result is how many pages are still to be taken away; reclaim, and call it
-    /// again. The watermarks follow. A machine that has no size or several nodes cannot be resized.
+    /// Memory hot-plug on a machine of one node: it has so many pages from now on. Pages to be
+    /// taken away must be free: the result is how many are still to go; reclaim, and call it again.
+    /// The watermarks follow. A machine that has no size or several nodes cannot be resized.
     pub fn resize_node(&mut self, pages: u64) -> Result<u64, String> {
         let Some(cfg) = self
             .mem
@@ -136,8 +136,8 @@ impl Engine {
         self.mem.frames.nodes.managed_pages()
     }
 
-    /// Sets how many pages a group is charged for what the engine does not see. That cannot fail: a
-    /// group that is beyond its limit by it may stay there. An unknown group is an error.
+    /// Sets how many pages a group is charged for what the engine does not see. The charge cannot
+    /// fail: a group that is beyond its limit by it may stay there. An unknown group is an error.
     pub fn set_memcg_external_pages(&mut self, id: MemcgId, pages: u64) -> Result<(), String> {
         self.mem.groups.online_memcg(id)?;
         let before = std::mem::replace(&mut self.mem.groups.memcgs.get_mut(id).reserved, pages);

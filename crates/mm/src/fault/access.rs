@@ -25,7 +25,7 @@ impl<W: World> Fault<'_, W> {
         if let (Some(f), false) = (self.mem.pages.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
                 Touch::Read => self.mem.pages.mark_accessed(f),
-                // What is written now would not be in the copy.
+                // A write now would not be in the copy.
                 Touch::Write if self.mem.pages.folios.st(f).has(State::MIGRATING) => return Outcome::Waiting,
                 Touch::Write => self.mem.writeout(self.world).set_dirty(f),
                 _ => {}
@@ -132,7 +132,7 @@ impl<W: World> Fault<'_, W> {
             MappingKind::Anon => self.fault_anon(page, touch, memcg, orders),
         };
         let outcome = result.unwrap_or_else(|over| self.no_room(over));
-        // What is to be tried again counts then.
+        // A touch that is to be tried again counts then.
         if touch.is_mapped() && !matches!(outcome, Outcome::Waiting | Outcome::Throttled) {
             self.mem.pages.count_memcg(memcg, Counter::Pgfault, 1);
         }
@@ -167,7 +167,7 @@ impl<W: World> Fault<'_, W> {
         };
         if !self.mem.pages.folios.st(f).has(State::UPTODATE) {
             if touch == Touch::Write {
-                // Of a large folio that could not be read the other pages are still to come.
+                // The other pages of a large folio that could not be read are still to come.
                 if self.mem.pages.folios.st(f).has(State::LARGE) && self.mem.split_unless_busy(f) {
                     f = FolioId(page.0);
                 }

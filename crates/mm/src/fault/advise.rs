@@ -1,4 +1,4 @@
-//! What programs say about ranges of their memory: `madvise` and `fadvise`.
+//! Advice of programs on ranges of their memory: `madvise` and `fadvise`.
 
 use crate::fault::Fault;
 use crate::folio::state::State;
@@ -6,7 +6,7 @@ use crate::ids::{FolioId, MemcgId, PageId};
 use crate::scan::ScanControl;
 use crate::world::World;
 
-/// What a program says about pages.
+/// Advice of a program on pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Advice {
     /// `MADV_COLD`: deactivate it.
@@ -23,8 +23,9 @@ pub enum Advice {
 }
 
 impl<W: World> Fault<'_, W> {
-    /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed
-    /// at once, because it is being written or swap is full, stays. Returns how many were freed.
+    /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. Folios that cannot be
+    /// freed at once, because they are being written or swap is full, stay. Returns how many were
+    /// freed.
     pub(crate) fn page_out(&mut self, first: PageId, nr: u32) -> u64 {
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, u64::from(nr), None);
         (sc.ignore_references, sc.no_demotion) = (true, true);
@@ -66,7 +67,7 @@ impl<W: World> Fault<'_, W> {
         freed
     }
 
-    /// Those of the isolated folios that are on the node of `sc`: a batch is of one lruvec.
+    /// Reclaims the isolated folios that are on the node of `sc`: a batch is of one lruvec.
     fn page_out_on_node(&mut self, folios: &[FolioId], sc: &ScanControl) -> u64 {
         let mut list = self.mem.pages.take_scratch();
         list.extend(folios.iter().filter(|&&f| self.mem.pages.folios.nid(f) == sc.nid));

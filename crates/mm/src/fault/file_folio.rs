@@ -40,7 +40,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Names are allocated by a task that may wait for a file system: reclaim for them may shrink
-    /// it. What they take is not charged for long, as the engine does not count it.
+    /// it. Their memory is not charged for long, as the engine does not count it.
     #[inline]
     fn charge_names(&mut self, memcg: MemcgId) {
         if self.mem.pages.new_names >= NAMES_PER_PAGE {
@@ -98,7 +98,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// A new folio of `1 << order` pages from `first` on, not read yet. Where it would stand is
-    /// looked at last, as Linux does: what was reclaimed for it stays so.
+    /// looked at last, as Linux does: pages reclaimed for it stay so.
     pub(crate) fn add_large_file_folio(
         &mut self,
         first: PageId,

@@ -1,4 +1,4 @@
-//! Reads: how they start, and what is told when I/O has ended.
+//! Reads: their start, and the calls at the end of I/O.
 
 use crate::fault::Fault;
 use crate::folio::size_stats::SizeCounter;

@@ -16,7 +16,7 @@ use crate::stat::Counter;
 use crate::touch::Touch;
 use crate::world::World;
 
-/// What is remembered of an open file.
+/// Readahead state of an open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readahead {
     /// The window: from this id on …
@@ -29,7 +29,7 @@ pub struct Readahead {
     pub(crate) order: u8,
     /// One more than the page read last; 0: none yet.
     pub(crate) next: u32,
-    /// What the program said: random has no window, ever; that of sequential is twice as large.
+    /// Advice of the program: random has no window, ever; that of sequential is twice as large.
     advice: AccessAdvice,
     /// `read_ahead_pages` of its device, if that is not as configured.
     file_pages: Option<u32>,
@@ -53,7 +53,7 @@ impl Readahead {
         self.advice = advice;
     }
 
-    /// What its program said.
+    /// Advice of its program.
     pub fn advice(&self) -> AccessAdvice {
         self.advice
     }

@@ -135,8 +135,8 @@ impl<W: World> Fault<'_, W> {
 
     /// A large folio for a page in swap and the pages around it, of one of these orders, where all
     /// of them are there in a row and nowhere else, on a device that answers at once. Not read yet.
-    /// What is a page of zeros and what is not are not read as one, and with zswap, which may hold
-    /// some of them, nothing is.
+    /// Pages of zeros and others are not read as one, and with zswap, which may hold some of them,
+    /// nothing is.
     fn add_large_swap_folio(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId, orders: u16) -> Option<FolioId> {
         // 2 MiB are not read back as one.
         let mut orders = orders & !(1 << MAX_ORDER);

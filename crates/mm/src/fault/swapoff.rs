@@ -1,8 +1,8 @@
 //! Adding swap devices and taking them away while they are in use.
 //!
 //! Taking one away reads back everything that is on it. Nothing new goes there meanwhile. If there
-//! is no room, or a read fails, the device is as it was before; what was read is in memory, and
-//! nothing is lost.
+//! is no room, or a read fails, the device is as it was before; pages that were read are in memory,
+//! and nothing is lost.
 //!
 //! Mechanism: `docs/mechanisms.md#swap-devices`.
 

@@ -16,7 +16,7 @@ const GROWTH: u8 = 2;
 /// With [`OrderGrowth::ByMark`] smaller windows are of single pages.
 const SMALLEST: u32 = 4;
 
-/// What is to be read.
+/// A window of pages to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) start: u32,

@@ -15,8 +15,9 @@ use crate::world::World;
 const BUSY: u32 = State::LOCKED | State::WRITEBACK;
 
 impl<W: World> Fault<'_, W> {
-    /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is
-    /// being read or written goes when that has ended. The mapping may be used again, from nothing.
+    /// The task that owned this anonymous mapping is gone: its pages and slots are free. Pages that
+    /// are being read or written go when that has ended. The mapping may be used again, from
+    /// nothing.
     pub(crate) fn zap_mapping(&mut self, mapping: MappingId) {
         if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
             self.zap_pages(self.mem.pages.mapping_pages(mapping));
@@ -26,8 +27,8 @@ impl<W: World> Fault<'_, W> {
 
     /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same
     /// anonymous mapping: they are as untouched as at the start. A large folio that is dropped in
-    /// part is split. What is being read or written goes when that has ended; until then an access
-    /// waits for it.
+    /// part is split. Pages that are being read or written go when that has ended; until then an
+    /// access waits for them.
     pub(crate) fn zap_range(&mut self, first: PageId, nr: u32) {
         let mapping = self.mem.pages.space.mapping_of(first);
         if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
@@ -37,7 +38,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Truncation: pages of a file leave memory, dirty or not, and so do shadows of pages that left
-    /// before. What is being read or written goes when that has ended.
+    /// before. Pages that are being read or written go when that has ended.
     pub(crate) fn truncate_range(&mut self, first: PageId, nr: u32) {
         let mapping = self.mem.pages.space.mapping_of(first);
         if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::File {
@@ -153,7 +154,7 @@ impl<W: World> Fault<'_, W> {
         self.mem.charged().free_folio(self.world, f, st);
     }
 
-    /// I/O on a folio ended: what was dropped of it meanwhile goes now.
+    /// I/O on a folio ended: pages of it that were dropped meanwhile go now.
     pub(crate) fn finish_zapping(&mut self, f: FolioId) {
         if self.mem.pages.zapping.is_empty() {
             return;

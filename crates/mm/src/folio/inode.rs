@@ -1,10 +1,10 @@
-//! Names and inodes of files: what the kernel keeps of a file beside its pages, and without which
-//! it keeps no shadow of it.
+//! Names and inodes of files: state of a file that the kernel keeps beside its pages, and without
+//! which it keeps no shadow of it.
 
 use crate::ids::MappingId;
 use std::collections::VecDeque;
 
-/// What the kernel keeps of a file.
+/// State of a file that the kernel keeps beside its pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inode {
     /// It has a name (a dentry), which holds the inode.

@@ -17,7 +17,7 @@ use std::slice::GetDisjointMutError;
 /// Numbers reserved for the lists of an lruvec.
 const LISTS_PER_LRUVEC: u32 = 32;
 
-/// The name of a list. Those of an lruvec follow one another.
+/// The name of a list. The lists of an lruvec follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct List(u32);
 

@@ -14,7 +14,7 @@ use crate::folio::slot::{Location, MAX_NODES};
 use crate::folio::table::FolioTable;
 use crate::ids::{LruvecId, MappingId, MemcgId, NodeId, PageId, XaNodeId};
 
-/// What a mapping holds.
+/// Kind of memory in a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MappingKind {
     /// Pages of a file: evicted clean, leaving a shadow.
@@ -23,8 +23,8 @@ pub enum MappingKind {
     Anon,
 }
 
-/// What a node holds: entries (children, above the leaves), and of those shadows. Apart from the
-/// rest of the node, since every eviction and refault changes it.
+/// Counts of a node: its entries (children, above the leaves), and shadows among them. Apart from
+/// the rest of the node, since every eviction and refault changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fill {
     pub(crate) count: u8,
@@ -59,7 +59,7 @@ pub(crate) struct XaNode {
     pub(crate) len: u8,
     /// Its only entry, of the first page of a file, lies in the mapping itself: there is no node.
     pub(crate) is_head: bool,
-    /// Who pays for it while it exists.
+    /// The memcg that is charged for it while it exists.
     pub(crate) memcg: MemcgId,
     /// The memory node on which it lies.
     pub(crate) nid: NodeId,
@@ -94,15 +94,15 @@ pub(crate) struct Mapping {
     pub(crate) advice: AccessAdvice,
     /// Orders above 0 that faults may make, a bit each.
     pub(crate) orders: u16,
-    /// Of a file: the largest order of its folios.
+    /// The largest order of a file's folios.
     pub(crate) max_order: u8,
-    /// Of a file: the page behind its last one at present (`i_size`).
+    /// The page behind the last one of a file at present (`i_size`).
     pub(crate) i_size: u32,
-    /// Of a file: what the kernel keeps of it beside its pages.
+    /// State of a file that the kernel keeps beside its pages.
     pub(crate) inode: Inode,
 }
 
-/// Who owns the pages of a mapping.
+/// Owner of the pages of a mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     pub(crate) kind: MappingKind,

@@ -1,4 +1,4 @@
-//! Folios: what is resident, the slots of pages, the lists that folios stand on, and the mappings
+//! Folios: resident pages, the slots of pages, the lists that folios stand on, and the mappings
 //! that pages belong to.
 //!
 //! | file | what is in it |

@@ -1,6 +1,6 @@
-//! What is remembered of the faults on a mapping, to read ahead of the next ones.
+//! History of the faults on a mapping, to read ahead of the next ones.
 
-/// What is remembered of the swap-ins of a mapping.
+/// History of the swap-ins of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SwapReadahead {
     pub(crate) last: u32,
@@ -37,7 +37,7 @@ impl Streams {
     /// The window of a fault: one page unless it goes on where a run is expected to; then twice the
     /// last window. Programs have many runs of two or three pages.
     pub(crate) fn next_window(&mut self, page: u32, max: u32) -> u32 {
-        // What is in memory within a window lets the run skip ahead.
+        // Pages in memory within a window let the run skip ahead.
         let goes_on = |&(end, window): &(u32, u32)| window > 0 && (end..end + window).contains(&page);
         if let Some(i) = self.runs.iter().position(goes_on) {
             let window = (self.runs[i].1 * 2).min(max);

@@ -28,7 +28,7 @@ size_counters! {
     AnonFaultAlloc = "anon_fault_alloc",
     /// A first touch wanted one and made a smaller one.
     AnonFaultFallback = "anon_fault_fallback",
-    /// Of those, because the memcg had no room.
+    /// Fallbacks because the memcg had no room.
     AnonFaultFallbackCharge = "anon_fault_fallback_charge",
     /// Read whole from swap.
     Swpin = "swpin",

@@ -71,7 +71,7 @@ pub(crate) struct Link {
     pub(crate) place: u32,
 }
 
-/// What becomes of the flags and the list of a folio, ready for [`Entry::change`].
+/// A change of the flags and the list of a folio, ready for [`Entry::change`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     keep_head: u32,
@@ -81,7 +81,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Of the flags, `keep` stay and `set` are added; the list is that of `link`.
+    /// Keeps the flags `keep` and adds the flags `set`; the list is that of `link`.
     pub(crate) fn new(keep: u32, set: u32, link: Link) -> Change {
         let list = (link.list & 15) << Entry::LIST_SHIFT | link.list >> 4 << Entry::LIST_HIGH;
         Change {
@@ -92,7 +92,7 @@ impl Change {
         }
     }
 
-    /// Of the byte of flags that is apart.
+    /// Changes the byte of flags that is apart.
     #[inline(always)]
     pub(crate) fn of_byte(self, byte: u8) -> u8 {
         byte & self.keep_byte | self.set_byte
@@ -102,11 +102,11 @@ impl Change {
 /// A page's slot and where it is: 12 bytes without padding, on one cache line more often than not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// Of a value the low half, with bit 0 set. Of a folio its flags but the low byte, and in that
+    /// The low half of a value, with bit 0 set; or a folio's flags but the low byte, and in that
     /// byte the bits below.
     head: u32,
-    /// Of a value the high half. Of a folio its place. Of a page of a large folio that is not its
-    /// first, the first one.
+    /// The high half of a value; or a folio's place; or, in the other pages of a large folio, its
+    /// first page.
     tail: u32,
     pub(crate) location: Location,
 }
@@ -118,7 +118,7 @@ impl Entry {
     /// The number of the list: four bits, and the highest one of the flags, which is none.
     const LIST_MASK: u32 = 15 << Self::LIST_SHIFT | 1 << Self::LIST_HIGH;
     const LIST_HIGH: u32 = 31;
-    /// What is not of the flags.
+    /// Bits of the head that are no flags.
     const OWN: u32 = State::HOT | 1 << Self::LIST_HIGH;
     /// There is a folio, but the slot holds its swap entry (or, with `PART`, nothing).
     const APART: u32 = 1 << 6;
@@ -159,7 +159,7 @@ impl Entry {
         self.head & (Self::VALUE | Self::FOLIO | Self::APART | Self::PART) == Self::FOLIO
     }
 
-    /// What the slot holds, if it does not hold the folio of its page; none: its swap entry.
+    /// The content of the slot, if that is not the folio of its page; none: its swap entry.
     pub(crate) fn apart(&self) -> Option<Slot> {
         if let Some(slot) = self.vacant() {
             return Some(slot);

@@ -1,9 +1,10 @@
-//! The folio table: what is resident, in which state, on which list.
+//! The folio table: the resident folios, with their state and list.
 //!
 //! A folio has the number of its first page, and its flags, its list and its place stand in the
 //! page's own entry (see `slot`): a fault, an eviction or a move touches one cache line of 12-byte
-//! entries and no more. What a hit by descriptor reads and sets lies apart, a byte a page: a hit
-//! needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
+//! entries and no more. The state that a hit by descriptor reads and sets lies apart, a byte a
+//! page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level
+//! cache.
 
 use crate::folio::list::{Links, List, Target};
 use crate::folio::slot::{Entry, Location, Slot};
@@ -107,7 +108,8 @@ impl FolioTable {
         f
     }
 
-    /// A page of a large folio becomes a folio of its own, on no list; what is in its slot stays.
+    /// A page of a large folio becomes a folio of its own, on no list; the content of its slot
+    /// stays.
     pub(crate) fn split_off(&mut self, page: PageId, st: State) -> FolioId {
         let was = self.slot(page);
         let part = self.alloc(page, st);
@@ -315,7 +317,7 @@ impl FolioTable {
         self.swap[f.index()] = slot;
     }
 
-    /// What stands in the slot of a page.
+    /// The content of a page's slot.
     #[inline(always)]
     pub(crate) fn slot(&self, page: PageId) -> Slot {
         let e = &self.links.entries[page.index()];
@@ -381,7 +383,7 @@ impl FolioTable {
         (0..self.len() as u32).map(FolioId).filter(|&f| self.is_used(f))
     }
 
-    /// What is no folio has no flags.
+    /// Checks that an entry that is no folio has no flags.
     pub(crate) fn validate(&self) -> Result<(), String> {
         for p in 0..self.len() as u32 {
             if self.is_used(FolioId(p)) {

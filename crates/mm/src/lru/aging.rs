@@ -14,7 +14,7 @@ use crate::lru::tier::note_use;
 use crate::stat::Counter;
 use crate::world::World;
 
-/// What the aging test says.
+/// Result of the aging test.
 pub(crate) struct Aging {
     pub(crate) wanted: bool,
     /// Pages of the types in play.
@@ -163,7 +163,7 @@ impl Pages {
         let g = &mut lruvec.r#gen;
         let (prev, next) = (gen_index(seq - 1), gen_index(seq + 1));
         for t in [ANON, FILE] {
-            // What was the second youngest becomes inactive; the slot of the new one may hold
+            // The second youngest generation becomes inactive; the slot of the new one may hold
             // lagging anon, which becomes active.
             let (leaves, enters) = (g.nr_pages[prev][t], g.nr_pages[next][t]);
             let (inactive, active) = (list_index(t, false), list_index(t, true));

@@ -1,7 +1,7 @@
 //! Per-CPU batches: folios on their way to a list, so that the lists are not touched for each.
 //!
-//! What follows from them: a folio in the add batch is on no list yet, so an activation finds it
-//! only there; a folio in any other batch has its `lru` flag cleared, so reclaim cannot take it.
+//! It follows that a folio in the add batch is on no list yet, so an activation finds it only
+//! there; a folio in any other batch has its `lru` flag cleared, so reclaim cannot take it.
 //!
 //! Mechanism: `docs/mechanisms.md#per-cpu-batches`.
 
@@ -13,7 +13,7 @@ use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 use crate::stat::Counter;
 
-/// What a batch does to its folios.
+/// Operation of a batch on its folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub(crate) enum Batch {

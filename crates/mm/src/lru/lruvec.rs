@@ -117,15 +117,15 @@ pub(crate) struct Lruvec {
     pub(crate) deferred_shadow_nodes: u64,
     /// Names and inodes of files of the memcg.
     pub(crate) inodes: InodeCache,
-    /// Of a sample: what is left over of pages to scan, by list.
+    /// Remainder of pages to scan of a sample, by list; carried to the next scan.
     pub(crate) carried_scan: [i64; 4],
-    /// Of a sample: runs of reclaim since `refaults`, and whether it had changed by then.
+    /// Runs of reclaim of a sample since `refaults`, and whether it had changed by then.
     pub(crate) runs: u64,
     pub(crate) refaulted_before: [bool; 2],
     /// `workingset_activate` of the two lists, anon and file.
     pub(crate) activated: [u64; 2],
     pub(crate) flushed: Flushed,
-    /// What was counted for the group on this node.
+    /// Counters of the group on this node.
     pub(crate) stat: Stats,
 }
 

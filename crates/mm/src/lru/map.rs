@@ -32,8 +32,8 @@ impl Pages {
             }
             return;
         }
-        // The window lies within a node of 64 slots: what is there and not mapped is found by bits,
-        // before any folio is looked at.
+        // The window lies within a node of 64 slots: pages that are there and not mapped are found
+        // by bits, before any folio is looked at.
         let ids = self.space.around_in_node(&self.folios, page, around);
         let mut there = self.folios.may_be_up_to_date(ids.clone()) & !self.space.mapped_bits(ids.clone());
         while there != 0 {

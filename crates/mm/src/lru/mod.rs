@@ -1,5 +1,5 @@
-//! The lists: which folio stands where, what a touch makes of it, and how old it is.
-//! [`pages::Pages`] owns all of it.
+//! The lists: the place of each folio, the effect of a touch on it, and its age. [`pages::Pages`]
+//! owns all of it.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -36,7 +36,7 @@ pub(crate) struct CtrlPos {
 }
 
 impl CtrlPos {
-    /// What it comes to beside whole batches, where they are divided.
+    /// Scales the counts to whole batches, where batches are divided.
     fn times(self, divisor: u64) -> CtrlPos {
         CtrlPos { refaulted: self.refaulted * divisor, total: self.total * divisor, ..self }
     }

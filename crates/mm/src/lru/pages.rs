@@ -1,4 +1,4 @@
-//! The pages of the machine: what is resident, where it stands, and the lists it is on.
+//! The pages of the machine: resident folios, their places, and the lists that they are on.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -29,15 +29,15 @@ pub(crate) struct Pages {
     pub(crate) node_sizes: Vec<[u64; 5]>,
     /// By node: `workingset_activate` of the two lists of all groups, anon and file.
     pub(crate) node_activations: Vec<[u64; 2]>,
-    /// By CPU.
+    /// By CPU: its batches of folios.
     pub(crate) batches: Vec<CpuBatches>,
-    /// The CPU on which things happen.
+    /// The CPU on behalf of which the engine works.
     pub(crate) cpu: usize,
-    /// How a shadow is packed.
+    /// Layout of a packed shadow.
     pub(crate) layout: Layout,
     /// No node has more than one zone.
     pub(crate) one_zone: bool,
-    /// What a read by descriptor makes of the byte of a page; 0: look closer.
+    /// New byte of a page by its byte, for a read by descriptor; 0: look closer.
     pub(crate) hit_transition: [u8; 256],
     /// An aging walk ran in this reclaim: look-around promotes at once instead of by batch.
     pub(crate) walk_context: bool,
@@ -167,7 +167,7 @@ impl Pages {
         self.count_lruvec(self.lruvec_of(memcg, NodeId::default()), c, nr);
     }
 
-    /// What was counted for a group, on all nodes.
+    /// Counters of a group, summed over all nodes.
     pub(crate) fn memcg_stats(&self, memcg: MemcgId) -> Stats {
         let mut all = Stats::default();
         self.lruvecs_of(memcg).for_each(|v| all.merge(&self.lruvecs[v.index()].stat));
@@ -184,7 +184,7 @@ impl Pages {
         (0..self.node_sizes.len() as u8).map(NodeId)
     }
 
-    /// Whether there are several.
+    /// Whether there are several nodes.
     #[inline(always)]
     pub(crate) fn are_several_nodes(&self) -> bool {
         self.node_sizes.len() > 1

@@ -26,7 +26,7 @@ pub(crate) struct MultiGenLru;
 /// list.
 pub(crate) type Place = (usize, List);
 
-/// How lists are kept.
+/// Rules by which a policy keeps its lists.
 pub(crate) trait LruPolicy {
     /// A page that a fault brings in starts as active.
     const FAULTED_IS_ACTIVE: bool;
@@ -37,8 +37,7 @@ pub(crate) trait LruPolicy {
     /// A run compares refaults with those at the end of the last one.
     const COMPARES_REFAULTS: bool;
 
-    /// What a read by descriptor makes of the flags of a resident page; none: it takes more than
-    /// flags.
+    /// Flags of a resident page after a read by descriptor; none: it takes more than flags.
     fn read_hit(st: State, cfg: &LruConfig) -> Option<State>;
 
     /// An access by descriptor.
@@ -58,7 +57,7 @@ pub(crate) trait LruPolicy {
     /// File folios that are added go to one of two lists, by whether they are active.
     fn adds_by_list(cfg: &LruConfig) -> bool;
 
-    /// Of anonymous folios only active ones do.
+    /// Anonymous folios go by list only if they are active.
     const ADDS_ACTIVE_ANON_BY_LIST: bool;
 
     /// Puts folios of a type, of one page each, on their lists; by how much which lists grow, the
@@ -242,7 +241,7 @@ impl LruPolicy for MultiGenLru {
     }
 }
 
-/// What an active folio loses on its list.
+/// Flags that an active folio loses on its list.
 fn lost_by_birth(cfg: &LruConfig) -> u32 {
     match cfg.generations {
         Generations::Linked if cfg.activation_resets_refs => State::REFS_MASK | State::REFERENCED | State::ACTIVE,

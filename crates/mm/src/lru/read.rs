@@ -1,4 +1,4 @@
-//! What pages of a mapping are there, and reads that are under way.
+//! Pages of a mapping that are in memory, and reads that are under way.
 
 use crate::folio::slot::Slot;
 use crate::folio::state::State;

@@ -7,7 +7,7 @@ use crate::config::recency::{AccessAdvice, AdviceRecency};
 use crate::ids::PageId;
 use crate::lru::pages::Pages;
 
-/// What the reference check makes of the accessed bits of a page.
+/// Decision of the reference check on the accessed bits of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reference {
     /// They count, and multi-gen LRU looks around.
@@ -16,7 +16,7 @@ pub(crate) enum Reference {
     CountsAlone,
     /// They are cleared and do not count.
     Cleared,
-    /// Nobody looks at them.
+    /// They are not looked at.
     Unseen,
 }
 
@@ -50,7 +50,7 @@ impl Pages {
         self.space.mappings[self.space.mapping_of(page).index()].advice
     }
 
-    /// What the reference check makes of the accessed bits of a page.
+    /// Decides for the reference check about the accessed bits of a page.
     #[inline]
     pub(crate) fn reference(&self, page: PageId) -> Reference {
         reference(self.cfg.advice_recency, self.advice(page))

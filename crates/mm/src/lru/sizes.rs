@@ -139,8 +139,8 @@ impl Pages {
         }
     }
 
-    /// Whether refaults of a type were activated in the last run of reclaim. Of divided batches in
-    /// as many runs as make a whole one: in less there would be none more often.
+    /// Whether refaults of a type were activated in the last run of reclaim. Divided batches look
+    /// at as many runs as make a whole one: in fewer there would be none more often.
     pub(crate) fn refaulted_lately(&self, groups: &Groups, memcg: MemcgId, nid: NodeId, t: usize) -> bool {
         let v = &self.lruvecs[self.lruvec_of(memcg, nid).index()];
         match self.cfg.batch_divisor {

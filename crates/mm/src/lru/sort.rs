@@ -19,7 +19,7 @@ pub(crate) struct Scan {
     pub(crate) t: usize,
     pub(crate) oldest_gen: usize,
     pub(crate) tier_limit: usize,
-    /// What must be written would have to wait.
+    /// A folio that must be written would have to wait.
     pub(crate) wait: bool,
     /// The zone is above those of which pages are wanted.
     pub(crate) is_of_no_use: bool,
@@ -52,7 +52,7 @@ fn must_stay(cfg: &LruConfig, st: State, t: usize, tier_limit: usize) -> bool {
     (was_accessed_again(st) && is_protected(cfg, st, tier_limit)) || st.has(sorted_flags(cfg, t))
 }
 
-/// What is busy so goes to the next generation.
+/// Flags of a busy folio that send it to the next generation.
 #[inline(always)]
 fn sorted_flags(cfg: &LruConfig, t: usize) -> u32 {
     match cfg.writeback_sort {
@@ -184,7 +184,7 @@ impl Pages {
         own.set_generation(scan.oldest_gen);
         let cfg = self.cfg;
         let all = OWN | sorted_flags(&cfg, scan.t);
-        // What it keeps of any flags, without `referenced` and with it.
+        // Flags that a folio keeps of any, without `referenced` and with it.
         let keep = [!State::REFERENCED, u32::MAX].map(|flags| cfg.generations.isolated(State(flags)).0);
         let nr = scan.remaining.min(batch.saturating_sub(scan.isolated));
         let taken = self.folios.take_oldest(oldest, nr as usize, list, |st| {

@@ -34,7 +34,7 @@ impl Generations {
         }
     }
 
-    /// What a shadow keeps of the accesses: those beyond the first, and beyond the bit beside them.
+    /// Accesses that a shadow keeps: those beyond the first, and beyond the bit beside them.
     #[inline(always)]
     pub(crate) fn refs_in_shadow(self, st: State) -> (bool, u32) {
         match self {
@@ -53,8 +53,8 @@ impl Generations {
         }
     }
 
-    /// What a folio loses that moves to a younger generation: since 6.14 what was in the working
-    /// set stays known.
+    /// Flags that a folio loses as it moves to a younger generation: since 6.14 a folio of the
+    /// working set stays known as one.
     pub(crate) fn lost_by_aging(self) -> u32 {
         match self {
             Generations::Linked => State::REFS_MASK | State::REFERENCED | State::WORKINGSET,

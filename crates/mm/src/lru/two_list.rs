@@ -16,14 +16,14 @@ impl Pages {
     }
 
     /// Takes up to `nr` pages from the tail of a list, with `wait` up to the first that must be
-    /// written. What someone else holds goes to the head and counts as scanned. Returns pages
-    /// scanned and taken.
+    /// written. A folio that someone else holds goes to the head and counts as scanned. Returns
+    /// pages scanned and taken.
     pub(crate) fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, wait: bool, out: &mut Vec<FolioId>) -> (u64, u64) {
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.prefetch_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
-            // Those of one page that nobody else holds are taken in a row.
+            // Folios of one page that nobody else holds are taken in a row.
             let in_row = self.folios.take_oldest(list, (nr - scanned) as usize, out, |mut st| {
                 let take = st.0 & (State::LRU | State::LARGE) == State::LRU && !(wait && needs_write(st));
                 st.clear(State::LRU);

@@ -4,13 +4,13 @@
 //! With thousands of groups of fewer than 4,096 pages each is visited twice at every priority
 //! before the first has something to give. The first of these visits says for how long the others
 //! find nothing, either; they need a number of eight bytes then instead of the lists of the group.
-//! Nothing else is different: they move the group as any visit does. What was seen holds as long as
+//! Nothing else is different: they move the group as any visit does. Answers hold as long as
 //! reclaim has done nothing but such visits, because then nothing has changed.
 
 use crate::ids::{MemcgId, NodeId};
 use crate::scan::{EmptyPass, ScanControl};
 
-/// What is known of the groups of all nodes.
+/// Answers of visits to the groups of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EmptyMemcgs {
     /// Number of the time since something changed; never 0.

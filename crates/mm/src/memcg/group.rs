@@ -1,4 +1,4 @@
-//! Memory cgroups: who is charged, up to which limit, and the batches in which charges are taken.
+//! Memory cgroups: charges, their limits, and the batches in which charges are taken.
 
 use crate::ids::{LruvecId, MemcgId};
 use crate::memcg::protection::Protection;
@@ -49,13 +49,13 @@ impl MemcgEvents {
         .into_iter()
     }
 
-    /// Those of `memory.swap.events`.
+    /// The events of `memory.swap.events`.
     pub fn swap_iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [("high", self.swap_high), ("max", self.swap_max), ("fail", self.swap_fail)].into_iter()
     }
 }
 
-/// What can be set of a group, in pages; `u64::MAX` is `max`.
+/// Limits that can be set of a group, in pages; `u64::MAX` is `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemcgLimits {
     /// `memory.min`: never reclaimed below that.
@@ -97,10 +97,10 @@ impl Default for MemcgLimits {
     }
 }
 
-/// Whether a group is there.
+/// Presence of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// It is.
+    /// The group exists.
     Online,
     /// It was removed, and something is still charged to it.
     Offline,
@@ -134,14 +134,14 @@ pub(crate) struct Memcg {
     pub(crate) obj_bytes: u64,
     /// Pages charged for kernel objects.
     pub(crate) kernel: u64,
-    /// Of those, pages of page tables.
+    /// Pages of page tables among `kernel`.
     pub(crate) page_tables: u64,
     /// Pages charged for what the engine does not see.
     pub(crate) reserved: u64,
     /// Tree nodes that exist.
     pub(crate) nodes: u64,
     pub(crate) swap_usage: u64,
-    /// Of it, its own: without its descendants.
+    /// The part of `swap_usage` that is its own: without its descendants.
     pub(crate) swap_own: u64,
     pub(crate) swap_max: u64,
     pub(crate) swap_high: u64,
@@ -150,7 +150,7 @@ pub(crate) struct Memcg {
     pub(crate) writeback: u64,
     pub(crate) swap_cached: u64,
     pub(crate) zswap: MemcgZswap,
-    /// Of the group and its descendants, and of the group alone.
+    /// Events of the group and its descendants, and of the group alone.
     pub(crate) events: MemcgEvents,
     pub(crate) events_local: MemcgEvents,
 }
@@ -258,7 +258,7 @@ impl Memcgs {
         }
     }
 
-    /// What is above its limit now may stay, here and above.
+    /// Lets usage that is above a limit now stay, here and above.
     pub(crate) fn tolerate(&mut self, id: MemcgId) {
         let mut at = Some(id);
         while let Some(m) = at {

@@ -12,7 +12,7 @@ use crate::memcg::vmpressure::Vmpressure;
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
     pub(crate) memcgs: Memcgs,
-    /// By node.
+    /// By node: generations of groups.
     pub(crate) memcg_lru: Vec<MemcgLru>,
     /// Groups that reclaim need not look at.
     pub(crate) empty: EmptyMemcgs,
@@ -104,12 +104,12 @@ impl Groups {
         self.memcgs.chain(memcg).all(|m| self.memcgs.get(m).zswap.writeback)
     }
 
-    /// That of the request, or of the group, or of the machine.
+    /// Swappiness of the request, or of the group, or of the machine.
     pub(crate) fn swappiness(&self, cfg: &Config, memcg: MemcgId, asked: Option<u32>) -> u32 {
         asked.or(self.memcgs.get(memcg).swappiness).unwrap_or(cfg.swappiness)
     }
 
-    /// Tests want to know who was visited, at which priority.
+    /// For tests: the groups that were visited, at which priority.
     #[inline(always)]
     pub(crate) fn note_visit(&mut self, _memcg: MemcgId) {
         #[cfg(test)]

@@ -50,7 +50,7 @@ impl Memcgs {
         }
     }
 
-    /// How long who charged `nr` pages to a group sleeps, in nanoseconds: by the largest overage
+    /// Nanoseconds that a task sleeps which charged `nr` pages to a group: by the largest overage
     /// among it and those above, of memory and of swap.
     pub(crate) fn high_delay_ns(&self, id: MemcgId, nr: u64) -> u64 {
         let largest = |of: fn(&Memcg) -> u64| self.chain(id).map(|m| of(self.get(m))).max().unwrap_or(0);

@@ -15,7 +15,7 @@ const MEMCG_NR_GENS: usize = 3;
 /// Bins of a generation.
 pub(crate) const MEMCG_NR_BINS: usize = 8;
 
-/// Where a group was put within its generation.
+/// Place of a group within its generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Segment {
     #[default]
@@ -23,7 +23,7 @@ pub(crate) enum Segment {
     Tail,
 }
 
-/// Where a group goes next.
+/// Move of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rotation {
     /// To the tail of a bin of its own generation.
@@ -55,7 +55,7 @@ pub(crate) struct MemcgLru {
     pub(crate) bins: [[Bin; MEMCG_NR_BINS]; MEMCG_NR_GENS],
     nr_memcgs: [u64; MEMCG_NR_GENS],
     random: u64,
-    /// By number of the group.
+    /// By number of the group: its generation, bin and neighbours.
     pub(crate) places: Vec<Place>,
 }
 
@@ -90,7 +90,7 @@ impl MemcgLru {
         self.seq
     }
 
-    /// Who is in the old generation.
+    /// The groups of the old generation.
     #[cfg(test)]
     pub(crate) fn old_generation(&self) -> Vec<MemcgId> {
         let place = |i: &usize| self.places[*i].listed && self.places[*i].generation == self.old();

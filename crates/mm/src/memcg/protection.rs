@@ -1,4 +1,5 @@
-//! `memory.min` and `memory.low`: what of them is effective under the pressure of an ancestor.
+//! `memory.min` and `memory.low`: the part of them that is effective under the pressure of an
+//! ancestor.
 //!
 //! Mechanism: `docs/mechanisms.md#memory-protection`.
 
@@ -11,12 +12,12 @@ pub(crate) const MIN: usize = 0;
 /// Index of `low` in `[min, low]`.
 pub(crate) const LOW: usize = 1;
 
-/// What a group claims, `[min, low]` each.
+/// Protection that a group claims, `[min, low]` each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Protection {
-    /// As set.
+    /// `memory.min` and `memory.low`, as set, in pages.
     pub(crate) setting: [u64; 2],
-    /// What of it is used: min(usage, setting). Its parent has the sum.
+    /// Used part of the claims: min(usage, setting). Its parent has the sum.
     used: [u64; 2],
     /// Σ of `used` over its children.
     children: [u64; 2],
@@ -48,13 +49,13 @@ pub fn effective_protection(
         return scaled(used, parent, children);
     }
     if recursive && parent > children && parent_usage > children && usage > used {
-        // What nobody claims goes to what is used beyond the claims.
+        // Protection that nobody claims goes to usage beyond the claims.
         return used + scaled(parent - children, usage - used, parent_usage - children);
     }
     used
 }
 
-/// What reclaim may do with a group.
+/// Permission of reclaim to take from a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shield {
     /// Nothing: it is below its effective `min`.
@@ -102,7 +103,7 @@ impl Memcgs {
             let m = self.get(at);
             let above = self.get(m.parent.unwrap_or(target));
             effective = match depth {
-                // What stands right below the target has what it says.
+                // A group right below the target is protected as it is set.
                 0 => m.protection.setting,
                 _ => std::array::from_fn(|i| {
                     let (setting, children) = (m.protection.setting[i], above.protection.children[i]);
@@ -159,7 +160,7 @@ impl Memcgs {
         (size - kept as u64).max(batch)
     }
 
-    /// What every group uses of its protection, and the sums.
+    /// Checks the used protection of every group, and the sums.
     pub(crate) fn validate_protection(&self) -> Result<(), String> {
         for id in self.subtree(MemcgId::ROOT) {
             let m = self.get(id);
@@ -183,7 +184,7 @@ mod tests {
     use crate::ids::LruvecId;
     use crate::memcg::group::Memcg;
 
-    /// A line of a tree: the group's number, and what is expected if it is asked for.
+    /// A line of a tree: the group's number, and the expected protection if it is asked for.
     type Expected = (MemcgId, [Option<u64>; 2]);
 
     fn number(word: &str) -> Option<u64> {
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Builds the tree of some lines; who needs memory.
+    /// Builds the tree of some lines; returns the target and the expected protection of each group.
     fn tree(lines: &[&str], recursive: bool, target: &str) -> (Memcgs, MemcgId, Vec<Expected>) {
         let mut t = Memcgs::new(64, recursive);
         t.any_protected = true;

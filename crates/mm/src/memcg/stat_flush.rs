@@ -1,7 +1,7 @@
 //! Statistics of memory cgroups that lag: Linux adds up what CPUs counted for a group and its
 //! descendants every 2 s, and two-list reclaim and the refault tests by distance read the sums.
 
-/// What was added up last, of a group and its descendants.
+/// Sums over a group and its descendants as of the last flush.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flushed {
     /// Pages on lists.

@@ -1,9 +1,9 @@
-//! What groups are charged for compressed pages.
+//! Charges of groups for compressed pages.
 
 use crate::ids::MemcgId;
 use crate::memcg::group::{Memcgs, PAGE_BYTES};
 
-/// What a memory cgroup has in zswap.
+/// Pages and bytes of a memory cgroup in zswap.
 #[derive(Clone, Debug)]
 pub(crate) struct MemcgZswap {
     /// `memory.zswap.writeback`: its pages may be written to the device.

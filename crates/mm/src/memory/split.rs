@@ -6,8 +6,8 @@ use crate::memory::Memory;
 
 impl Memory {
     /// Splits a large folio into single pages that keep its flags and its place, see `split_pages`.
-    /// Of a file each part is dirty by itself, and only the first one opens the next window or is
-    /// waited for.
+    /// Each part of a file's folio is dirty by itself, and only the first one opens the next window
+    /// or is waited for.
     pub(crate) fn split_folio(&mut self, f: FolioId) {
         let (whole, parts) = (self.pages.folios.st(f), self.pages.pages_of(f));
         self.swap.split_pages(&mut self.pages, f);
@@ -48,7 +48,7 @@ impl Memory {
         }
         let ids = self.pages.pages_of(f);
         let is_inside = ids.start == at && ids.end <= end;
-        // Of anonymous memory a part may have been unmapped before; a file has it anyway.
+        // A part of anonymous memory may have been unmapped before; a file has it anyway.
         let is_whole = !st.has(State::ANON) || self.pages.space.mapped_in(ids.clone()).count() == ids.len();
         if is_inside && is_whole {
             return Some((f, ids.end));

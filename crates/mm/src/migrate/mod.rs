@@ -19,7 +19,7 @@ use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 use crate::writeback::{Writeback, Writeout};
 
-/// A move from node to node: what it may change.
+/// A move from node to node, with the parts that it may change.
 pub(crate) struct Migrate<'a, W> {
     pub(crate) cfg: &'a Config,
     pub(crate) pages: &'a mut Pages,
@@ -68,8 +68,8 @@ impl<W: World> Migrate<'_, W> {
         ack
     }
 
-    /// Nobody may use it while it is copied. What the page tables know of it is kept: a page that
-    /// was not young will not be.
+    /// Nobody may use it while it is copied. State from its page tables is kept: a page that was
+    /// not young will not be.
     fn unmap_migrating(&mut self, f: FolioId) -> Vec<(PageId, bool)> {
         let mut mapped = Vec::new();
         let mut dirty = false;

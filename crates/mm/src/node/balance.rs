@@ -71,7 +71,7 @@ impl Node {
         self.zones.iter().map(|z| (z.marks.high + z.reserve).min(z.managed)).sum()
     }
 
-    /// What a kswapd run aims at (kswapd).
+    /// Free pages that a kswapd run aims at (kswapd).
     pub(crate) fn kswapd_target(&self, cluster: u64, highest: usize) -> u64 {
         self.zones_up_to(highest).map(|(z, _)| (z.marks.high + z.boost.pages).max(cluster)).sum()
     }

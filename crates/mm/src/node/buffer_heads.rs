@@ -1,4 +1,4 @@
-//! Buffer heads: what a file system keeps of a page that was written, until the page is gone. They
+//! Buffer heads: records of a file system for a page that was written, until the page is gone. They
 //! lie in slabs, and a slab that holds one is not free.
 //!
 //! Mechanism: `docs/mechanisms.md#buffer-heads`.
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::ids::{PageId, ZoneId};
 
-/// Of 104 bytes, in a page.
+/// Buffer heads of 104 bytes in a page.
 const OBJECTS_PER_SLAB: u32 = 39;
 /// `min_partial`: so many slabs that are not full are kept, even if they are empty.
 const MIN_PARTIAL: usize = 5;
@@ -59,7 +59,8 @@ impl BufferHeads {
         }
     }
 
-    /// A page is gone, and what was kept of it. Returns the zone of the slab that is free by that.
+    /// A page is gone, and so are its buffer heads. Returns the zone of the slab that is free by
+    /// that.
     pub(crate) fn detach(&mut self, page: PageId) -> Option<ZoneId> {
         let id = self.of_page.remove(&page.0)?;
         let slab = self.slabs.get_mut(&id)?;
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!((b.slabs.len(), b.of_page.len(), b.partial.len()), (5, 0, 4));
     }
 
-    /// What is freed here and there is used again before another slab is made.
+    /// An object that is freed here and there is used again before another slab is made.
     #[test]
     fn holes_are_filled_first() {
         let mut b = BufferHeads::default();

@@ -31,7 +31,7 @@ pub(crate) struct Frames {
     pub(crate) throttled: Throttled,
     /// Folios on their way to another node.
     pub(crate) migrating: BTreeMap<FolioId, Migration>,
-    /// Where hint faults promote.
+    /// State for hint faults, on a machine where they promote.
     pub(crate) hints: Option<Hints>,
     /// The last reclaim for a task ended because swap takes no more writes for now.
     pub(crate) reclaim_blocked: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Frames {
     pub(crate) yielded: bool,
     /// Allocations may take what is kept for reclaim.
     pub(crate) memalloc: bool,
-    /// What is charged now is charged for readahead (`NOFS`): reclaim for it may not shrink file
+    /// Charges from here on are for readahead (`NOFS`): reclaim for them may not shrink file
     /// systems.
     pub(crate) nofs: bool,
     /// Where file systems keep them.
@@ -220,7 +220,8 @@ impl Frames {
 }
 
 impl Frames {
-    /// What the kswapd of a node does next: the run that it is at, or a new one. None: it sleeps.
+    /// Takes the next run of the kswapd of a node: the one that it is at, or a new one. None: it
+    /// sleeps.
     pub(crate) fn take_kswapd_run(
         &mut self,
         pages: &mut Pages,

@@ -11,7 +11,7 @@ use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, NodeId};
 use crate::tiering::{Promoter, Stamp, StampClock, TieringConfig};
 
-/// What a hint fault led to.
+/// Outcome of a hint fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hint {
     /// The page stays. The driver makes it accessible, young.
@@ -22,7 +22,7 @@ pub enum Hint {
     Migrating,
 }
 
-/// What a machine with tiers keeps for hint faults.
+/// State of a machine with tiers for hint faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Hints {
     pub(crate) cfg: TieringConfig,

@@ -18,7 +18,7 @@ pub(crate) struct Kswapd {
     pub(crate) slept_at_ns: u64,
     /// The highest zone that somebody who woke it wants pages of; none since it last looked.
     pub(crate) wanted: Option<usize>,
-    /// That of the run under way, or the last one.
+    /// The highest zone of the run under way, or of the last one.
     pub(crate) highest: usize,
     /// The boosts that the run makes up for, by zone.
     pub(crate) boosts: [u64; MAX_NR_ZONES],
@@ -31,7 +31,7 @@ impl Kswapd {
     }
 }
 
-/// What kswapd does next.
+/// Next step of kswapd.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KswapdStep {
     /// There is more to do: call again when it has the processor.

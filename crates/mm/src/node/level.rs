@@ -8,17 +8,17 @@ const MOST: u64 = 125;
 /// 128 MiB in pages: the threshold grows with their number in the zone.
 const CHUNK_SHIFT: u32 = 15;
 
-/// What each CPU has not added yet; empty: the count is exact.
+/// Counts of pages that CPUs have not added yet; empty: the count is exact.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     threshold: i64,
     unseen: Vec<i64>,
-    /// Of all CPUs.
+    /// Sum of `unseen` over all CPUs.
     sum: i64,
 }
 
 impl Level {
-    /// Of a zone of so many pages that is used by so many CPUs.
+    /// The level of a zone of so many pages that is used by so many CPUs.
     pub(super) fn new(managed: u64, cpus: usize) -> Level {
         let bits = |n: u64| u64::from(u64::BITS - n.leading_zeros());
         let threshold = 2 * bits(cpus as u64) * (1 + bits(managed >> CHUNK_SHIFT));
@@ -40,7 +40,7 @@ impl Level {
         self.sum = 0;
     }
 
-    /// What is seen of a zone that has so many free pages.
+    /// Free pages that watermarks see of a zone that has so many.
     #[inline]
     pub(super) fn seen(&self, free: u64) -> u64 {
         free.saturating_add_signed(-self.sum)
@@ -80,7 +80,7 @@ mod tests {
             seen.push(level.seen(free));
         }
         assert_eq!(seen, [480, 480, 477, 477, 477, 474, 474]);
-        // What comes back makes up for what was taken and not added yet.
+        // Pages that come back make up for those that were taken and not added yet.
         level.note(0, 3);
         assert_eq!(level.seen(free + 3), 474);
         level.note(0, 1);

@@ -10,10 +10,10 @@
 use crate::ids::{PageId, ZoneId};
 use crate::stat::Counter;
 
-/// Why a folio moves.
+/// Reason of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
-    /// Reclaim took it; what is counted if it goes well.
+    /// Reclaim took it; the counter advances if it goes well.
     Demotion(Counter),
     /// A hint fault found it hot.
     Promotion,

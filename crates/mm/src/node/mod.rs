@@ -1,4 +1,4 @@
-//! Memory nodes: zones and their free frames, who waits for them, and what is known of fast and
+//! Memory nodes: zones and their free frames, tasks that wait for them, and knowledge of fast and
 //! slow ones. [`frames::Frames`] owns all of it.
 //!
 //! | file | what is in it |
@@ -11,7 +11,7 @@
 //! | `page_blocks`, `boost` | free pages by kind; marks that are raised for blocks that change it |
 //! | `buffer_heads` | slabs of what a file system keeps of written pages |
 //! | `kswapd` | whether a kswapd is awake, and its run |
-//! | `throttle` | who waits for reclaim, and until when |
+//! | `throttle` | tasks that wait for reclaim, and until when |
 //! | `migration` | folios on their way to another node |
 //! | `hint` | what hint faults need |
 //! | `resize` | memory that comes and goes |

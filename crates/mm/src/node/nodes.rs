@@ -21,7 +21,7 @@ pub(crate) struct Nodes {
     pub(crate) all: Vec<Node>,
     /// By node: all of them, the nearest first.
     zonelists: Vec<Vec<NodeId>>,
-    /// By CPU.
+    /// By CPU: the node that it belongs to.
     of_cpu: Vec<NodeId>,
     /// Pages that the driver took.
     external: u64,
@@ -43,7 +43,7 @@ struct Demotion {
 }
 
 impl Demotion {
-    /// Of a node; nowhere if it is off.
+    /// Targets of a node; nowhere if demotion is off.
     fn new(numa: Option<&NumaConfig>, nid: NodeId) -> Demotion {
         let Some(numa) = numa.filter(|n| n.tiering.demotion_enabled) else { return Demotion::default() };
         let of = |lists: &[Vec<NodeId>]| lists.get(nid.index()).cloned().unwrap_or_default();
@@ -106,7 +106,7 @@ impl Nodes {
         &self.zonelists[nid.index()]
     }
 
-    /// Whether they have sizes.
+    /// Whether nodes have sizes.
     #[inline(always)]
     pub(crate) fn is_limited(&self) -> bool {
         self.all[0].is_limited()
@@ -137,7 +137,8 @@ impl Nodes {
         self.get_mut(nid).take(nr, mark, cpu, Mobility::Movable).map(|zone| ZoneId::new(nid, zone))
     }
 
-    /// What CPUs keep for themselves goes back to the zones, for who finds none.
+    /// Gives the free pages that CPUs keep for themselves back to the zones, for an allocation that
+    /// finds none.
     pub(crate) fn drain_pcp(&mut self) {
         self.all.iter_mut().for_each(Node::drain_pcp);
     }

@@ -1,7 +1,7 @@
 //! Page blocks of a zone: which kind of pages each is for, by counts.
 //!
 //! Which frames lie together is known of one block of each kind: the one that was broken last. The
-//! others are alike: what is free in them, and what they hold of other kinds, is spread evenly over
+//! others are alike: free pages in them, and their pages of other kinds, are spread evenly over
 //! them.
 //!
 //! Mechanism: `docs/mechanisms.md#page-blocks-and-the-watermark-boost`.
@@ -32,7 +32,7 @@ impl Mobility {
         self as usize
     }
 
-    /// Whose free pages it takes where its own are used up, in this order.
+    /// Kinds whose free pages it takes where its own are used up, in this order.
     fn fallbacks(self) -> [Mobility; 2] {
         match self {
             Mobility::Unmovable => [Mobility::Reclaimable, Mobility::Movable],
@@ -52,7 +52,7 @@ pub(crate) struct PageBlocks {
     whole: PerKind,
     /// Free pages of those that are not.
     loose: PerKind,
-    /// Of these, what lies in the block that was broken last, and is held to lie together.
+    /// The part of `loose` in the block that was broken last, and is held to lie together.
     rest: PerKind,
     /// By kind of that block, then of the page: pages of it that are not free.
     rest_used: [PerKind; Mobility::COUNT],
@@ -153,8 +153,8 @@ impl PageBlocks {
         }
     }
 
-    /// The block of a kind that is looked at for another: the one that was broken last, or any.
-    /// What is free in it, and what it holds by kind.
+    /// The block of a kind that is looked at for another: the one that was broken last, or any. Its
+    /// free pages, and its used ones by kind.
     fn candidate(&self, block: usize) -> (u64, PerKind) {
         if self.rest[block] > 0 {
             return (self.rest[block], self.rest_used[block]);
@@ -174,14 +174,14 @@ impl PageBlocks {
         let alike = match kind {
             Mobility::Movable if free < STEALABLE_PAGES => return false,
             Mobility::Movable => movable,
-            // Of two kinds that cannot be moved nothing says which is which.
+            // Nothing says which is which of two kinds that cannot be moved.
             _ if from != Mobility::Movable.index() => 0,
             _ => held.iter().sum::<u64>() - movable,
         };
         free + alike >= PAGEBLOCK_PAGES / 2
     }
 
-    /// That block goes to another kind, with what it holds.
+    /// Gives that block to another kind, with the pages that it holds.
     fn take_over(&mut self, to: usize, from: usize) {
         let (free, shares) = self.candidate(from);
         self.loose[from] -= free;
@@ -196,8 +196,8 @@ impl PageBlocks {
         self.blocks[to] += 1;
     }
 
-    /// A page is given up by who had it for `kind`: the kind of block that it lies in, whose list
-    /// it is put on.
+    /// Its owner gives up a page that it had for `kind`: the kind of block that it lies in, whose
+    /// list it is put on.
     pub(crate) fn rehome(&mut self, kind: Mobility) -> Mobility {
         let block = self.draw(kind.index());
         if self.lies_in_rest(kind, block) {
@@ -320,7 +320,7 @@ mod tests {
         assert!(!b.take(Mobility::Unmovable));
     }
 
-    /// What is left of the last block is taken over and back, as in zone DMA of a guest whose file
+    /// The rest of the last block is taken over and back, as in zone DMA of a guest whose file
     /// system takes buffer heads: pages that are free elsewhere are taken first, in between.
     #[test]
     fn the_rest_of_a_block_goes_to_and_fro() {
@@ -337,13 +337,13 @@ mod tests {
         assert!(b.take(Mobility::Movable));
         assert_eq!(b.rest_used[of(Mobility::Movable)], [0, 245, 2], "what it holds goes with it");
         assert_eq!((b.blocks, b.loose[of(Mobility::Reclaimable)]), ([0, 7, 0], 0));
-        // What is less than half of a block is split where it lies.
+        // A rest of less than half of a block is split where it lies.
         (0..40).for_each(|_| assert!(!b.take(Mobility::Movable)));
         assert!(b.take(Mobility::Unmovable) && b.take(Mobility::Unmovable));
         assert_eq!(b.blocks, [0, 7, 0]);
     }
 
-    /// Whatever happens, what is free and what is used are the zone.
+    /// Whatever happens, free and used pages are the zone.
     #[test]
     fn pages_are_free_or_used() {
         let pages = 20 * PAGEBLOCK_PAGES + 100;

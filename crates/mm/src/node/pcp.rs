@@ -1,7 +1,7 @@
 //! Per-CPU lists of free pages: a CPU takes frames of a zone, and gives them back, many at a time.
 //!
 //! The watermarks are compared with what the zone itself has free, so the level falls and rises in
-//! steps, and what lies on the lists of other CPUs is of no use to who finds none.
+//! steps, and frames on the lists of other CPUs are of no use to a CPU that finds none.
 //!
 //! A list is of a kind of pages, and all lists together are bounded.
 //!
@@ -28,7 +28,7 @@ pub(crate) struct PcpLimits {
 }
 
 impl PcpLimits {
-    /// Of a zone with so many pages and this low mark, used by so many CPUs.
+    /// The limits of a zone with so many pages and this low mark, used by so many CPUs.
     pub(crate) fn new(managed: u64, low_mark: u64, cpus: u64) -> PcpLimits {
         let quarter = ((managed / BATCH_FRACTION).min(MAX_BATCH_PAGES) / 4).max(1);
         let around = quarter + quarter / 2;
@@ -40,7 +40,7 @@ impl PcpLimits {
     }
 }
 
-/// What a zone and its reclaim tell its lists.
+/// State of a zone and its reclaim that its lists depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneState {
     /// An allocation found it below its high mark, and it was not above since.
@@ -54,7 +54,7 @@ pub(crate) struct ZoneState {
 pub(crate) struct PerCpuPages {
     /// Frames, by kind.
     pub(crate) count: [u64; Mobility::COUNT],
-    /// How many it may hold.
+    /// Most frames that the lists may hold.
     high: u64,
     /// It takes 2^this batches next time.
     alloc_factor: u32,
@@ -220,8 +220,9 @@ mod tests {
         assert_eq!((pcp.high, pcp.total(), back), (limits.high_min, limits.high_min, 3000 - limits.high_min));
     }
 
-    /// What a system call takes and gives back leaves a batch on a list of its own, from which no
-    /// folio takes. With it lists are full sooner, and the zone sees more of what kswapd frees.
+    /// Pages that a system call takes and gives back leave a batch on a list of their own, from
+    /// which no folio takes. With it lists are full sooner, and the zone sees more of what kswapd
+    /// frees.
     #[test]
     fn lists_are_by_kind_and_full_together() {
         let cfg = NodeConfig { per_cpu_lists: true, ..NodeConfig::new(1 << 17) };

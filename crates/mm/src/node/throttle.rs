@@ -11,7 +11,7 @@ pub(crate) const TICK_NS: u64 = 4_000_000;
 pub(crate) const WRITEBACK_WAIT_NS: u64 = 100_000_000;
 pub(crate) const EXHAUSTED_WAIT_NS: u64 = 1_000_000_000;
 
-/// Who waits for reclaim, by reason.
+/// Tasks that wait for reclaim, by reason.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Throttled {
     pub(crate) waiters: [u64; ThrottleReason::ALL.len()],

@@ -1,5 +1,5 @@
-//! A memory node: zones, their watermarks, and the frames that are free. What several nodes have in
-//! common is in `nodes`.
+//! A memory node: zones, their watermarks, and the frames that are free. State that several nodes
+//! have in common is in `nodes`.
 //!
 //! Without a size a node never runs short, and none of this is looked at: then only the limits of
 //! memcgs count.
@@ -48,7 +48,7 @@ pub struct Watermarks {
 pub(crate) struct Zone {
     pub(crate) name: &'static str,
     pub(crate) managed: u64,
-    /// Of these, what came when marks and reserves had been computed.
+    /// Pages among `managed` that came after marks and reserves were computed.
     pub(super) init: u64,
     pub(crate) free: u64,
     pub(crate) marks: Watermarks,
@@ -60,7 +60,7 @@ pub(crate) struct Zone {
     /// Slabs of buffer heads: each knows its zone, so that they are not among those of `kernel`,
     /// of which only the number is kept.
     buffer_slabs: u64,
-    /// By CPU: what it keeps for itself. Empty: frames are taken and given back singly.
+    /// By CPU: frames that it keeps for itself. Empty: frames are taken and given back singly.
     pcp: Vec<PerCpuPages>,
     pcp_limits: PcpLimits,
     level: Level,
@@ -164,7 +164,7 @@ impl Zone {
     }
 }
 
-/// What kswapd and direct reclaim tell each other about a node, and its frames.
+/// State that kswapd and direct reclaim share about a node, and its frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     /// Lowest first; empty: the node has no size.
@@ -198,7 +198,7 @@ impl Node {
         Node { zones, balance_to_promo, ..Node::default() }
     }
 
-    /// Whether it has a size.
+    /// Whether the node has a size.
     #[inline(always)]
     pub(crate) fn is_limited(&self) -> bool {
         !self.zones.is_empty()
@@ -226,7 +226,7 @@ impl Node {
         Some(i)
     }
 
-    /// What CPUs keep for themselves goes back to the zones.
+    /// Gives the free pages that CPUs keep for themselves back to the zones.
     pub(crate) fn drain_pcp(&mut self) {
         for z in &mut self.zones {
             for cpu in 0..z.pcp.len() {
@@ -324,7 +324,7 @@ impl Node {
         here
     }
 
-    /// What kswapd aims at in a zone (kswapd).
+    /// Free pages that kswapd aims at in a zone (kswapd).
     pub(super) fn balance_mark(&self, z: &Zone) -> u64 {
         if self.balance_to_promo { z.marks.promo } else { z.marks.high }
     }

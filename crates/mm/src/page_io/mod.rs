@@ -1,4 +1,5 @@
-//! Pages on their way to swap: what stands in front of the devices, and what goes on to them.
+//! Pages on their way to swap: the stores in front of the devices, and the writes that go on to
+//! them.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -12,7 +13,7 @@ use crate::memory::Memory;
 pub(crate) mod store;
 pub(crate) mod zswap_writeback;
 
-/// What stands in front of the swap devices. All may change: what zswap writes back is charged, and
+/// The stores in front of the swap devices. All may change: what zswap writes back is charged, and
 /// written.
 pub(crate) struct SwapFront<'a, W> {
     pub(crate) mem: &'a mut Memory,

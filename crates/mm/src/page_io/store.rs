@@ -1,5 +1,5 @@
-//! What zswap takes: the limits of the pool and of groups, the accept threshold, and whom the
-//! memory is charged to.
+//! Decides which pages zswap takes: the limits of the pool and of groups, the accept threshold, and
+//! whom the memory is charged to.
 
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::memcg::group::PAGE_BYTES;
@@ -9,8 +9,9 @@ use crate::page_io::SwapFront;
 use crate::stat::Counter;
 use crate::world::{Ack, Content, Effect, World};
 
-/// What the common compressors make of a page of one word over and over: the word, a match that
-/// goes on to the end, and the last literals. In the LZ4 block format 1 + 8 + 2 + 16 + 6 bytes.
+/// Compressed size, with the common compressors, of a page of one word over and over: the word, a
+/// match that goes on to the end, and the last literals. In the LZ4 block format 1 + 8 + 2 + 16 + 6
+/// bytes.
 const SAME_FILLED_BYTES: u32 = 33;
 
 /// Where a folio goes that leaves for swap.
@@ -35,7 +36,7 @@ impl<W: World> SwapFront<'_, W> {
         worker.due = self.world.effect(Effect::WakeZswap) == Ack::Done;
     }
 
-    /// What stands in front of the device: the zero bitmap, then zswap.
+    /// Offers a folio to the stores in front of the device: the zero bitmap, then zswap.
     pub(crate) fn store_in_front(&mut self, f: FolioId) -> Front {
         let (st, page, slot) =
             (self.mem.pages.folios.st(f), self.mem.pages.folios.page(f), self.mem.pages.folios.swap(f));

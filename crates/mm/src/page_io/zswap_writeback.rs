@@ -12,7 +12,7 @@ use crate::zswap::Entry;
 /// So many fruitless tries, and the worker gives up.
 pub(crate) const MAX_FAILURES: u32 = 16;
 
-/// What a visit of one group came to.
+/// Result of a visit of one group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Visit {
     /// There is nothing that may be written back.
@@ -84,7 +84,7 @@ impl<W: World> SwapFront<'_, W> {
         // Reclaim wants it gone as soon as it is written.
         self.mem.pages.folios.set(f, State::UPTODATE | State::RECLAIM);
         self.mem.writeout(self.world).start_write(f, true);
-        // What could not be written makes no room.
+        // A folio that could not be written makes no room.
         self.mem.pages.folios.st(f).has(State::WRITEBACK) || !self.mem.pages.folios.st(f).has(State::DIRTY)
     }
 

@@ -28,7 +28,8 @@ impl<W: World> Reclaim<'_, W> {
             if taken == 0 {
                 return reclaimed + self.shrink_by_lists(v, left + asked);
             }
-            // What stays learns that it was used: nobody but reclaim sees touches by mapping.
+            // A folio that stays learns that it was used: nobody but reclaim sees touches by
+            // mapping.
             let proposed = list.clone();
             reclaimed += self.shrink_isolated(v, FILE, list, (taken, taken), false);
             for f in proposed {

@@ -43,8 +43,8 @@ impl<W: World> Reclaim<'_, W> {
     /// nothing changes nothing then.
     fn lists_are_empty_down_to(&self, v: LruvecId) -> Option<u32> {
         let (lruvec, groups) = (&self.mem.pages.lruvecs[v.index()], &self.mem.groups);
-        // What is left over of pages to scan of a sample is carried on; what is left of a group
-        // that was removed goes at any priority.
+        // Remainders of pages to scan are carried on in a sample, and a removed group gives its
+        // rest at any priority.
         let simple = self.mem.cfg.lru.pages_per_page == 1
             && (groups.memcgs.offline.is_empty() || groups.memcgs.get(lruvec.memcg).is_online());
         let largest = lruvec.size[..UNEVICTABLE].iter().copied().max().unwrap_or(0);
@@ -71,7 +71,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         if self.mem.cfg.lru.scan_budget == ScanBudget::Once {
             if self.mem.groups.memcgs.effective_protection(self.sc.target, lruvec.memcg) != [0, 0] {
-                // What protection leaves is a batch at least.
+                // Protection leaves a batch at least.
                 return None;
             }
             let total = self.mem.pages.evictable_size(v, self.effective_swappiness(v));

@@ -40,7 +40,7 @@ impl<W: World> Reclaim<'_, W> {
         self.sc.kswapd && !self.sc.blocked && self.world.kswapd_yields(&self.mem.pages.work)
     }
 
-    /// What a pass aims at. False: it is not needed, and the run is over.
+    /// Sets the target of the next pass. False: it is not needed, and the run is over.
     fn begin_pass(&mut self) -> bool {
         let nid = self.sc.nid;
         let node = self.mem.frames.nodes.get(nid);
@@ -67,7 +67,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// After a pass that gained so much: whether there is another one, and at which priority.
     fn end_pass(&mut self, gained: u64) -> (KswapdStep, bool) {
-        // As the pass began.
+        // A pass that began for a boost alone may not swap.
         let for_boost = !self.sc.may_swap;
         let may_lower = !(for_boost && self.sc.priority + 2 == DEF_PRIORITY);
         if std::mem::take(&mut self.sc.blocked) {
@@ -94,7 +94,7 @@ impl<W: World> Reclaim<'_, W> {
         (KswapdStep::Again, false)
     }
 
-    /// What the run has freed so far: what is on its way elsewhere is not free yet.
+    /// Pages that the run has freed so far: those on their way elsewhere are not free yet.
     fn kswapd_gained(&self) -> u64 {
         self.sc
             .nr_reclaimed
@@ -121,7 +121,7 @@ impl<W: World> Reclaim<'_, W> {
             self.mem.pages.count_machine(Counter::KswapdHighWmarkHitQuickly, 1);
             return KswapdStep::Again;
         }
-        // What it said of the node does not hold any more.
+        // Its findings about the node do not hold any more.
         (node.dirty, node.writeback, node.congested) = (false, false, false);
         node.kswapd.awake = false;
         node.kswapd.slept_at_ns = self.mem.now_ns;
@@ -262,7 +262,7 @@ mod tests {
         Counter::ALL.iter().map(|&c| e.vmstat().get(c)).collect()
     }
 
-    /// What is interrupted after every batch comes to the same, if nothing happens between.
+    /// A pass that is interrupted after every batch comes to the same, if nothing happens between.
     #[test]
     fn a_pass_that_is_interrupted_goes_on_where_it_was() {
         for policy in [Policy::Lru, Policy::Mglru] {

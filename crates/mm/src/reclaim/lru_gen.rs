@@ -16,7 +16,7 @@ use crate::reclaim::Reclaim;
 use crate::scan::ScanControl;
 use crate::world::{Effect, World};
 
-/// What the files show.
+/// Engine state that the files of `lru_gen` show.
 pub(crate) struct LruGenFile<'a> {
     pub(crate) pages: &'a Pages,
     pub(crate) groups: &'a Groups,
@@ -157,7 +157,7 @@ impl<W: World> Reclaim<'_, W> {
             return false;
         }
         if self.mem.cfg.memcg.selection == MemcgSelection::MemcgLru {
-            // What is too small to be of help goes by the priority of the pass that follows.
+            // A group too small to be of help goes by the priority of the pass that follows.
             self.set_initial_priority();
         }
         let places = 0..self.mem.pages.lruvecs.len() as u32;

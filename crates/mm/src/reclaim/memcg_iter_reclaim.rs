@@ -20,8 +20,8 @@ use crate::world::World;
 const HIGHEST_LOW_PRIORITY: u32 = DEF_PRIORITY - 2;
 
 impl<W: World> Reclaim<'_, W> {
-    /// What kswapd does before each pass: ages every group that needs it, unless the last pass
-    /// found easy pages.
+    /// Ages every group that needs it before each pass of kswapd, unless the last pass found easy
+    /// pages.
     pub(crate) fn age_memcgs(&mut self) {
         self.sc.last_reclaimed = self.sc.nr_reclaimed;
         if self.mem.cfg.memcg.selection == MemcgSelection::First {

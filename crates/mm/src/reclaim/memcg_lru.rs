@@ -21,7 +21,7 @@ impl<W: World> Reclaim<'_, W> {
         };
         let mut resumed = resumed.map(|r| r.1);
         if resumed.is_some_and(|id| !lru.is_in(id, generation, (first_bin + done) % MEMCG_NR_BINS)) {
-            // It was moved, or is gone: the next pass sees who is there.
+            // It was moved, or is gone: the next pass sees the groups that are there.
             return;
         }
         for i in done..MEMCG_NR_BINS {

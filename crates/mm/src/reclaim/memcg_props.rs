@@ -95,7 +95,7 @@ struct Machine {
     now_ms: u64,
 }
 
-/// What a group has on its lists, and its events.
+/// Sizes of a group's lists, and its events.
 type Having = Vec<(u64, MemcgEvents)>;
 
 impl Machine {
@@ -206,7 +206,7 @@ impl Machine {
             Op::Load { group, first, len, anon, write } => self.load(index(group), first, len, anon, write)?,
             Op::Limits { group, which, pages } => self.limits(index(group), which, u64::from(pages)),
             Op::Reclaim { group, pages } => {
-                // Of the root, too.
+                // The root is a target, too.
                 let target = if group % 5 == 0 { MemcgId::ROOT } else { self.groups[index(group)].id };
                 self.protected(target, |m| {
                     let before = m.engine.vmstat();

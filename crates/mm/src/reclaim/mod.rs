@@ -37,7 +37,7 @@ pub(crate) mod two_list;
 pub(crate) mod unmap;
 pub(crate) mod vmscan;
 
-/// A reclaim under way: the memory, and what it aims at.
+/// A reclaim under way: the memory, and its target.
 pub(crate) struct Reclaim<'a, W> {
     pub(crate) mem: &'a mut Memory,
     pub(crate) world: &'a mut W,

@@ -1,5 +1,5 @@
-//! What reclaim looks at next: for drivers that ask about accessed bits by system calls, and would
-//! rather make these beforehand.
+//! Pages that reclaim looks at next: for drivers that ask about accessed bits by system calls, and
+//! would rather make these beforehand.
 
 use crate::folio::state::State;
 use crate::ids::ANY_ZONE;

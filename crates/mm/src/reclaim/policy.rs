@@ -1,4 +1,5 @@
-//! The seam for policies, as far as reclaim goes: what a run does to a node, a group and a folio.
+//! The seam for policies, as far as reclaim goes: the steps of a run on a node, a group and a
+//! folio.
 
 use crate::config::lru::{Generations, LruConfig};
 use crate::config::memcg::MemcgSelection;
@@ -10,12 +11,12 @@ use crate::reclaim::Reclaim;
 use crate::workingset::policy::WorkingsetPolicy;
 use crate::world::World;
 
-/// What reclaim does under a policy.
+/// Steps of reclaim that a policy decides.
 pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     /// Before a pass over a node.
     fn prepare<W: World>(run: &mut Reclaim<'_, W>);
 
-    /// kswapd measures each pass by itself: what it reclaimed before does not count.
+    /// kswapd measures each pass by itself: pages that it reclaimed before do not count.
     fn measures_passes(selection: MemcgSelection) -> bool;
 
     /// Walks the groups as the policy has it. False: plainly, one after the other.
@@ -24,7 +25,7 @@ pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     /// Shrinks the lists of one group.
     fn shrink_lruvec<W: World>(run: &mut Reclaim<'_, W>, v: LruvecId);
 
-    /// What kswapd does before each pass.
+    /// Ages groups before each pass of kswapd.
     fn age<W: World>(run: &mut Reclaim<'_, W>);
 
     /// An isolated folio was promoted meanwhile, and stays.

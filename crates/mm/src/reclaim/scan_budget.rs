@@ -50,7 +50,7 @@ impl<W: World> Reclaim<'_, W> {
                 break;
             }
             budget = budget.saturating_sub(scanned);
-            // What was aged is left above: there is no more to note than the budget.
+            // The aged part is left above: there is no more to note than the budget.
             if budget > 0 && self.yields() {
                 self.sc.interrupt().scanned = Some(budget);
                 break;

@@ -1,4 +1,4 @@
-//! What becomes of an isolated folio: freed, kept, activated, or sent to be written.
+//! Decides the fate of an isolated folio: freed, kept, activated, or sent to be written.
 //!
 //! Mechanism: `docs/mechanisms.md#the-reference-check`,
 //! `docs/mechanisms.md#what-becomes-of-an-isolated-folio`.
@@ -17,7 +17,7 @@ use crate::scan::ShrinkStat;
 use crate::stat::Counter;
 use crate::world::World;
 
-/// What the reference check says.
+/// Verdict of the reference check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum References {
     Reclaim,
@@ -26,7 +26,7 @@ pub(crate) enum References {
     Activate,
 }
 
-/// What happened to a folio.
+/// Fate of a folio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     Freed,
@@ -65,7 +65,8 @@ impl<W: World> Reclaim<'_, W> {
         let mut stat = self.shrink_pass(list, Some(&mut demoted));
         self.demote_folios(&mut demoted, &mut stat);
         if !demoted.is_empty() && !self.sc.proactive {
-            // There is no room below. What nobody is short of is not lost for that.
+            // There is no room below. Proactive reclaim leaves it at that: nobody is short of
+            // memory.
             stat.merge(&self.shrink_pass(&mut demoted, None));
         }
         list.append(&mut demoted);
@@ -195,8 +196,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// A clean, mapped file folio of one page, as most are that programs map. What it needs beside
-    /// dropping looks at neither the clock nor the counters that this advances: it is one of the
+    /// A clean, mapped file folio of one page, as most are that programs map. The steps beside
+    /// dropping look at neither the clock nor the counters that this advances: it is one of the
     /// batch, unless it turns out dirty.
     #[inline]
     fn shrink_mapped(&mut self, f: FolioId, st: State, batch: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Verdict {
@@ -302,8 +303,8 @@ impl<W: World> Reclaim<'_, W> {
         if self.sc.kswapd && st.has(State::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).writeback {
             stat.immediate += st.nr_pages();
         } else {
-            // A group without a dirty limit of its own has nobody else who would wait: reclaim that
-            // meets such a folio again does.
+            // A group without a dirty limit of its own has no other task that would wait: reclaim
+            // that meets such a folio again does.
             let waits = !self.mem.cfg.dirty.cgroup_writeback && self.sc.is_cgroup_reclaim() && !self.sc.proactive;
             self.sc.blocked |= waits && st.has(State::RECLAIM);
             self.mem.pages.folios.set(f, State::RECLAIM);

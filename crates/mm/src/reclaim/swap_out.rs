@@ -1,7 +1,7 @@
 //! Anonymous folios on their way out to a device that answers at once: the same as through the swap
 //! cache, in which such a folio is for no moment that anyone could see.
 //!
-//! What the folios of a batch have in common is accounted for at its end, as for clean file folios
+//! Counts that the folios of a batch share are updated at its end, as for clean file folios
 //! (`workingset::evict_clean`).
 //!
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`.
@@ -25,7 +25,7 @@ fn is_plain_anon(st: State) -> bool {
     st.0 & (PLAIN | ODD) == PLAIN
 }
 
-/// A batch of isolated folios of one lruvec, and what is accounted for at its end.
+/// A batch of isolated folios of one lruvec, and the counts that are added at its end.
 pub(crate) struct ShrinkBatch {
     pub(crate) evict: EvictBatch,
     /// Slots that it has taken and not charged yet.

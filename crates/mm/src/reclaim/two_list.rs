@@ -88,7 +88,7 @@ impl<W: World> Reclaim<'_, W> {
             let (t, size) = (l / 2, sizes[l]);
             let open = self.mem.groups.memcgs.unprotected_pages(&mut self.sc, memcg, size, batch);
             let scan = (open * pages_per_page) >> self.sc.priority;
-            // What is left of a group that was removed goes at any priority.
+            // The rest of a group that was removed goes at any priority.
             let scan = if scan == 0 && !online { size.min(batch) * pages_per_page } else { scan };
             match balance {
                 Balance::Equal => scan,
@@ -201,8 +201,8 @@ impl<W: World> Reclaim<'_, W> {
         self.shrink_isolated(v, t, list, (scanned, taken), alike)
     }
 
-    /// What becomes of folios of a type that were taken off lists; pages scanned and taken.
-    /// `alike`: they are clean, unmapped file folios of one page each.
+    /// Reclaims folios of a type that were taken off lists; pages scanned and taken. `alike`: they
+    /// are clean, unmapped file folios of one page each.
     #[inline]
     pub(crate) fn shrink_isolated(
         &mut self,
@@ -212,7 +212,7 @@ impl<W: World> Reclaim<'_, W> {
         (scanned, taken): (u64, u64),
         alike: bool,
     ) -> u64 {
-        // Those that were passed over for their zone do not count for the priority.
+        // Folios that were passed over for their zone do not count for the priority.
         self.sc.nr_scanned += taken;
         self.mem.pages.count_scan(v, t, scanned, self.sc.kswapd);
         if list.is_empty() {

@@ -1,4 +1,4 @@
-//! What a folio passes through on its way out: unmapping, freeing, or a move to a slower node.
+//! Steps of a folio on its way out: unmapping, freeing, or a move to a slower node.
 
 use crate::folio::slot::Slot;
 use crate::folio::state::State;
@@ -10,8 +10,8 @@ use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
 impl<W: World> Reclaim<'_, W> {
-    /// Moves folios that reclaim isolated to a slower node; they count as reclaimed. What cannot go
-    /// stays in the list.
+    /// Moves folios that reclaim isolated to a slower node; they count as reclaimed. Folios that
+    /// cannot go stay in the list.
     pub(crate) fn demote_folios(&mut self, list: &mut Vec<FolioId>, stat: &mut ShrinkStat) {
         let Some(target) = self.mem.frames.nodes.demotion_target(self.sc.nid) else { return };
         let counter = match (self.sc.kswapd, self.sc.proactive) {

@@ -75,8 +75,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Asked before a batch: whether swap takes more writes. Who asks for reclaim and cannot wait
-    /// is not held up, nor is what zswap takes.
+    /// Asked before a batch: whether swap takes more writes. A request for reclaim that cannot wait
+    /// is not held up, nor are pages that zswap takes.
     pub(crate) fn check_write_queue(&mut self) {
         self.sc.queue_full =
             (!self.sc.proactive || self.sc.held_up) && self.mem.cfg.zswap.is_none() && self.world.is_write_queue_full();
@@ -123,7 +123,8 @@ impl<W: World> Reclaim<'_, W> {
         self.note_pass(reclaimed);
     }
 
-    /// What was reclaimed before the pass that begins: set aside if it counts for itself, and not.
+    /// Returns the totals before the pass that begins: pages set aside if it counts for itself, and
+    /// those that stay.
     fn prepare_pass(&mut self) -> PassStart {
         let kind = self.mem.cfg.lru.kind;
         by_policy!(kind, P => P::prepare(self));
@@ -157,7 +158,7 @@ impl<W: World> Reclaim<'_, W> {
         let full = self.sc.memcg_full_walk || self.sc.kswapd || self.mem.cfg.memcg.walk == MemcgWalk::Whole;
         let start = if full { target } else { self.mem.groups.memcgs.resume(target, self.sc.nid) };
         let mut at = Some(start);
-        // What is protected counts events. Whoever has enough stops at the first group.
+        // A protected group counts events. A request that has enough stops at the first group.
         let may_know = self.mem.cfg.lru.kind == Lru::TwoList
             && !self.mem.groups.memcgs.any_protected
             && self.sc.nr_reclaimed < self.sc.nr_to_reclaim;

@@ -17,8 +17,8 @@ pub(super) const MAX_CLUSTER_PAGES: usize = 512;
 /// Orders 0 to 9.
 pub(super) const NR_ORDERS: usize = 10;
 
-/// What a cluster is, and so on which list it stands. `None`: it waits to be discarded or is being
-/// discarded.
+/// State of a cluster, and so the list on which it stands. `None`: it waits to be discarded or is
+/// being discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Flag {
     None,
@@ -35,7 +35,7 @@ struct Link {
     next: u32,
 }
 
-/// What a link holds of a cluster that is on no list: following it panics.
+/// Link of a cluster that is on no list: following it panics.
 const POISON: u32 = u32::MAX - 1000;
 const UNLINKED: Link = Link { prev: POISON, next: POISON };
 
@@ -56,8 +56,8 @@ impl ListId {
         ListId((3 + NR_ORDERS + order) as u32)
     }
 
-    /// The list that a flag names. That of `None` names the discard list, on which a cluster is or
-    /// was.
+    /// The list that a flag names. The id of `None` names the discard list, on which a cluster is
+    /// or was.
     pub(super) fn of(flag: Flag, order: usize) -> ListId {
         match flag {
             Flag::None => ListId::DISCARD,
@@ -102,7 +102,7 @@ pub(super) enum Mutant {
     None,
     /// Full clusters have no flag.
     FullFlagZero,
-    /// What is freed is moved to the free list, even when it is on none.
+    /// A freed cluster is moved to the free list, even when it is on none.
     AlwaysMove,
 }
 
@@ -143,7 +143,7 @@ impl Clusters {
         }
     }
 
-    /// How many.
+    /// Number of clusters.
     pub(super) fn len(&self) -> u32 {
         self.nr
     }
@@ -202,7 +202,8 @@ impl Clusters {
         Some(n)
     }
 
-    /// Frees a slot of a cluster that stays partly used, and on its list; who was charged for it.
+    /// Frees a slot of a cluster that stays partly used, and on its list; returns the memcg that
+    /// was charged for it.
     #[inline]
     pub(super) fn free_slot(&mut self, c: u32, at: usize) -> Option<MemcgId> {
         let cluster = self.all.get_mut(c as usize)?;
@@ -258,7 +259,7 @@ impl Clusters {
 
     /// The next free cluster.
     pub(super) fn first_free(&mut self) -> Option<u32> {
-        // Those with unusable slots are not free from the start.
+        // Clusters with unusable slots are not free from the start.
         while self.virgin < self.nr && self.get(self.virgin).flag != Flag::Free {
             self.virgin += 1;
         }

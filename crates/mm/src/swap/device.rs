@@ -1,4 +1,4 @@
-//! One swap device: its clusters, its cursors, what it has used.
+//! One swap device: its clusters, its cursors, its used slots.
 //!
 //! Mechanism: `docs/mechanisms.md#swap-devices`.
 
@@ -8,7 +8,7 @@ use crate::config::swap::{SwapDeviceConfig, SwapPolicy, SwapRotational};
 use crate::ids::{FolioId, MemcgId, SwapSlot};
 use crate::world::Ack;
 
-/// What allocation asks of the rest of the engine.
+/// Calls of allocation into the rest of the engine.
 pub(crate) trait SwapHost {
     /// The first slot and the order of a folio in the swap cache, if it could be taken out of it
     /// now: it is not locked, and no write of it is under way.
@@ -21,7 +21,7 @@ pub(crate) trait SwapHost {
     fn discard(&mut self, first: SwapSlot, pages: u32) -> Ack;
 }
 
-/// Slots that were freed, and who was charged for them.
+/// Slots that were freed, and the memcgs that were charged for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub(crate) slot: SwapSlot,
@@ -30,13 +30,13 @@ pub(crate) struct Freed {
     pub(crate) memcg: MemcgId,
 }
 
-/// What all devices have in common.
+/// State that all devices have in common.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Common {
     pub(super) policy: SwapPolicy,
     /// Slots that can be used, of all devices.
     pub(super) total: u64,
-    /// Of those, slots that are.
+    /// Used slots among them.
     pub(super) used: u64,
     /// Slots that are used on devices that are being removed; they count neither as free nor as
     /// used otherwise.
@@ -56,7 +56,7 @@ impl Common {
     }
 }
 
-/// What the swap allocator did: the figures that cost it time.
+/// Work of the swap allocator: the figures that cost it time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwapWork {
     /// Requests for slots.
@@ -89,7 +89,7 @@ pub(super) struct Device {
     pub(super) clusters: Clusters,
     /// Slots that can be used.
     pub(super) usable: u32,
-    /// Of those, slots that are.
+    /// Used slots among them.
     pub(super) inuse: u32,
     /// The most that ever were at once.
     pub(super) peak: u32,
@@ -142,7 +142,7 @@ impl Device {
         d
     }
 
-    /// The header, bad pages, and what is past the end: counted as used. Clusters with any of them
+    /// The header, bad pages, and slots past the end: counted as used. Clusters with any of them
     /// are not free.
     fn mark_unusable(&mut self, policy: &SwapPolicy) {
         let pages = self.cfg.pages as u32;

@@ -103,12 +103,12 @@ impl Device {
         true
     }
 
-    /// What the worker does: one cluster after the other, as long as the device answers at once.
+    /// Runs the worker: one cluster after the other, as long as the device answers at once.
     pub(super) fn discard_work<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) {
         while self.discarding.is_empty() {
             match self.start_discard(host) {
                 None | Some(Ack::Pending) => return,
-                // That it failed is of no consequence: the slots may be used again.
+                // A failure is of no consequence: the slots may be used again.
                 Some(Ack::Done | Ack::Failed) => _ = self.discarded(self.first_of(self.discarding[0]), common),
             }
         }

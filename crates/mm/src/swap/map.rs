@@ -1,4 +1,4 @@
-//! What is known of a slot: the byte of the swap map, the swap cache, who is charged.
+//! State of a slot: the byte of the swap map, the swap cache, the memcg that is charged.
 //!
 //! Byte: the references of page tables (0 to 0x3e), or 0x3f for a slot that cannot be used; 0x40
 //! while the swap cache or a slot cache holds it; 0x80 where more references are counted elsewhere.

@@ -1,4 +1,4 @@
-//! Swap: devices, and who gets which slot of them.
+//! Swap: devices, and the allocation of their slots.
 //!
 //! A slot is taken for a folio that enters the swap cache, and is free again when neither a page
 //! table nor the cache refers to it. Slots that were freed are collected; the engine uncharges them
@@ -42,7 +42,7 @@ pub(crate) const BYTES_PER_SLOT: usize = cluster::Cluster::BYTES.div_ceil(cluste
 /// All swap devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Swap {
-    /// By number.
+    /// By number of the device.
     devices: Vec<Option<Device>>,
     /// Devices that may have room, in the order in which they are asked.
     avail: Vec<u8>,
@@ -113,7 +113,7 @@ impl Swap {
         self.common.used + self.common.removing
     }
 
-    /// Of those, slots that CPUs took ahead: nobody is charged for them.
+    /// Used slots that CPUs took ahead: nobody is charged for them.
     pub(crate) fn taken_ahead_pages(&self) -> u64 {
         self.caches.held().0 as u64
     }
@@ -128,7 +128,7 @@ impl Swap {
         self.common.is_full()
     }
 
-    /// What the allocator did so far.
+    /// Work of the allocator so far.
     pub(crate) fn work(&self) -> SwapWork {
         self.common.work
     }
@@ -151,7 +151,7 @@ impl Swap {
         }
     }
 
-    /// Whether there is any of it.
+    /// Whether devices have background work.
     #[inline]
     pub(crate) fn has_background_work(&self) -> bool {
         self.devices.iter().flatten().any(|d| d.wants_reclaim || (d.cfg.discard && d.has_discards()))

@@ -1,4 +1,4 @@
-//! Who refers to a slot: page tables, the swap cache.
+//! References to a slot: page tables, the swap cache.
 
 use super::Swap;
 use super::device::Device;
@@ -155,7 +155,7 @@ impl Swap {
         (0..1 << order).any(|i| self.count(slot.nth(i)) > 0)
     }
 
-    /// Who is charged for 2^order slots.
+    /// Sets the memcg that is charged for 2^order slots.
     pub(super) fn set_memcg(&mut self, slot: SwapSlot, order: u8, memcg: MemcgId) {
         let (d, _) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());

@@ -6,7 +6,7 @@ use super::cluster::{Flag, ListId};
 use super::device::{Common, Device, SwapHost};
 use super::map::HAS_CACHE;
 
-/// What a scan found, and where the next one goes on; 0: nowhere.
+/// The slot that a scan found, and where the next one goes on; 0: nowhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     pub(super) offset: Option<u32>,
@@ -144,7 +144,7 @@ impl Device {
         }
     }
 
-    /// What is counted of slots that are handed out.
+    /// Counts slots that are handed out.
     #[inline]
     pub(super) fn note_taken_slots(&mut self, first: u32, nr: u32, common: &mut Common) {
         self.inuse += nr;

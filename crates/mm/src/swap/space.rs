@@ -120,7 +120,7 @@ impl SwapSpace {
         (self.swap.free_pages(), self.swap.used_pages())
     }
 
-    /// What the allocator did so far.
+    /// Work of the allocator so far.
     pub fn work(&self) -> SwapWork {
         self.swap.work()
     }

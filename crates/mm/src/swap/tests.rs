@@ -1,4 +1,4 @@
-//! Random operations on devices against a model of who holds which slot; every invariant after
+//! Random operations on devices against a model of the holders of slots; every invariant after
 //! every one of them.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ struct Cached {
     busy: bool,
 }
 
-/// What the test knows: folios in the swap cache, references of page tables, who is charged,
+/// State that the test expects: folios in the swap cache, references of page tables, charges,
 /// discards under way.
 #[derive(Default)]
 struct Model {

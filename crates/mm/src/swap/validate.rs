@@ -53,7 +53,7 @@ impl Device {
             counts += u64::from(cluster.count);
             bad += self.validate_cluster(c).map_err(|e| format!("cluster {c} ({:?}): {e}", cluster.flag))?;
         }
-        // I8.1. What is past the end counts as bad.
+        // I8.1. Slots past the end count as bad.
         if counts != u64::from(self.inuse) + bad {
             return Err(format!("clusters count {counts}, {} in use and {bad} unusable", self.inuse));
         }

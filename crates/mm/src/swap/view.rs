@@ -1,4 +1,4 @@
-//! What can be seen of a device: how much is used, and how fragmented it is.
+//! View of a device: how much is used, and how fragmented it is.
 
 use super::Swap;
 use super::cluster::{Flag, NR_ORDERS};
@@ -16,7 +16,7 @@ pub struct SwapDeviceInfo {
     pub pages: u64,
     /// Slots that can be used.
     pub usable_pages: u64,
-    /// Of those, slots that are.
+    /// Used slots among them.
     pub used_pages: u64,
     /// The most that were in use at once.
     pub peak_pages: u64,
@@ -30,7 +30,7 @@ pub struct SwapDeviceInfo {
 /// The list on which a cluster stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SwapList {
-    /// Nothing in it is used.
+    /// No slot of it is used.
     Free,
     /// Used in part, by folios of an order.
     Nonfull(u8),
@@ -45,13 +45,13 @@ pub enum SwapList {
 /// One cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwapCluster {
-    /// Where it is.
+    /// The list on which it stands.
     pub list: SwapList,
     /// Slots that are not free.
     pub used: u16,
-    /// Of those, slots that only the swap cache or a slot cache holds.
+    /// Slots among `used` that only the swap cache or a slot cache holds.
     pub cache_only: u16,
-    /// Of those, slots that cannot be used.
+    /// Slots among `used` that cannot be used.
     pub bad: u16,
 }
 

@@ -38,7 +38,7 @@ impl ZeroMap {
         }
     }
 
-    /// Of the slots from this one on: all are zeros, none is, or (no answer) some are.
+    /// Tests the slots from this one on: all are zeros, none is, or (no answer) some are.
     pub(crate) fn run(&self, slot: SwapSlot, nr: u32) -> Option<bool> {
         let set = (slot.0..slot.0 + nr).filter(|&s| self.has(SwapSlot(s))).count() as u32;
         (set == 0 || set == nr).then_some(set == nr)

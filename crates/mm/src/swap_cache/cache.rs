@@ -194,11 +194,11 @@ impl<W: World> SwapCache<'_, W> {
         self.world.effect(Effect::FreeSlot { slot });
     }
 
-    /// What follows from taking and freeing slots: those that were freed are uncharged, and the
-    /// driver is told; background work of the devices is done.
+    /// Settles the taking and freeing of slots: those that were freed are uncharged, and the driver
+    /// is told; background work of the devices is done.
     #[inline]
     pub(crate) fn settle_swap(&mut self) {
-        // Of most swap-ins and swap-outs nothing follows.
+        // Most swap-ins and swap-outs leave nothing to settle.
         if self.swap.slots.has_freed() || self.swap.slots.has_background_work() {
             self.settle_freed_slots();
         }

@@ -1,4 +1,4 @@
-//! What comes from in front of a swap device, instead of from it: zeros, and what zswap has.
+//! Loads pages from in front of a swap device, instead of from it: zeros, and pages that zswap has.
 
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId, SwapSlot};

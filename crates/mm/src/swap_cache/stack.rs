@@ -133,8 +133,8 @@ impl SwapStack {
 }
 
 impl SwapStack {
-    /// What a removed group has in zswap belongs to its parent, and counts as stored now. The slots
-    /// stay charged to the group.
+    /// Moves the entries of a removed group in zswap to its parent, and counts them as stored now.
+    /// The slots stay charged to the group.
     pub(crate) fn reparent_stored(&mut self, groups: &mut Groups, from: MemcgId, to: MemcgId) {
         while let Some(entry) = self.zswap.oldest(from).and_then(|slot| self.zswap.remove(slot)) {
             groups.memcgs.uncharge_zswap(from, u64::from(entry.bytes));

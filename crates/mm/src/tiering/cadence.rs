@@ -17,9 +17,9 @@ const VIRTUAL_FACTOR: u64 = 8;
 /// The bounds of the scan period of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanPeriod {
-    /// Where it begins.
+    /// The shortest, with which a task begins, in milliseconds.
     pub min_ms: u64,
-    /// The longest.
+    /// The longest, in milliseconds.
     pub max_ms: u64,
 }
 
@@ -78,9 +78,9 @@ pub struct MmScan {
 /// Consecutive pages of an address space, at most those of a page table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first.
+    /// First page.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
 }
 
@@ -168,7 +168,7 @@ mod tests {
         let mut task = TaskScan::default();
         assert_eq!(task.due(&cfg, 1000 * ms, || mb(512)), None);
         assert_eq!(task.due(&cfg, 1000 * ms + 1, || mb(512)), Some(500));
-        // What was missed is made up for, one period at a time, as Linux does.
+        // Missed periods are made up for, one at a time, as Linux does.
         assert_eq!(task.due(&cfg, 1600 * ms, || unreachable!()), Some(500));
         assert_eq!(task.next_ns(&cfg), 1500 * ms);
         assert_eq!(task.due(&cfg, 1500 * ms, || unreachable!()), None);

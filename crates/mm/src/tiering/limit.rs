@@ -2,7 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#promotion`.
 
-/// Windows of a little more than a second; what is tried counts, not what comes of it.
+/// Windows of a little more than a second; attempts count, not their success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     limit_pages_per_s: u64,

@@ -1,8 +1,8 @@
 //! Memory tiers: which nodes are fast, where pages go when they leave one, and when they come back.
 //!
-//! What is here decides and keeps count; it holds no page and moves none. Time comes in as a
-//! number, what a page is like as plain values, and what is to be done goes out as a value. So each
-//! rule can be read, and tested, alone:
+//! This module decides and keeps count; it holds no page and moves none. Time comes in as a number,
+//! properties of a page as plain values, and the action goes out as a value. So each rule can be
+//! read, and tested, alone:
 //!
 //! | file | idea |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `stamp` | when a page was marked, in a few bits |
 //! | `cadence` | when a task marks pages, and how many |
 //! | `limit`, `threshold` | promotions a second, and how fast a page must be touched to be one |
-//! | `promotion` | the policies: what a hint fault leads to |
+//! | `promotion` | the policies: decisions on hint faults |
 //! | `sysctl` | what can be set, under the names that Linux gives it |
 //!
 //! Mechanism: `docs/mechanisms.md#memory-tiers`.

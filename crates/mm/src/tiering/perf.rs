@@ -1,4 +1,4 @@
-//! What a node of memory can do, and how far away that makes it.
+//! Performance of a node of memory, and the distance that follows from it.
 //!
 //! Mechanism: `docs/mechanisms.md#tiers-and-demotion-targets`.
 
@@ -21,7 +21,7 @@ pub struct NodePerf {
     pub read_bytes_per_s: u64,
     /// Writes, all CPUs together.
     pub write_bytes_per_s: u64,
-    /// What the medium moves for an access of a cache line.
+    /// Bytes that the medium moves for an access of a cache line.
     pub access_bytes: u64,
 }
 

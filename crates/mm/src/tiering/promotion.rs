@@ -1,4 +1,4 @@
-//! What a hint fault on slow memory leads to.
+//! Decision on a hint fault on slow memory.
 //!
 //! Mechanism: `docs/mechanisms.md#promotion`.
 
@@ -10,7 +10,7 @@ use super::stamp::{Stamp, StampClock};
 use super::sysctl::TieringConfig;
 use super::threshold::HotThreshold;
 
-/// Which pages are promoted.
+/// Choice of the pages that are promoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PromotionPolicy {
     /// Every page, on its first hint fault: Linux before "hot page selection".
@@ -100,12 +100,12 @@ impl FromStr for PromotionPolicy {
 /// A hint fault on a folio of a slow node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintFault {
-    /// When.
+    /// Time of the fault, in nanoseconds.
     pub now_ns: u64,
     /// When the folio was marked; the answer's caller stores [`StampClock::stamp`] of now in its
     /// place.
     pub stamp: Stamp,
-    /// Its pages.
+    /// Pages of the folio.
     pub pages: u64,
     /// It is on an active list (multi-gen LRU: of the two youngest generations).
     pub active: bool,
@@ -125,7 +125,7 @@ pub enum Rejection {
     Limit,
 }
 
-/// What a hint fault leads to.
+/// Decision on a hint fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintAction {
     /// Move it to the node of the CPU.
@@ -138,7 +138,7 @@ pub enum HintAction {
     Reject(Rejection),
 }
 
-/// What hint faults on slow memory led to, on behalf of one node.
+/// Counts of hint faults on slow memory, on behalf of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PromotionStats {
     /// Hint faults.
@@ -173,7 +173,7 @@ pub struct Promoter {
 }
 
 impl Promoter {
-    /// By these settings.
+    /// Makes a promoter with these settings.
     ///
     /// # Errors
     /// They are not possible.
@@ -194,7 +194,7 @@ impl Promoter {
         self.clock
     }
 
-    /// What it did so far.
+    /// Its counts so far.
     pub fn stats(&self) -> &PromotionStats {
         &self.stats
     }
@@ -204,7 +204,7 @@ impl Promoter {
         self.threshold.ms()
     }
 
-    /// What becomes of a folio.
+    /// Decides the fate of a folio at a hint fault, and counts it.
     pub fn hint_fault(&mut self, fault: &HintFault) -> HintAction {
         self.stats.hint_faults += 1;
         let action = self.decide(fault);
@@ -258,7 +258,7 @@ impl Promoter {
     /// I9.1, I9.2, I9.3: what must hold at any time.
     ///
     /// # Errors
-    /// What does not.
+    /// Names the invariant that does not hold.
     pub fn validate(&self) -> Result<(), String> {
         self.limit.validate()?;
         let (s, th) = (&self.stats, &self.threshold);

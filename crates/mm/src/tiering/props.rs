@@ -38,7 +38,7 @@ fn config() -> impl Strategy<Value = TieringConfig> {
     )
 }
 
-/// What was promoted outside the shortcut, as I9.1 counts it. The algorithm opens a window with a
+/// Promotions outside the shortcut, as I9.1 counts them. The algorithm opens a window with a
 /// candidate, for more than a second.
 #[derive(Default)]
 struct Windows {

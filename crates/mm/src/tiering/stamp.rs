@@ -14,8 +14,8 @@ const MIN_BITS: u32 = 12;
 pub struct Stamp(pub u32);
 
 impl Stamp {
-    /// Of a folio that was not marked since it came to slow memory: all bits are set, as Linux
-    /// leaves them.
+    /// The stamp of a folio that was not marked since it came to slow memory: all bits are set, as
+    /// Linux leaves them.
     pub const NONE: Stamp = Stamp(u32::MAX);
 }
 

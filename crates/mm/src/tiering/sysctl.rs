@@ -1,4 +1,4 @@
-//! What can be set of tiering, under the names of Linux.
+//! Settings of tiering, under the names of Linux.
 
 use super::promotion::PromotionPolicy;
 use super::stamp::StampClock;
@@ -35,13 +35,13 @@ pub struct TieringConfig {
     pub scan_period_max_ms: u64,
     /// `/sys/kernel/mm/numa/demotion_enabled`.
     pub demotion_enabled: bool,
-    /// What a hint fault on slow memory leads to.
+    /// Policy of promotion for hint faults on slow memory.
     pub policy: PromotionPolicy,
     /// Bits of the time stamp in a folio.
     pub stamp_bits: u32,
-    /// What must be free beyond the marks for promotion without a question: 1 GiB, in pages.
+    /// Pages that must be free beyond the marks for promotion without a question: 1 GiB.
     pub free_space_pages: u64,
-    /// By how much sizes and times of the machine were divided. Those above that are in pages are
+    /// By how much sizes and times of the machine were divided. Sizes above that are in pages are
     /// divided already; times are not: the clock goes so many times as fast.
     pub scale: u64,
 }
@@ -135,7 +135,7 @@ impl TieringConfig {
     /// Whether it is possible.
     ///
     /// # Errors
-    /// What is not.
+    /// Names the setting that is impossible.
     pub fn check(&self) -> Result<(), String> {
         StampClock::new(self.stamp_bits, self.scale)?;
         match () {

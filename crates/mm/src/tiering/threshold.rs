@@ -39,12 +39,12 @@ impl HotThreshold {
         self.hot_threshold_ms
     }
 
-    /// What adjusting made of it; 0: nothing yet.
+    /// The threshold as adjusted, in milliseconds; 0: not adjusted yet.
     pub fn adjusted_ms(&self) -> u64 {
         self.adjusted_ms
     }
 
-    /// There is free space: what was learnt does not count any more.
+    /// There is free space: the adjusted threshold does not count any more.
     pub fn forget(&mut self) {
         self.adjusted_ms = 0;
     }

@@ -7,7 +7,7 @@ use super::perf::{NodePerf, NodePreset};
 /// A node, as far as its tier depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTier {
-    /// What it can do.
+    /// Performance of its memory.
     pub perf: NodePerf,
     /// It has CPUs.
     pub cpus: bool,
@@ -16,7 +16,7 @@ pub struct NodeTier {
 /// The tiers of a machine. Nodes are named by their place in the list that it was made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiers {
-    /// By node.
+    /// By node: number of its tier.
     tier: Vec<u64>,
     distance: Vec<u64>,
     /// The slowest tier of the top.
@@ -90,7 +90,7 @@ impl Tiers {
     }
 }
 
-/// Of the next slower tier that has nodes, those at the smallest NUMA distance.
+/// The nodes of the next slower tier that has any, at the smallest NUMA distance.
 fn nearest(node: usize, tier: &[u64], numa_distance: &impl Fn(usize, usize) -> u32) -> Vec<usize> {
     let Some(next) = tier.iter().copied().filter(|&t| t > tier[node]).min() else { return Vec::new() };
     let there: Vec<usize> = (0..tier.len()).filter(|&n| tier[n] == next).collect();

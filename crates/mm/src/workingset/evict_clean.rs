@@ -2,9 +2,8 @@
 //! reclaim frees, so what is the same for a batch is done once a batch.
 //!
 //! All folios of a batch were isolated from one lruvec. Nothing else happens between
-//! `start_evict_batch` and `finish_evict_batch`, so the clock and the controller may
-//! learn of the whole batch at its end. What is freed otherwise in between advances the clock as
-//! well: `resume_evict_batch`.
+//! `start_evict_batch` and `finish_evict_batch`, so the clock and the controller may learn of the
+//! whole batch at its end. Other frees in between advance the clock as well: `resume_evict_batch`.
 
 use crate::charged::Charged;
 use crate::config::lru::{LruConfig, RefaultTest};
@@ -20,7 +19,7 @@ use crate::stat::Counter;
 use crate::workingset::policy::WorkingsetPolicy;
 use crate::world::{Effect, World};
 
-/// What the folios of a batch have in common, and what they add up to.
+/// State that the folios of a batch have in common, and their sums.
 #[derive(Clone, Copy)]
 pub(crate) struct EvictBatch {
     /// Their lruvec.
@@ -29,7 +28,7 @@ pub(crate) struct EvictBatch {
     pub(crate) t: usize,
     /// The lruvec whose clock stamps them.
     pub(crate) clock: LruvecId,
-    /// What says whose they are, in a shadow.
+    /// Owner of the folios, as their shadows name it.
     pub(crate) owner: u64,
     pub(crate) age: u64,
     /// The oldest generation, under multi-gen LRU.
@@ -186,7 +185,7 @@ impl Charged<'_> {
         let mut shadows_only = Vec::new();
         let Pages { cfg, layout, folios, space, .. } = &mut *self.pages;
         let fill = &mut space.fill[..];
-        // Copies: what is written on the way does not change them.
+        // Copies: writes on the way do not change them.
         let (cfg, layout, mut batch) = (*cfg, *layout, *d);
         folios.evict_each(list, |page, st, node| {
             let shadow = batch.shadow_of::<P>(&cfg, &layout, st, 1);

@@ -1,4 +1,4 @@
-//! Working sets: what an evicted page leaves, and what it gets when it comes back.
+//! Working sets: the shadow of an evicted page, and its standing when it comes back.
 //!
 //! | file | what is in it |
 //! |---|---|

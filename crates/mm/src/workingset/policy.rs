@@ -1,5 +1,5 @@
-//! The seam for policies, as far as working sets go: what an evicted page leaves, and what it gets
-//! when it is back.
+//! The seam for policies, as far as working sets go: the shadow of an evicted page, and its
+//! standing when it is back.
 
 use crate::config::lru::{Generations, LruConfig, RefaultTest};
 use crate::folio::shadow::{Layout, REFS_BITS};
@@ -15,11 +15,11 @@ use crate::workingset::evict_clean::EvictBatch;
 /// A folio that comes back with a shadow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refault {
-    /// Its lruvec.
+    /// Lruvec of the folio.
     pub(crate) own: LruvecId,
-    /// Its flags so far.
+    /// Flags of the folio so far.
     pub(crate) st: State,
-    /// What it left, packed.
+    /// The shadow that it left, packed.
     pub(crate) shadow: u64,
     /// A fault by mapping brings it.
     pub(crate) in_fault: bool,
@@ -27,10 +27,11 @@ pub(crate) struct Refault {
     pub(crate) free_swap: u64,
 }
 
-/// What shadows say under a policy. Without shadows ([`RefaultTest::None`]) nothing of it is asked.
+/// Meaning of shadows under a policy. Without shadows ([`RefaultTest::None`]) nothing of it is
+/// asked.
 pub(crate) trait WorkingsetPolicy: LruPolicy {
-    /// What the shadow of a folio of so many pages says of it: whether it was in the working set,
-    /// and when, or where, it was evicted. None: it leaves no shadow.
+    /// The shadow that a folio of so many pages leaves: whether it was in the working set, and
+    /// when, or where, it was evicted. None: it leaves no shadow.
     fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)>;
 
     /// The group whose pressure evicts stamps the shadow, not the folio's own.

@@ -1,5 +1,5 @@
-//! Working-set detection: what a page that was evicted gets when it comes back. What it left is
-//! made in `evict_clean`.
+//! Working-set detection: the standing of an evicted page when it comes back. Its shadow is made in
+//! `evict_clean`.
 //!
 //! Mechanism: `docs/mechanisms.md#working-sets`, `docs/mechanisms.md#multi-gen-refaults`,
 //! `docs/mechanisms.md#multi-gen-lru-with-rfc-v3`.
@@ -66,7 +66,7 @@ impl Pages {
         let v = self.lruvec_of(shadow.memcg, shadow.nid);
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = self.layout.list_distance(age, shadow.eviction);
-        // Of a group that is gone there is nothing to compare with.
+        // A group that is gone has nothing to compare with.
         let recent =
             groups.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(groups, free_swap, v, t, distance);
         let lruvec = &mut self.lruvecs[own.index()];

@@ -72,8 +72,8 @@ impl Pages {
 }
 
 impl Charged<'_> {
-    /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. Of a
-    /// folio only its release may follow.
+    /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. After
+    /// a folio is replaced only its release may follow.
     #[inline]
     pub(crate) fn replace_slot(&mut self, page: PageId, new: Slot) {
         let old = self.pages.folios.slot(page);
@@ -179,7 +179,8 @@ impl Charged<'_> {
         }
     }
 
-    /// Whose the node is from now on.
+    /// Assigns a tree node to the mapping's memcg and to the memory node at hand; returns the
+    /// memcg.
     fn own_node(&mut self, at: u32) -> MemcgId {
         let space = &mut self.pages.space;
         let memcg = space.mappings[space.mapping_of(space.nodes[at as usize].first).index()].memcg;

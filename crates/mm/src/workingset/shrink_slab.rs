@@ -34,7 +34,7 @@ impl Pass {
         Pass { freeable, batch, total, owed: deferred + delta }
     }
 
-    /// The next batch; none: what is left is less than one, and less than all.
+    /// The next batch, in objects; none: fewer are left than one batch, and than all.
     fn next(&self) -> Option<u64> {
         let nr = self.batch.min(self.total);
         (nr > 0 && (self.total >= self.batch || self.total >= self.freeable)).then_some(nr)
@@ -45,7 +45,7 @@ impl Pass {
         self.owed = self.owed.saturating_sub(nr);
     }
 
-    /// What is left for later.
+    /// Objects that are left for later.
     fn deferred(&self) -> u64 {
         self.owed.min(2 * self.freeable)
     }
@@ -60,7 +60,7 @@ impl Charged<'_> {
         }
     }
 
-    /// Half of the excess at any priority, in batches; what is less than a batch is deferred.
+    /// Half of the excess at any priority, in batches; less than a batch is deferred.
     fn shrink_shadow_nodes(&mut self, v: LruvecId, priority: u32) {
         let freeable = self.pages.excess_shadow_nodes(v);
         if freeable == 0 {

@@ -14,7 +14,7 @@ use crate::world::{Ack, Effect, World};
 use crate::writeback::Writeout;
 use crate::writeback::files::DirtyFiles;
 
-/// What is dirty, by file and in all.
+/// Dirty pages, by file and in all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirtyPages {
     pub(crate) files: DirtyFiles,
@@ -25,7 +25,7 @@ pub(crate) struct DirtyPages {
     pub(crate) writeback: u64,
 }
 
-/// `MIN_WRITEBACK_PAGES`: what is written of a file at a time is a multiple of 4 MiB.
+/// `MIN_WRITEBACK_PAGES`: pages of a file are written in multiples of 4 MiB at a time.
 const MIN_WRITEBACK_PAGES: u64 = 1024;
 /// Half a second at the bandwidth that Linux assumes of a device before it has measured it (100
 /// MiB/s).

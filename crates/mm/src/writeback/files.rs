@@ -9,7 +9,7 @@ use crate::ids::{MappingId, PageId};
 /// A file, as the flusher knows it.
 #[derive(Clone, Copy, Debug, Default)]
 struct DirtyFile {
-    /// Its dirty folios.
+    /// Number of its dirty folios.
     dirty: u64,
     /// Since when it has had some, or has had some again after it was written for its age.
     since_ns: u64,
@@ -27,7 +27,7 @@ pub(crate) struct DirtyFiles {
     /// By mapping, up to the last one that was ever dirty: read by `file`, so that a file beyond it
     /// is a clean one, as `fsync` of a file that nobody wrote meets it.
     files: Vec<DirtyFile>,
-    /// Whose turn it is comes first. One that was cleaned otherwise stays until it is met.
+    /// The next file to write comes first. One that was cleaned otherwise stays until it is met.
     queue: VecDeque<MappingId>,
     /// Dirty folios of all.
     total: u64,
@@ -117,7 +117,7 @@ impl DirtyFiles {
         self.queue.iter().filter(is_old).copied().collect()
     }
 
-    /// It was written for its age: what is still dirty, or is again, is so from now on.
+    /// It was written for its age: pages still dirty, or dirty again, are so from now on.
     pub(crate) fn set_since(&mut self, file: MappingId, now_ns: u64) {
         self.file_mut(file).since_ns = now_ns;
     }

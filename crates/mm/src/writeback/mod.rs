@@ -1,4 +1,4 @@
-//! Dirty pages and writes: who is dirty, when it is written, and what follows.
+//! Dirty pages and writes: which folios are dirty, when they are written, and the end of a write.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -19,7 +19,7 @@ pub(crate) mod dirty;
 pub(crate) mod files;
 pub(crate) mod io;
 
-/// What is dirty, and what the flusher was asked to do about it.
+/// Dirty pages, and the requests to the flusher.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writeback {
     pub(crate) dirty: dirty::DirtyPages,
@@ -42,7 +42,7 @@ impl Writeback {
     }
 }
 
-/// Writing back: what it may change, and where writes go.
+/// Writing back: the parts that it may change, and the world that writes go to.
 pub(crate) struct Writeout<'a, W> {
     pub(crate) cfg: &'a Config,
     pub(crate) pages: &'a mut Pages,

@@ -1,8 +1,8 @@
 //! zswap: compressed pages in memory, in front of the swap device.
 //!
 //! Here is what it holds: an entry for each stored page, in the order in which each group stored
-//! them, and their pool. What it takes and refuses is in `store`, what goes on to the device in
-//! `writeback`.
+//! them, and their pool. Rules of taking and refusing are in `store`, writing on to the device is
+//! in `writeback`.
 //!
 //! Mechanism: `docs/mechanisms.md#zswap`.
 
@@ -41,12 +41,12 @@ struct Lru {
     newest: u32,
 }
 
-/// What zswap counts, as debugfs shows it.
+/// Counters of zswap, as debugfs shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZswapStats {
     /// Pages stored now.
     pub stored_pages: u64,
-    /// Of those, pages of one word over and over.
+    /// Pages among them of one word over and over.
     pub same_filled_pages: u64,
     /// Bytes of memory that the pool takes.
     pub pool_total_size: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Zswap {
     unused: Vec<u32>,
     /// Only looked up, never walked: its order would not be repeatable.
     by_slot: HashMap<SwapSlot, u32>,
-    /// By memcg.
+    /// By memcg: its oldest and newest entry.
     lrus: Vec<Lru>,
     pub(crate) pool: ZsPool,
     /// The limit was hit: nothing is taken until there is room again.
@@ -149,7 +149,7 @@ impl Zswap {
         }
     }
 
-    /// Nothing is stored.
+    /// Whether no page is stored.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.stats.stored_pages == 0

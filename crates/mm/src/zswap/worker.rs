@@ -13,7 +13,7 @@ pub(crate) struct Worker {
     pub(crate) next: usize,
 }
 
-/// What the worker says after a step.
+/// Result of a step of the worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZswapStep {
     /// It goes on.

@@ -88,7 +88,7 @@ impl ZsPool {
         self.bytes
     }
 
-    /// Its objects.
+    /// Number of objects in the pool.
     pub fn objects(&self) -> u64 {
         self.objects
     }

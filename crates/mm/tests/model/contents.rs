@@ -59,7 +59,7 @@ pub struct Contents {
     pub(super) zswap: BTreeMap<SwapSlot, u64>,
     /// Pages of zeros that were swapped out, with their version.
     pub(super) zeros: BTreeMap<PageId, u64>,
-    /// What a version of a page holds; none: nothing can be compressed.
+    /// Content of a version of a page; none: nothing can be compressed.
     pub kind: Option<fn(PageId, u64) -> Content>,
     /// Pages in the order in which zswap took them, and in which they were written to swap.
     pub stored: Vec<PageId>,
@@ -78,7 +78,7 @@ pub struct Contents {
     pub(super) slot_of: BTreeMap<PageId, SwapSlot>,
     pub(super) pte: Vec<Pte>,
     pub(super) pending: Vec<Io>,
-    /// By node: whether it is of the top tier. What goes to others is demoted; so many pages were.
+    /// By node: whether it is of the top tier. Pages that go to others are demoted; so many were.
     pub(super) top_tier: Vec<bool>,
     pub(super) demoted: u64,
     pub(super) may_drop: BTreeSet<PageId>,

@@ -414,7 +414,7 @@ impl Driver {
         self.touch(page, touch, outcome)
     }
 
-    /// What the engine says of it must be so.
+    /// Checks that what the engine says of it is so.
     fn hint_fault(&mut self, page: PageId) -> Result<(), String> {
         let before = self.engine.page_node(page);
         let hint = self.engine.hint_fault(&mut self.world, page);

@@ -1,8 +1,8 @@
-//! What a test does with the model: every call that a driver can make, as data.
+//! Operations of a test on the model: every call that a driver can make, as data.
 
 use refault_mm::{AccessAdvice, Advice, HugeAdvice, Touch};
 
-/// What a test does.
+/// An operation of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     Access(u32, Touch),
@@ -36,7 +36,7 @@ pub enum Op {
     NewGroup(u8),
     /// A group is removed; its pages stay in use.
     RemoveGroup(u8),
-    /// What the n-th mapping has moves to a group.
+    /// Moves the memory of the n-th mapping to a group.
     Move(u8, u8),
     /// A limit of a group is set: which, and to how much.
     Limit(u8, u8, u16),

@@ -1,5 +1,5 @@
-//! ARC: what was used once and what was used again, each with its ghosts, which say how the memory
-//! is to be divided between both.
+//! ARC: folios that were used once and folios that were used again, each with their ghosts, which
+//! say how the memory is to be divided between both.
 
 use crate::cache_ext::list::{Eviction, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps};

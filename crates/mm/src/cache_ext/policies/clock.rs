@@ -1,4 +1,4 @@
-//! Clock, or second chance: what was accessed since the hand came by goes round once more.
+//! Clock, or second chance: a folio that was accessed since the hand came by goes round once more.
 
 use crate::cache_ext::list::{Eviction, Iter, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps, FolioMap};

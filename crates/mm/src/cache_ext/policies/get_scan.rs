@@ -1,5 +1,5 @@
-//! What scans bring in goes first, the rest by how often it is used: a policy that the application
-//! informs, by saying which of its tasks scan.
+//! Evicts first the pages that scans bring in, then the rest by how often they are used: a policy
+//! that the application informs, by saying which of its tasks scan.
 
 use crate::cache_ext::list::{Eviction, Iter, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps, FolioMap};
@@ -7,7 +7,7 @@ use crate::ids::FolioId;
 
 /// The hint of a task that scans.
 const SCANS: u8 = 1;
-/// What scans have read ahead and not come to yet may be one in so many folios.
+/// Folios that scans have read ahead and not come to yet may be one in so many.
 const AHEAD_SHARE: u64 = 4;
 /// Folios that are compared with each other.
 const SAMPLE: u64 = 32;
@@ -30,7 +30,7 @@ impl CacheExtOps for GetScan {
         cache.lists.move_tail(if cache.hint == SCANS { self.scanned } else { self.got }, folio);
     }
 
-    /// What a scan comes across says nothing; what is wanted for itself is no scan's any more.
+    /// An access of a scan says nothing; a folio that is wanted for itself is no scan's any more.
     fn folio_accessed(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
         if cache.hint == SCANS {
             return;

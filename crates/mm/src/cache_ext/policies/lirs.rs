@@ -16,11 +16,12 @@ const QUEUE_SHARE: u64 = 100;
 pub(crate) struct Lirs {
     near: ListId,
     queue: ListId,
-    /// What the queue let go while it was on the stack: as many as there is room for folios.
+    /// Folios that the queue let go while they were on the stack: as many as there is room for
+    /// folios.
     ghosts: ListId,
     /// Accesses so far: the time.
     now: u64,
-    /// Of the last access, also of what is gone; 0: none.
+    /// Time of the last access, also of folios that are gone; 0: none.
     last: FolioMap<u64>,
     /// Folios that go at a time, for which the queue must have room.
     batch: u64,

@@ -1,6 +1,6 @@
 //! Multi-gen LRU in the form of cache_ext: generations, tiers and the controller of pages that are
-//! read by descriptor. What only page tables know, and the balance with anonymous memory, stay in
-//! the kernel.
+//! read by descriptor. Knowledge of page tables, and the balance with anonymous memory, stay in the
+//! kernel.
 //!
 //! Mechanism: `docs/mechanisms.md#multi-gen-eviction`,
 //! `docs/mechanisms.md#the-refault-controller`.
@@ -21,7 +21,7 @@ const MOST_REFS: u8 = 4;
 /// A refault with so many is protected at once.
 const RESTORE_REFS: u8 = 3;
 
-/// What an evicted folio leaves.
+/// Left behind by an evicted folio.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shadow {
     /// The oldest generation then, and one more; 0: nothing.
@@ -43,7 +43,7 @@ pub(crate) struct Mglru {
     generations: [ListId; MAX_NR_GENS as usize],
     min_seq: u64,
     max_seq: u64,
-    /// Of each folio; the first, by which it came, is one.
+    /// Accesses of each folio; the first, by which it came, is one.
     accesses: FolioMap<u8>,
     shadows: FolioMap<Shadow>,
     /// Since the oldest generation is the oldest.

@@ -12,7 +12,7 @@ pub(super) struct Plain {
     lists: Lists,
     limit: u64,
     resident: BTreeSet<u32>,
-    /// What is said of who accesses.
+    /// The kind of task that accesses, as hooks are told.
     pub(super) hint: u8,
 }
 
@@ -24,7 +24,7 @@ impl Plain {
         Plain { ops, lists, limit, resident: BTreeSet::new(), hint: 0 }
     }
 
-    /// What is in it, in order.
+    /// Folios that are in it, in order.
     pub(super) fn resident(&self) -> Vec<u32> {
         self.resident.iter().copied().collect()
     }

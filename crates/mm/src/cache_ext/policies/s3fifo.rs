@@ -17,7 +17,7 @@ const MOST: u8 = 3;
 pub(crate) struct S3Fifo {
     small: ListId,
     main: ListId,
-    /// What the small queue let go.
+    /// Folios that the small queue let go.
     ghost: ListId,
     accesses: FolioMap<u8>,
 }

@@ -80,7 +80,7 @@ impl CacheExtOps for WTinyLfu {
     fn evict_folios(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
         self.batch = self.batch.max(eviction.wanted() as u64);
         self.room = Some(cache.resident);
-        // Those of the window that are still to be compared.
+        // Folios of the window that are still to be compared.
         let mut candidates = cache.lists.len(self.window);
         for _ in 0..cache.resident {
             let candidate = cache.lists.head(self.window).filter(|_| candidates > 0);
@@ -99,7 +99,7 @@ impl CacheExtOps for WTinyLfu {
 }
 
 impl WTinyLfu {
-    /// Room for folios, and what of it is the window.
+    /// Room for folios, and the part of it that is the window.
     fn shares(&self, cache: &Cache<'_>) -> (u64, u64) {
         let room = self.room.unwrap_or(cache.limit).min(cache.limit).max(1);
         (room, (room / WINDOW_SHARE).max(self.batch).max(1).min(room - 1))
@@ -148,7 +148,7 @@ mod tests {
     fn counts_age() {
         let mut cache = Plain::new(Box::new(WTinyLfu::default()), 4);
         (0..20).for_each(|_| _ = cache.misses(&[1, 2, 3]));
-        // What was used often and is not any more goes at last.
+        // Folios that were used often and are not any more go at last.
         (0..40).for_each(|_| _ = cache.misses(&[11, 12, 13, 14]));
         assert_eq!(cache.resident().iter().filter(|id| **id < 10).count(), 0, "{:?}", cache.resident());
     }
