@@ -36,7 +36,7 @@ pub(crate) struct Kernel {
     pub(crate) contention: Option<Contention>,
     /// The last call woke threads, which take a CPU that they may have.
     pub(crate) woke: bool,
-    /// Work of the swap allocator that was paid for.
+    /// Work of the swap allocator that calls were charged for, from the start of the run on.
     swap_paid: SwapWork,
 }
 

@@ -3,7 +3,7 @@
 
 use crate::shape::mix;
 
-/// Unit that is chosen or left out as a whole.
+/// Unit of a sample: it is kept or left out as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleUnit {
     /// A page.

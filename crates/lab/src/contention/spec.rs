@@ -5,7 +5,7 @@
 pub struct InterruptCosts {
     /// Nanoseconds that a CPU waits which asks one other for a flush.
     pub wait_ns: u64,
-    /// More for each further CPU.
+    /// Nanoseconds more for each further CPU that it asks.
     pub each_ns: u64,
     /// Nanoseconds that a CPU loses for each flush interrupt.
     pub lost_ns: u64,

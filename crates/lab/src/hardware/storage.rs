@@ -123,7 +123,7 @@ impl Storage {
         [std::mem::take(&mut self.read_cpu_ns), std::mem::take(&mut self.write_cpu_ns)]
     }
 
-    /// CPU time of writes so far.
+    /// Nanoseconds of CPU time of writes since they were last taken.
     pub(super) fn write_cpu_ns(&self) -> u64 {
         self.write_cpu_ns
     }

@@ -41,7 +41,7 @@ impl fmt::Display for Swap {
     }
 }
 
-/// Things to be set up.
+/// Request for a rig: its cgroup and its swap.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The limit of the cgroup; none: it only counts.
@@ -52,7 +52,7 @@ pub struct Setup<'a> {
     pub directory: &'a Path,
 }
 
-/// Things that were set up.
+/// Rig that was set up; undone when it is dropped, or this process ends.
 pub struct Rig {
     janitor: Janitor,
     cgroup: PathBuf,

@@ -12,7 +12,7 @@ use crate::core::{self, used_pages};
 use crate::evict::Driven;
 use crate::uffd::PAGE;
 
-/// Comments on the core of all drivers hold for this one, too.
+/// Core of a region: that of all drivers, with sampling and reuse of frames.
 pub(super) struct Core {
     core: core::Core<RegionMemory>,
     /// Its pages.

@@ -21,7 +21,7 @@ const ALONE: u32 = 64;
 const PART: u64 = 256;
 const MOST: u64 = 512;
 
-/// Threads that made the last faults.
+/// Thread that made the last faults, and how many it made in a row.
 #[derive(Default)]
 pub(super) struct Frames {
     thread: libc::pthread_t,

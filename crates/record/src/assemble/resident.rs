@@ -44,7 +44,7 @@ pub(super) struct Residents {
     known: FxHashSet<u32>,
     /// Files that somebody else looks at.
     later: Vec<(Inode, u32)>,
-    /// Sums over all that wait.
+    /// Sums over all files that wait: changes, and ranges of pages in memory.
     changes: usize,
     rows: usize,
     /// Files of which it will not be known.

@@ -57,7 +57,7 @@ impl Normal {
         Normal { n, sigma, by_table: ByTable::new(n, sigma) }
     }
 
-    /// A place. A place that lies outside is drawn again, at most until chance gives up.
+    /// Draws a place. One that lies outside is drawn again, at most until chance gives up.
     #[inline]
     pub fn place(&self, rng: &mut Rng) -> u64 {
         let parts = [rng.fraction(), rng.fraction()];
