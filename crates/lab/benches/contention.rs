@@ -1,4 +1,4 @@
-//! What CPUs cost each other on this machine: the constants of `contention` in the lab.
+//! Costs of CPUs to each other on this machine: the constants of `contention` in the lab.
 //!
 //! `cargo bench -p refault-lab --bench contention`: a cache line and a spin lock that go from one
 //! CPU to another, a flush of the TLB that interrupts another CPU (for the one that asks, and for
@@ -176,7 +176,7 @@ fn interrupt() {
     };
     let mut map = Some(page());
     let local = say("mprotect there and back, and a touch: this CPU alone", alone(1000, || protect(&mut map)));
-    // What the other thread does in a nanosecond while nobody interrupts it.
+    // Work of the other thread in a nanosecond while nobody interrupts it.
     let idle = beside(spin, |done| windows(1000, done, || work(400)));
     let mut rates: Vec<f64> = idle.iter().map(|w| w.1).collect();
     rates.sort_by(f64::total_cmp);

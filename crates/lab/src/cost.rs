@@ -129,8 +129,8 @@ impl Default for Costs {
 const MOST_NS: u64 = 1_000_000_000;
 
 impl Costs {
-    /// What reclaim takes for groups that it visits, for pages that it looks at, and for those that
-    /// it frees.
+    /// Nanoseconds of reclaim for groups that it visits, for pages that it looks at, and for those
+    /// that it frees.
     pub(crate) fn walk_ns(&self, work: &Work) -> u64 {
         work.memcgs * self.visit_group_ns
             + (work.scanned - work.skipped) * self.scan_page_ns

@@ -23,7 +23,7 @@ pub(crate) enum Group {
         id: MemcgId,
         made_ns: u64,
     },
-    /// What there was to say when it was removed.
+    /// Results of the group when it was removed.
     Removed(Box<MemcgResult>),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Those that are there from the start.
+    /// Makes the groups that are there from the start.
     pub(crate) fn new(spec: &Scenario, engine: &mut Engine, hw: &mut Hardware) -> Result<Groups, String> {
         let tasks = spec.tasks.iter().map(|t| (t.memcg, false)).collect();
         let mut groups = Groups { all: vec![Group::Absent; spec.memcgs.len()], tasks };
@@ -83,7 +83,7 @@ impl Groups {
         }
     }
 
-    /// That of a group, or of the root.
+    /// Number of a group in the engine, or of the root.
     pub(crate) fn id_or_root(&self, n: Option<usize>) -> Option<MemcgId> {
         n.map_or(Some(MemcgId::ROOT), |n| self.id(n))
     }
@@ -112,7 +112,7 @@ impl Groups {
         Err(format!("task {name} starts at {at} s in the group {path}, which {why}; change event or start"))
     }
 
-    /// Makes a group. What is charged to it by the scenario moves there.
+    /// Makes a group. Objects and tasks that the scenario charges to it move there.
     pub(crate) fn create(
         &mut self,
         spec: &Scenario,
@@ -191,7 +191,7 @@ pub(crate) fn groups_of(spec: &Scenario, memcg: Option<usize>) -> Vec<usize> {
     std::iter::once(0).chain(up.map(|m| m + 1)).collect()
 }
 
-/// What a copy of a task did so far it did in the group that it leaves.
+/// Books the work of a copy of a task so far in the group that it leaves.
 fn split_results(spec: &Scenario, threads: &mut Threads, t: usize, from: Option<usize>, now_ns: u64) {
     let over = threads[t].state == State::Off;
     let Some(task) = threads[t].task_mut() else { return };

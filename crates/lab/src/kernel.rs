@@ -36,7 +36,7 @@ pub(crate) struct Kernel {
     pub(crate) contention: Option<Contention>,
     /// The last call woke threads, which take a CPU that they may have.
     pub(crate) woke: bool,
-    /// What the swap allocator did that was paid for.
+    /// Work of the swap allocator that calls were charged for, from the start of the run on.
     swap_paid: SwapWork,
 }
 
@@ -45,7 +45,7 @@ impl Kernel {
         Kernel { engine, hw, costs, contention, woke: false, swap_paid: SwapWork::default() }
     }
 
-    /// What happens now, for the engine and for what it orders.
+    /// Sets the time of what happens next, for the engine and for its orders.
     pub(crate) fn set_now_ns(&mut self, now_ns: u64) {
         self.engine.set_now_ns(now_ns);
         self.hw.set_now_ns(now_ns);
@@ -99,7 +99,7 @@ impl Kernel {
         bill
     }
 
-    /// What the engine and synchronous devices did since the last call.
+    /// Work of the engine and of synchronous devices since the last call.
     fn work_done(&mut self, at_ns: u64) -> Bill {
         let (work, swap) = (self.engine.take_work(), self.engine.swap_work());
         let paid = std::mem::replace(&mut self.swap_paid, swap);
@@ -136,7 +136,7 @@ impl Kernel {
     }
 }
 
-/// What the swap allocator cost from the start on.
+/// Nanoseconds of the swap allocator from the start on.
 fn swap_ns(c: &Costs, work: SwapWork) -> u64 {
     work.calls * c.swap_call_ns + work.clusters * c.swap_cluster_ns + work.probes * c.swap_64_places_ns / 64
 }

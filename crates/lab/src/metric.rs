@@ -1,5 +1,5 @@
-//! What a run measures: how long things took, and how values moved in virtual time. Both take
-//! bounded memory.
+//! Measures of a run: how long things took, and how values moved in virtual time. Both take bounded
+//! memory.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant digits of a latency.
 const DIGITS: u8 = 3;
 
-/// The distribution of a latency, in nanoseconds, to three digits. What is below 1 ns counts as 1
-/// ns, what is above an hour as an hour.
+/// The distribution of a latency, in nanoseconds, to three digits. Values below 1 ns count as 1 ns,
+/// values above an hour as an hour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -86,7 +86,8 @@ impl Latency {
     }
 }
 
-/// What is mostly asked of a distribution, in nanoseconds: a few bytes instead of its histogram.
+/// Figures of a distribution that are asked for most, in nanoseconds: a few bytes instead of its
+/// histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quantiles {
     /// The mean.

@@ -13,7 +13,7 @@ use refault_trace::ObjectKind;
 use crate::scenario::{Scenario, TaskSpec};
 use crate::task::Shared;
 
-/// What an instance is one of.
+/// Thing that an instance is one of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Owner {
     /// An object of the scenario.
@@ -65,8 +65,8 @@ pub(crate) struct Instance {
     pub(crate) mapping: MappingId,
     pub(crate) anon: bool,
     pub(crate) of: Owner,
-    /// Who is charged: a group of the scenario, or the root. While the group is not there, the one
-    /// above it.
+    /// Group that is charged: one of the scenario, or the root. While the group is not there, the
+    /// one above it.
     pub(crate) memcg: Option<usize>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Programs {
     pub(crate) instances: Vec<Instance>,
     /// By object: its first instance.
     first_instance: Vec<usize>,
-    /// What the copies of a task have in common, by task, phase and stream.
+    /// State that the copies of a task share, by task, phase and stream.
     shared: HashMap<(usize, usize, usize), Rc<Shared>>,
     /// Tasks that count and have not ended.
     alive: usize,
@@ -111,7 +111,7 @@ impl Programs {
         }
     }
 
-    /// What the copies of a task have in common in a stream.
+    /// State that the copies of a task share in a stream.
     pub(crate) fn shared(&mut self, task: usize, phase: usize, stream: usize) -> &Rc<Shared> {
         self.shared.entry((task, phase, stream)).or_default()
     }
@@ -131,7 +131,7 @@ impl Programs {
         self.instances.iter().filter(is_heap).map(|i| i.mapping)
     }
 
-    /// What nobody will use any more now that a copy of a task has ended.
+    /// Mappings that nobody will use any more now that a copy of a task has ended.
     pub(crate) fn unused_after(&self, spec: &Scenario, task: usize, copy: u32) -> Vec<MappingId> {
         let wanted = |o: usize| {
             let mut tasks = spec.tasks.iter().enumerate();
@@ -171,7 +171,7 @@ impl Programs {
         (0..self.instances.len()).filter(|&i| self.instances[i].memcg == Some(memcg)).collect()
     }
 
-    /// What the copies of a task access.
+    /// Instances that the copies of a task access.
     pub(crate) fn of_task(&self, spec: &Scenario, task: usize) -> Vec<usize> {
         (0..self.instances.len()).filter(|&i| self.uses(spec, task, i)).collect()
     }

@@ -1,4 +1,4 @@
-//! What each time through a loop changed in the counters of the machine, while it runs.
+//! Changes in the counters of the machine by each time through a loop, recorded while it runs.
 //!
 //! `burst` begins and ends iterations, `machine` reads what was recorded. It calls the engine for
 //! its counters.
@@ -16,7 +16,7 @@ use crate::task::Task;
 struct Record {
     /// The counters when the current iteration began.
     since: BTreeMap<String, u64>,
-    /// What each that is over changed in them.
+    /// Changes by each time through that is over.
     iterations: Vec<BTreeMap<String, u64>>,
 }
 
@@ -47,7 +47,7 @@ impl Records {
         record.iterations.push(change.collect());
     }
 
-    /// What was recorded, by task.
+    /// Changes that were recorded, by task.
     pub(crate) fn results(&self, spec: &Scenario) -> Vec<LoopResult> {
         let result = |(&task, record): (&usize, &Record)| LoopResult {
             task: spec.tasks[task].name.clone(),

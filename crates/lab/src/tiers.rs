@@ -27,7 +27,7 @@ struct Mm {
     pages: u64,
 }
 
-/// What the machine knows of its tiers.
+/// Tiers of the machine and their counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiering {
     cfg: TieringConfig,
@@ -38,7 +38,7 @@ pub(crate) struct Tiering {
     mms: Vec<Mm>,
     /// By thread: when it marks pages next, by its CPU time.
     scans: Vec<TaskScan>,
-    /// What had happened when the first phase that counts began.
+    /// Counters when the first phase that counts began.
     before: Option<Snapshot>,
     /// Entries that marking looked at, and pages that it marked.
     scanned_ptes: u64,
@@ -151,7 +151,7 @@ impl Tiering {
     }
 
     /// Marks pages on behalf of a task, if its CPU time says that it is due (`task_numa_work`).
-    /// What that takes.
+    /// Returns the nanoseconds that takes.
     pub(crate) fn scan_for_hints(&mut self, t: usize, task: &mut Task, now_ns: u64, kernel: &mut Kernel) -> u64 {
         let (Some(scan), Some(&mm)) = (self.scans.get_mut(t), self.mm_of.get(t)) else { return 0 };
         let (cfg, mm) = (&self.cfg, &mut self.mms[mm]);
@@ -224,7 +224,7 @@ impl Tiering {
         top.and_then(|n| engine.promoter(NodeId(n as u8))).map_or(0, |p| p.threshold_ms())
     }
 
-    /// What of the nodes is in a row of the time series.
+    /// Columns of the nodes in a row of the time series.
     pub(crate) fn columns(&self, kernel: &Kernel) -> [f64; 5] {
         let stats = kernel.engine.vmstat();
         let get = |name: &str| stats.iter().find(|(n, _)| *n == name).map_or(0.0, |(_, v)| v as f64);
@@ -252,7 +252,7 @@ impl Mm {
 }
 
 impl Snapshot {
-    /// What nodes did up to now.
+    /// Takes the counters of the nodes up to now.
     fn take(spec: &Scenario, kernel: &Kernel, now_ns: u64) -> Snapshot {
         let [promoted, demoted] = kernel.hw.nodes.moved;
         let nodes = (0..spec.machine.nodes.len()).map(|n| kernel.hw.nodes.used(n)).collect();

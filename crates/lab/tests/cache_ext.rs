@@ -1,4 +1,4 @@
-//! What was published of policies in the form of cache_ext ("cache_ext: Customizing the Page Cache
+//! Published results of policies in the form of cache_ext ("cache_ext: Customizing the Page Cache
 //! with eBPF", SOSP 2025), on machines of the lab.
 
 use refault_lab::machine::{Machine, RunResult};

@@ -69,7 +69,7 @@ fn what_is_asked_for_goes_from_the_group_that_is_asked() {
     let idle = group(&r, "/idle");
     assert!(idle.counter("pswpout") >= 8192 && idle.counter("memory.current") < 16_384 - 8000, "{:?}", idle.counters);
     assert_eq!(group(&r, "/work").counter("pswpout"), 0, "nobody else gives");
-    // Who asks waits, not the group.
+    // The task that asks waits, not the group.
     assert_eq!(idle.psi[0].total_us, 0);
     assert!(r.memcgs[0].psi[0].total_us > 0);
 }
@@ -137,7 +137,7 @@ fn a_group_is_made_used_and_removed_and_its_last_figures_stay() {
     assert!(job.counter("memory.peak") <= 1024 && job.counter("pswpout") > 900, "{:?}", job.counters);
     assert!(job.metric("events_max").expect("an event") > 0.0);
     assert!(r.timeline.iter().all(|e| e.failed.is_none()), "{:?}", r.timeline);
-    // What it counted is in the machine's counters, and its memory is free.
+    // Its counts are in the machine's counters, and its memory is free.
     assert!(r.memcgs[0].counter("pswpout") >= job.counter("pswpout"));
     assert_eq!(r.metric("memcg./job.pswpout"), Some(job.counter("pswpout") as f64));
 }

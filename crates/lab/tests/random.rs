@@ -340,10 +340,11 @@ fn scenario(seed: u64) -> Scenario {
     ];
     let objects = objects(d, memcgs.len() as u64, 0);
     let mut tasks = tasks(d, &objects, memcgs.len() as u64);
-    // Of their own chance: machines without events stay what they were.
+    // Drawn from numbers of their own: machines without events stay what they were.
     let events = events(&mut Dice(Rng::new(seed, &[78])), &mut memcgs, tasks.len() as u64);
     let mut policy = PolicySpec::new(d.of(&Policy::ALL));
-    // Of their own chance, too: what has no policy as a plug-in stays what it was.
+    // Drawn from numbers of their own, too: a machine that has no policy as a plug-in stays what it
+    // was.
     let mut plugins = Dice(Rng::new(seed, &[79]));
     if plugins.one_in(3) {
         let of_all = plugins.of(&CacheExtPolicy::ALL);
@@ -402,7 +403,7 @@ fn run(seed: u64) -> Result<RunResult, String> {
     })
 }
 
-/// Of everything that a run says.
+/// Digest of everything that a run says.
 fn digest(r: &RunResult) -> u64 {
     let mut hasher = DefaultHasher::new();
     let all = (&r.tasks, &r.memcgs, &r.devices, &r.swap, &r.loops, &r.sizes, &r.tiers, &r.timeline);

@@ -269,7 +269,7 @@ fn the_scenarios_of_the_repository() {
                 .any(|row| { row.bands.iter().any(Option::is_some) || row.ratios.iter().any(|r| r.band.is_some()) }),
             "{name}: nothing is compared"
         );
-        // What has only so many clusters of swap runs as it is.
+        // A machine that has only so many clusters of swap runs as it is.
         let small = scenario.swap.iter().any(|s| s.pages < 8 * MIN_SCALED_SWAP_PAGES);
         assert_eq!(scenario.scale(8.0).is_err(), small, "{name}");
     }
@@ -294,7 +294,7 @@ fn leaves(value: &toml::Value, key: &str, found: &mut Vec<String>) {
 /// Every value that a published scenario gives is said to be published, derived, or chosen.
 #[test]
 fn published_scenarios_say_where_their_values_come_from() {
-    // What things are called, and what belongs to what.
+    // Keys that name things, and that say what belongs to what.
     let plain = ["name", "kind", "device", "memcg", "measured", "record", "after", "background", "private"];
     let verbs = ["read", "write", "object", "page_out", "drop", "renew"];
     let mut complaints = Vec::new();

@@ -1,11 +1,11 @@
-//! What faults cost on this machine, for the costs of the lab (`crates/lab/src/cost.rs`): `cargo
-//! run --release --example fault_costs`.
+//! Measures the cost of faults on this machine, for the costs of the lab
+//! (`crates/lab/src/cost.rs`): `cargo run --release --example fault_costs`.
 //!
 //! The kernel's hint fault cannot be ordered from a program without `numa_balancing`, and moving a
-//! page takes two nodes. What can be measured is what a hint fault consists of, the trap and the
-//! change of an entry, by a fault that does no more: the first write to a page after `clear_refs`
-//! has write-protected it. Beside it a fault that maps a page that is in memory, and one that makes
-//! a new page.
+//! page takes two nodes. Measured is what a hint fault consists of, the trap and the change of an
+//! entry, by a fault that does no more: the first write to a page after `clear_refs` has
+//! write-protected it. Beside it a fault that maps a page that is in memory, and one that makes a
+//! new page.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,6 @@
-//! What a pool before a swap file is worth to a region: all that it may have, as much as the engine
-//! gives it, and none, by turns in one run. `pool_size DIRECTORY [ROUNDS]`; a table of medians. The
-//! data shrinks to about 1 / 2.2.
+//! Measures the worth to a region of a pool before a swap file: all that it may have, as much as
+//! the engine gives it, and none, by turns in one run. `pool_size DIRECTORY [ROUNDS]`; a table of
+//! medians. The data shrinks to about 1 / 2.2.
 
 use std::time::Instant;
 

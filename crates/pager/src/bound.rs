@@ -1,8 +1,8 @@
 //! A bound on the memory of a program that would rather end with a line than be killed.
 //!
 //! The heap counts each block before it takes it. A thread adds up small ones by itself and tells
-//! the others of them in portions, so that counting costs no shared cache line a block. What the
-//! process had when the bound was set counts, too: its program, its stacks, its tables.
+//! the others of them in portions, so that counting costs no shared cache line a block. Memory that
+//! the process had when the bound was set counts, too: its program, its stacks, its tables.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -44,7 +44,7 @@ pub fn bound_heap(bytes: usize) {
     BOUND.store(bytes.min(usize::MAX - 1), Relaxed);
 }
 
-/// What the line says to do at the end, beside giving more memory.
+/// Sets the advice that the line gives at the end, beside giving more memory.
 pub fn advise_when_full(advice: &'static str) {
     if let Ok(mut of_line) = ADVICE.lock() {
         *of_line = advice;
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(line.length, line.text.len());
     }
 
-    /// What a thread took and gave back in small blocks is told of, but for less than a portion.
+    /// Small blocks that a thread took and gave back are told of, but for less than a portion.
     #[test]
     fn small_blocks_are_counted() {
         let before = TAKEN.load(Relaxed);

@@ -1,4 +1,4 @@
-//! What can be chosen of a region.
+//! Options of a region.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct PoolConfig {
     pub max_bytes: usize,
 }
 
-/// Who serves a fault.
+/// Way in which a fault is served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FaultMode {
     /// Threads of the region. A thread that touches the memory, system calls too, sleeps until it
@@ -38,7 +38,7 @@ pub enum FaultMode {
     #[default]
     Threads,
     /// The thread that faults, in a handler of `SIGBUS`: no switch to another thread, so a fault
-    /// costs less. What that asks of the program:
+    /// costs less. It asks of the program:
     ///
     /// - A system call that is handed memory which is not in place fails with `EFAULT`:
     ///   [`Region::populate`](crate::Region::populate) it first.
@@ -68,7 +68,7 @@ pub struct RegionConfig {
     pub memory_high: usize,
     /// `memory.swap.max`: bytes of its pages (not compressed) that may be out of memory.
     pub swap_max: usize,
-    /// Who decides what is out of memory.
+    /// Policy that decides what is out of memory.
     pub policy: Policy,
     /// The kernel whose rules that policy follows.
     pub kernel: Kernel,
@@ -86,20 +86,20 @@ pub struct RegionConfig {
     pub swap_directory: Option<PathBuf>,
     /// How the swap file is written.
     pub swap_io: SwapIo,
-    /// Who waits for a page from the swap file polls for it while it comes soon, rather than sleep
-    /// until it is there ([`refault_mm::Polling`]). It takes processor time, and saves the time
-    /// that a processor takes to wake. Only with [`FaultMode::Signal`], and where there is
+    /// A thread that waits for a page from the swap file polls for it while it comes soon, rather
+    /// than sleep until it is there ([`refault_mm::Polling`]). It takes processor time, and saves
+    /// the time that a processor takes to wake. Only with [`FaultMode::Signal`], and where there is
     /// io_uring.
     pub poll: bool,
-    /// Who serves faults.
+    /// Way in which faults are served.
     pub fault_mode: FaultMode,
     /// Threads that serve faults, at most 256; 0: as many as there are CPUs, half of that with a
     /// pool alone, at most 4. With [`FaultMode::Signal`] there are none.
     pub fault_threads: usize,
     /// While faults come fast that others serve, or that several threads make, processors without
     /// work are kept from halting, for a wake of one that has halted takes as long as the rest of a
-    /// fault in a virtual machine. That is a property of the whole machine: not with more
-    /// processors than this; 0: never. It takes the right to open `/dev/cpu_dma_latency`.
+    /// fault in a virtual machine. It is a property of the whole machine: not with more processors
+    /// than this; 0: never. It takes the right to open `/dev/cpu_dma_latency`.
     pub awake_cpus: usize,
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings
     /// them back for next to nothing, and tells the policy that they are in use.
@@ -161,7 +161,7 @@ impl RegionConfig {
         self.bytes.div_ceil(PAGE)
     }
 
-    /// That of the largest folios that there may be.
+    /// Order of the largest folios that there may be.
     pub(crate) fn max_order(&self) -> u32 {
         self.thp.orders(HugeAdvice::Huge).checked_ilog2().unwrap_or(0)
     }
@@ -216,8 +216,8 @@ impl RegionConfig {
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
         cfg.total_pages = pages;
         cfg.swap.pages = (self.swap_max / PAGE) as u64;
-        // What came back is changed soon enough, and reading ahead takes a mapping of neighbours
-        // that this driver has not.
+        // A page that came back is changed soon enough, and reading ahead takes a mapping of
+        // neighbours that this driver has not.
         cfg.swap.synchronous = true;
         cfg.readahead.page_cluster = 0;
         cfg.thp = self.thp.clone();
@@ -267,7 +267,7 @@ impl RegionConfig {
             }
             None => None,
         };
-        // What a pool beside the memory takes is worth nothing in place.
+        // Memory that a pool beside the memory takes is worth nothing in place.
         let adapts = self.pool_adapts && !self.overhead_beside;
         Ok(match (pool, file) {
             (Some(pool), Some(file)) if adapts => Box::new(Tiers::adapting(pool, file)),

@@ -2,7 +2,7 @@
 //! driver of [`refault_mm::CpuLatencyQos`].
 //!
 //! The kernel does that for a process that holds `/dev/cpu_dma_latency` open and asks for a latency
-//! of 0. What polls is the idle loop, so everything that can run has the processor at once, and a
+//! of 0. The idle loop is what polls, so everything that can run has the processor at once, and a
 //! wake from another processor takes no interrupt. If this process dies, the kernel takes the
 //! request back.
 
@@ -55,7 +55,7 @@ struct State {
 }
 
 impl CpuLatencyQos {
-    /// Of a machine with at most `most` processors.
+    /// Request on a machine with at most `most` processors.
     pub(crate) fn new(most: usize) -> Result<CpuLatencyQos, Error> {
         let rule = Rule::new(processors(), most);
         let device = if rule.may() { calls::made(Call::OpenLatency, open).ok() } else { None };
@@ -161,7 +161,8 @@ pub(crate) fn probe() -> io::Result<()> {
     }
 }
 
-/// That the machine has: those that this process may run on are not the only ones that would poll.
+/// Processors that the machine has: those that this process may run on are not the only ones that
+/// would poll.
 fn processors() -> usize {
     // SAFETY: takes a number.
     let n = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -173,8 +174,8 @@ mod tests {
     use super::*;
     use crate::calls::{CallFault, CallPlan};
 
-    /// What all that hold the device ask for together, in µs. `None`, and a line: it cannot be
-    /// opened here.
+    /// Latency that all holders of the device ask for together, in µs. `None`, and a line: it
+    /// cannot be opened here.
     fn asked() -> Option<i32> {
         let read = || {
             let mut us = [0; 4];

@@ -1,4 +1,4 @@
-//! What this machine allows the pager to do. Every answer comes from trying it, where that is
+//! Permissions that this machine gives the pager. Every answer comes from trying it, where that is
 //! possible without a trace.
 
 use std::fs;
@@ -25,7 +25,7 @@ const CAPABILITIES: [(u32, &str); 4] =
 pub enum Verdict {
     /// All: the memory of a region may be handed to system calls.
     Everything,
-    /// Those of user mode: a system call that meets memory which is not in place fails with
+    /// Faults of user mode: a system call that meets memory which is not in place fails with
     /// `EFAULT`.
     UserModeOnly,
     /// None: there are no regions here.
@@ -48,7 +48,7 @@ impl Verdict {
 pub struct Probe {
     /// It works.
     pub works: bool,
-    /// What the system said.
+    /// Error of the system.
     pub error: Option<String>,
 }
 
@@ -97,7 +97,7 @@ pub struct Directory {
     pub free_bytes: Option<u64>,
 }
 
-/// What was found.
+/// Findings about the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// The release of the kernel.
@@ -123,7 +123,7 @@ pub struct Report {
     pub stays_awake: Probe,
     /// Capabilities of use, and whether this process has them.
     pub capabilities: Vec<(&'static str, bool)>,
-    /// What `/proc/self/status` says of seccomp: 0 none, 1 strict, 2 a filter.
+    /// Mode of seccomp in `/proc/self/status`: 0 none, 1 strict, 2 a filter.
     pub seccomp: Option<u32>,
     /// The memory limit of the cgroup, in bytes, if there is one.
     pub cgroup_memory_max: Option<u64>,

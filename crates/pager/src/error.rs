@@ -1,4 +1,4 @@
-//! What can go wrong when memory is asked for, or something is asked of it.
+//! Errors when memory is asked for, or something is asked of it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum Error {
     Range(String),
     /// A system call failed.
     Io {
-        /// What was tried.
+        /// Action that was tried.
         what: Cow<'static, str>,
         /// The error.
         source: io::Error,

@@ -1,5 +1,5 @@
-//! What the threads of a driver share, and the evictor's thread: the tasks that the core gives it,
-//! one after the other; and writes of what was moved out, by the thread that makes room.
+//! State that the threads of a driver share, and the evictor's thread: the tasks that the core
+//! gives it, one after the other; and writes of what was moved out, by the thread that makes room.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,13 +21,14 @@ pub(crate) trait Driven {
 
     /// Time goes on.
     fn set_now(&mut self, now_ns: u64);
-    /// What its evictor asks about its tasks.
+    /// Answers to its evictor about its tasks.
     fn evicting(&mut self) -> &mut Self::Evicting;
-    /// What the store takes has changed.
+    /// Charges memory again after the store's use has changed.
     fn charge_overhead(&mut self);
 }
 
-/// What the threads of every driver share: its core under a lock, its clock, and word of work.
+/// State that the threads of every driver share: its core under a lock, its clock, and word of
+/// work.
 pub(crate) struct Common<C> {
     core: Mutex<C>,
     /// Threads that wait for that lock.
@@ -101,7 +102,7 @@ impl<C: Driven> Common<C> {
     }
 }
 
-/// What a driver has its evictor do.
+/// Tasks that a driver has its evictor do.
 pub(crate) trait Evicts: Deref<Target = Common<Self::Core>> {
     type Core: Driven;
 
@@ -124,7 +125,7 @@ pub(crate) trait SwapsOut: Evicts {
     /// Pages to be written now, `most` of them if they are no folio. They stay in their places, and
     /// nobody writes to them, until they are settled.
     fn claim_writes(core: &mut Self::Core, most: usize) -> Vec<Claim>;
-    /// What became of them; slots that are free are given back.
+    /// Books the results of writes; slots that are free are given back.
     fn settle_writes(core: &mut Self::Core, claimed: &[Claim], results: &[Result<(), StoreError>]);
     /// Whether there are enough places of no use for a call that discards them.
     fn has_discards(core: &Self::Core) -> bool;
@@ -173,7 +174,7 @@ pub(crate) fn write_round<'a, D: SwapsOut>(
         let results = area.write_many(&pages);
         core = driver.lock_now();
         D::settle_writes(&mut core, &claimed, &results);
-        // What the pool grew by is taken before others get what is free now.
+        // Growth of the pool is taken before others get what is free now.
         core.charge_overhead();
         // The engine takes these frames for free: no more of them than is counted as the pager's
         // own.
@@ -230,7 +231,7 @@ fn without_lock<'a, D: Evicts>(
 mod tests {
     use super::*;
 
-    /// Whose turn it was, and how often time went on.
+    /// Turns of each, and how often time went on.
     #[derive(Default)]
     struct Turns {
         others: u32,

@@ -1,8 +1,8 @@
 //! Real memory on the engine: regions that may be larger than the memory they take.
 //!
-//! What is out of memory is in a compressed pool, in a swap file, or in both ([`store`]);
-//! userfaultfd ([`uffd`]) tells when it is touched. The engine of `refault-mm` decides what leaves
-//! memory; it is the one that the lab runs.
+//! Pages out of memory are in a compressed pool, in a swap file, or in both ([`store`]);
+//! userfaultfd ([`uffd`]) tells when they are touched. The engine of `refault-mm` decides what
+//! leaves memory; it is the one that the lab runs.
 //!
 //! ```no_run
 //! use refault_pager::{Region, RegionConfig};

@@ -1,4 +1,4 @@
-//! What the system says of the machine and of the limits of this process.
+//! Facts that the system tells of the machine and of the limits of this process.
 
 /// Bytes of a page of this machine.
 pub(crate) fn page_bytes() -> u64 {

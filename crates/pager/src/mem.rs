@@ -13,7 +13,7 @@ pub use crate::pagemap::Pagemap;
 pub struct Mapping {
     start: usize,
     len: usize,
-    /// Who made it. In a child of that process, something else may be at its address.
+    /// Process that made it. In a child of that process, something else may be at its address.
     process: u32,
 }
 

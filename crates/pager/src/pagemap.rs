@@ -1,4 +1,4 @@
-//! What the kernel says about the pages of a process.
+//! Facts that the kernel tells about the pages of a process.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use crate::calls::{self, Call};
 use crate::uffd::PAGE;
 
-/// Of an entry: the page is in memory.
+/// Bit of an entry: the page is in memory.
 const PRESENT: u64 = 1 << 63;
 
 /// `/proc/PID/pagemap`: what is in the page tables of a process.
@@ -20,12 +20,12 @@ impl Pagemap {
     /// Pages that are asked about together: their entries are two cache lines.
     pub(crate) const NEIGHBOURS: usize = 16;
 
-    /// That of this process.
+    /// Opens the page map of this process.
     pub fn open() -> io::Result<Pagemap> {
         calls::made(Call::OpenPagemap, || File::open("/proc/self/pagemap")).map(Pagemap)
     }
 
-    /// That of another process.
+    /// Opens the page map of another process.
     pub(crate) fn of(pid: i32) -> io::Result<Pagemap> {
         calls::made(Call::OpenPagemap, || File::open(format!("/proc/{pid}/pagemap"))).map(Pagemap)
     }
@@ -46,8 +46,8 @@ impl Pagemap {
         Ok(entries.map(|e| e & PRESENT_OR_SWAPPED != 0).collect())
     }
 
-    /// Of [`Pagemap::NEIGHBOURS`] pages from `address` on, a bit for each that is in place and was
-    /// written since it was protected last, or never was.
+    /// Asks about [`Pagemap::NEIGHBOURS`] pages from `address` on: a bit for each that is in place
+    /// and was written since it was protected last, or never was.
     pub(crate) fn are_written(&self, address: usize) -> io::Result<u16> {
         self.written::<{ Pagemap::NEIGHBOURS }>(address)
     }
@@ -137,8 +137,8 @@ impl Pagemap {
         self.scan(range, arg, &mut regions, found)
     }
 
-    /// As [`Pagemap::take_written`], of all memory of a process. What is not watched so is passed
-    /// over.
+    /// As [`Pagemap::take_written`], of all memory of a process. Memory that is not watched so is
+    /// passed over.
     pub(crate) fn take_all_written(&self, found: &mut Vec<Range<usize>>) -> io::Result<()> {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
@@ -185,14 +185,14 @@ impl Pagemap {
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
 const PAGE_IS_PRESENT: u64 = 1 << 3;
 const PAGE_IS_ZERO: u64 = 1 << 5;
-/// What matches is write-protected.
+/// Flag: pages that match are write-protected.
 const SCAN_WP_MATCHING: u64 = 1;
 /// Memory whose protection the kernel does not lift by itself is an error.
 const SCAN_CHECK_WPASYNC: u64 = 2;
 const PAGEMAP_SCAN: libc::c_ulong =
     3 << 30 | (size_of::<ScanArg>() as libc::c_ulong) << 16 | (b'f' as libc::c_ulong) << 8 | 16;
 
-/// Of `PAGEMAP_SCAN`, as the kernel's documentation has it.
+/// Argument of `PAGEMAP_SCAN`, as the kernel's documentation has it.
 #[repr(C)]
 #[derive(Default)]
 struct ScanArg {

@@ -17,7 +17,7 @@ use refault_mm::{ServingCpu, ServingCpuStep};
 /// Threads of a region.
 const MAX_THREADS: usize = 64;
 
-/// What is known of a region's threads, and of those who fault.
+/// Places of a region's threads, and of the threads that fault.
 pub(crate) struct Placement {
     turn: Mutex<ServingCpu>,
     threads: [AtomicU32; MAX_THREADS],
@@ -31,7 +31,7 @@ pub(crate) struct Placement {
 pub(crate) struct Cpus(libc::cpu_set_t);
 
 impl Cpus {
-    /// Those of this thread.
+    /// CPUs that this thread may run on.
     pub(crate) fn here() -> Cpus {
         // SAFETY: plain data, filled by the call; if it fails the set is empty.
         unsafe {

@@ -31,8 +31,7 @@ pub(crate) fn spawn<S: Send + Sync + 'static>(
 /// half a MiB.
 const MOST_SERVING: usize = 256;
 
-/// What is wrong with the number of threads that are to serve faults, or with how long a fault may
-/// wait for room.
+/// Checks the number of threads that are to serve faults, and how long a fault may wait for room.
 pub(crate) fn check_serving(fault_threads: usize, stall_limit: Duration) -> Result<(), Error> {
     let wrong = if fault_threads > MOST_SERVING {
         format!(
@@ -92,7 +91,8 @@ fn died_at_work() -> ! {
     fatal("a thread of the pager died at work")
 }
 
-/// What may not happen did. Memory cannot be trusted any more, so nothing goes on.
+/// Ends the process after something that may not happen. Memory cannot be trusted any more, so
+/// nothing goes on.
 pub(crate) fn fatal(what: &str) -> ! {
     say(&format!("fatal: {what}"));
     std::process::abort();

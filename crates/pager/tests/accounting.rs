@@ -1,5 +1,5 @@
-//! What a region says that it takes, beside what the kernel says that the process takes. One test,
-//! for it looks at the whole process. Without userfaultfd it says that it skips.
+//! Memory that a region says it takes, beside the memory that the kernel says the process takes.
+//! One test, for it looks at the whole process. Without userfaultfd it says that it skips.
 
 use refault_pager::{PoolConfig, Region, RegionConfig, store::Codec};
 use refault_testing::{is_alone, test_name};

@@ -75,7 +75,7 @@ fn region(change: impl Fn(&mut RegionConfig)) -> Option<Region> {
     made(Region::new(&config))
 }
 
-/// Of a file in memory, for no disk is to be fast enough.
+/// Maps a file in memory, for no disk is to be fast enough.
 fn mapped_file(awake_cpus: usize) -> Option<MappedFile> {
     // SAFETY: the name is a C string; the descriptor is new.
     let file = unsafe { File::from_raw_fd(libc::memfd_create(c"file".as_ptr(), 0)) };

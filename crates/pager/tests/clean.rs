@@ -23,7 +23,7 @@ fn configs(bytes: usize, memory_max: usize) -> Vec<RegionConfig> {
     };
     let mut folios = on_file(FaultMode::Signal);
     folios.thp.sizes[2] = ThpSize::Always;
-    // What does not get smaller is on the file, and the pool before it is not asked.
+    // Pages that do not get smaller are on the file, and the pool before it is not asked.
     let both =
         RegionConfig { pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: MIB }), ..on_file(FaultMode::Threads) };
     vec![on_file(FaultMode::Threads), on_file(FaultMode::Signal), folios, both]

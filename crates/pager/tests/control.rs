@@ -30,7 +30,7 @@ fn configs(bytes: usize, memory_max: usize) -> [RegionConfig; 3] {
     modes.map(|(policy, fault_mode)| RegionConfig { policy, fault_mode, ..RegionConfig::new(bytes, memory_max) })
 }
 
-/// What page `i` holds; noise does not get smaller.
+/// Writes the content of page `i`; noise does not get smaller.
 fn fill(region: &mut Region, pages: Range<usize>, seed: u64) {
     for i in pages {
         let page = &mut region.as_mut_slice()[i * PAGE..][..PAGE];
@@ -240,7 +240,7 @@ fn pages_go_out_when_they_are_told_to_and_come_back() {
     }
 }
 
-/// Of two halves that were used alike, the one that was called cold goes first.
+/// The half that was called cold goes first of two that were used alike.
 #[test]
 fn what_is_cold_goes_first() {
     // With two lists it is the active ones that are made inactive, and nothing of this is active.

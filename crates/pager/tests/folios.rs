@@ -22,7 +22,7 @@ fn config() -> RegionConfig {
     config
 }
 
-/// What a word of a page is at a version. Version 0 is memory that was never touched.
+/// Word of a page at a version. Version 0 is memory that was never touched.
 fn word(page: usize, version: u64, i: usize) -> u64 {
     if version == 0 { 0 } else { (page as u64) << 40 | version << 16 | (i as u64 / 16) }
 }
@@ -165,7 +165,7 @@ fn a_page_that_cannot_be_read_is_lost_and_its_folio_is_not() {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     static READS: AtomicU64 = AtomicU64::new(0);
     static ALL_FAIL: AtomicBool = AtomicBool::new(false);
-    // Of the first folio that is read, the fourth page fails, and again when it is tried once more.
+    // The fourth page of the first folio that is read fails, and again when it is tried once more.
     let store = Box::new(Faulty::new(|_, write| {
         let is_one = !write && matches!(READS.fetch_add(u64::from(!write), Ordering::Relaxed), 3 | 4);
         (is_one || !write && ALL_FAIL.load(Ordering::Relaxed)).then_some(Fault::ReadFails)
@@ -224,7 +224,7 @@ fn a_page_that_cannot_be_read_is_not_lost_for_a_touch_of_its_neighbour() {
     let pages = r.len() / PAGE;
     (0..pages / 2).for_each(|page| write(&mut r, page, 1));
     r.page_out(bytes(0..pages / 2)).unwrap();
-    // What was written gives up its memory, and then there is room for a folio.
+    // Pages that were written give up their memory, and then there is room for a folio.
     (pages / 2..pages / 2 + 300).for_each(|page| write(&mut r, page, 1));
     r.dont_need(bytes(pages / 2..pages)).unwrap();
     assert!(is(&r, 2, 1));

@@ -22,7 +22,7 @@ fn seconds() -> f64 {
     stress_seconds(0.6, 1.5)
 }
 
-/// What a part of a page holds at a version; version 0 is untouched memory. Some pages are noise,
+/// Content of a part of a page at a version; version 0 is untouched memory. Some pages are noise,
 /// some compress well, some repeat one word.
 fn pattern(page: u64, part: u64, version: u32, out: &mut [u64; PART / 8]) {
     if version == 0 {
@@ -134,9 +134,9 @@ fn stress_by(threads: usize, name: &str, config: &RegionConfig) {
 /// One thread at a time moves pages out, a window of them without the lock: they are seen where
 /// they were and where they go. And the frames of places whose content is of no use are counted as
 /// the pager's own, at most a batch and a window of each thread that serves, and are seen in the
-/// staging places until they are discarded. That is done without the lock: a thread that lost its
-/// processor before the call keeps them there, and each thread that evicts can be such a thread.
-/// Beside other work 68 were seen; with 5 ms of sleep before that call, 110.
+/// staging places until they are discarded. Discarding is done without the lock: a thread that lost
+/// its processor before the call keeps them there, and each thread that evicts can be such a
+/// thread. Beside other work 68 were seen; with 5 ms of sleep before that call, 110.
 fn seen_twice(threads: usize, config: &RegionConfig) -> u64 {
     const WINDOW: usize = 64;
     const DISCARD_BATCH: usize = 32;
@@ -213,7 +213,7 @@ fn by_signal_pool_before_file_and_standby() {
     stress("by signal, pool before file, standby", &c);
 }
 
-/// Who faults alone reads pages into the frames of others.
+/// A thread that faults alone reads pages into the frames of others.
 #[test]
 fn by_signal_alone_pool_of_lz4() {
     stress_by(

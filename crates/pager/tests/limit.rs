@@ -20,9 +20,9 @@ use self::common::run_program;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
-/// What the programs are given, and a third of it more than they ever have.
+/// Memory that the programs are given, and a third of it more than they ever have.
 const LIMIT: usize = 48 * MIB;
-/// What is over the limit at the most.
+/// Most memory of the programs, by the limit.
 const TOLERANCE: f64 = 1.05;
 /// The same while memory is shared since a fork: a child that comes later than it is waited for
 /// (half a second) may hold copies of what left its parent meanwhile. (95 to 102.5 % in 28 runs
@@ -124,8 +124,8 @@ fn blocks() {
     });
 }
 
-/// The same in a process and in one that is forked from it, at the same time. What the two share is
-/// left alone.
+/// The same in a process and in one that is forked from it, at the same time. Memory that the two
+/// share is left alone.
 fn forked() {
     let before = Block::map(16 * MIB).fill(7);
     // SAFETY: the process has one thread.
@@ -228,7 +228,7 @@ fn taken(before: usize) -> Option<usize> {
     let first = own()?;
     let programs: usize = descendants().iter().filter_map(|pid| kilobytes(pid, "smaps_rollup", "Pss_Anon:")).sum();
     let last = own()?;
-    // What leaves a program meanwhile would count twice, or not at all.
+    // Pages that leave a program meanwhile would count twice, or not at all.
     (first.abs_diff(last) <= STEADY).then_some((first.saturating_sub(before) + programs) << 10)
 }
 
@@ -293,8 +293,8 @@ fn so_does_that_of_a_forked_process() {
     stays_within("forked", FORKED_TOLERANCE);
 }
 
-/// What two children shared when it had left their parent was nobody's and stayed in memory, so one
-/// of them was killed.
+/// Pages that two children shared when they had left their parent were nobody's and stayed in
+/// memory, so one of the children was killed.
 #[test]
 fn regression_what_children_share_leaves_all_of_them() {
     if !only_long("regression_what_children_share_leaves_all_of_them") {
@@ -306,7 +306,7 @@ fn regression_what_children_share_leaves_all_of_them() {
     assert!(o.status.success() && o.stats.killed == 0, "{}: {:?}", o.status, o.stats);
 }
 
-/// What does not shrink and has nowhere to go ends the process.
+/// Memory that does not shrink and has nowhere to go ends the process.
 #[test]
 fn a_program_that_cannot_go_on_is_killed() {
     use std::os::unix::process::ExitStatusExt;
@@ -333,7 +333,7 @@ fn a_slow_store_is_waited_for() {
     assert!(o.wall.as_millis() >= u128::from(STALL_MS), "the store was slow");
 }
 
-/// What the pager keeps of a page that it knows, in place or not.
+/// Bytes that the pager keeps of a page that it knows, in place or not.
 #[test]
 fn tables_take_no_more_than_they_should_for_a_page() {
     const BYTES: f64 = 120.0;

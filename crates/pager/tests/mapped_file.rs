@@ -27,7 +27,7 @@ fn a_file_that_is_larger_than_its_memory_is_read_as_it_is() {
             for _ in 0..2 {
                 assert!(bytes(&file) == content, "{len} bytes");
             }
-            // What follows the end in the last page is zeros.
+            // The rest behind the end in the last page is zeros.
             let rest = len.next_multiple_of(PAGE) - len;
             // SAFETY: inside the last page of the mapping.
             assert!((0..rest).all(|i| unsafe { file.as_ptr().add(len + i).read_volatile() } == 0));
@@ -318,10 +318,10 @@ fn a_file_that_is_cut_is_an_error_where_it_was_cut_and_does_not_grow_again() {
     let at = |page: usize| file.as_ptr().wrapping_add(page * PAGE);
     assert!(pipe.put(at(900), &[1; PAGE]) && pipe.put(at(10), &[2; PAGE]));
     File::options().write(true).open(&temp.0).unwrap().set_len(2 * MIB as u64 + 10).unwrap();
-    // What is there, in the file or in memory, is as it was.
+    // Pages that are there, in the file or in memory, are as they were.
     assert_eq!(pipe.get(at(5), PAGE).unwrap(), content[5 * PAGE..6 * PAGE]);
     assert_eq!(pipe.get(at(900), PAGE).unwrap(), [1; PAGE]);
-    // What is not is an error, also where the file ends within a page: it held more.
+    // Pages that are not are an error, also where the file ends within a page: it held more.
     assert!(pipe.get(at(600), PAGE).is_none() && pipe.get(at(512), PAGE).is_none());
     assert_eq!(pipe.get(at(511), PAGE).unwrap(), content[511 * PAGE..512 * PAGE]);
     // The page beyond the end cannot be written; the other is.

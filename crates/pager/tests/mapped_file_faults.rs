@@ -67,7 +67,7 @@ fn run(temp: &Temp, io: Box<dyn FileIo>, plan: Option<CallPlan>) -> Option<Run> 
             failed_flushes += 1;
             assert!(failed_flushes < 50, "{e}");
         }
-        // What a flush that went well leaves in the file is all.
+        // After a flush that went well, the file has all of it.
         temp.check(&expected);
     }
     let s = file.stats();

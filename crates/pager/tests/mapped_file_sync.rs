@@ -21,8 +21,8 @@ fn bytes_mut(file: &mut MappedFile) -> &mut [u8] {
     unsafe { file.as_mut_slice() }
 }
 
-/// What is written goes to a cache first; a sync that fails leaves it there, as written: the next
-/// one goes well without it, as Linux has it.
+/// Medium whose writes go to a cache first; a sync that fails leaves them there, as written: the
+/// next one goes well without them, as Linux has it.
 #[derive(Default)]
 struct Medium {
     bytes: std::sync::Mutex<Vec<u8>>,

@@ -69,7 +69,7 @@ fn region(adapts: bool) -> Option<(Region, Arc<AtomicU64>)> {
     Some((made(Region::with_store(&config, store))?, read_us))
 }
 
-/// What a page has in its words: half of it compresses to nothing, the other half not at all.
+/// Word of a page: half of it compresses to nothing, the other half not at all.
 fn word(page: usize, version: u64, i: usize) -> u64 {
     if i.is_multiple_of(2) {
         (page as u64) << 32 | version

@@ -17,7 +17,7 @@ fn advised(e: &Error) -> usize {
     number.unwrap_or_else(|| panic!("no advice: {text}"))
 }
 
-/// What is advised is made, or what is advised then.
+/// Makes it with the least memory, as far as errors advise more.
 fn least<T>(make: impl Fn(usize) -> Result<T, Error>) -> Option<T> {
     let mut memory_max = 4 * MIB;
     for _ in 0..4 {
@@ -85,7 +85,7 @@ fn the_least_memory_of_a_file_is_enough_to_write_it() {
     file.close().unwrap();
 }
 
-/// What does not fit is refused before anything is made for it: 1 TiB in 64 MiB took 4 GB.
+/// A region that does not fit is refused before anything is made for it: 1 TiB in 64 MiB took 4 GB.
 #[test]
 fn what_is_much_too_large_is_refused_at_once() {
     let most = || {

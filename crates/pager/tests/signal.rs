@@ -69,7 +69,7 @@ fn word(page: usize, version: u64) -> u64 {
     (page as u64 + 1) << 32 | version
 }
 
-/// What a word of a page is.
+/// Word of a page.
 fn pattern(page: usize, version: u64, i: usize) -> u64 {
     word(page, version) ^ (i as u64 / 8)
 }

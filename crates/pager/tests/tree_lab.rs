@@ -36,8 +36,8 @@ fn the_program() {
         }
         counts[page] = counts[page].wrapping_add(1);
     }
-    // What of its memory is something else: the stack, what it changed of its files, what is left
-    // of its heap.
+    // Memory that is something else: the stack, what it changed of its files, what is left of its
+    // heap.
     let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).expect("a line");
     let all: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
@@ -104,8 +104,8 @@ fn the_lab_predicts_the_hit_rate_of_a_program() {
     }
 }
 
-/// What was seen of a run (faults, and pages found written between two walks) is hit as often when
-/// it is replayed.
+/// Accesses that were seen of a run (faults, and pages found written between two walks) hit as
+/// often when they are replayed.
 #[test]
 fn a_record_hits_as_often_when_it_is_replayed() {
     for &workload in short_or_long(&["zipf"][..], &["zipf", "phases"]) {
@@ -122,7 +122,7 @@ fn a_record_hits_as_often_when_it_is_replayed() {
             })
             .collect();
         let c = outcome.stats.counts;
-        // What came in and was not seen in another way was a miss.
+        // A page that came in and was not seen in another way was a miss.
         let missed = c.swapped_in + numbers.len() as u64;
         let in_run = 1.0 - missed as f64 / pages.len() as f64;
         let (hits, misses) = hits_in_lab(&pages, numbers.len(), room, &ThpConfig::default());

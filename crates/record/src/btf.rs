@@ -19,7 +19,7 @@ pub(crate) struct Btf {
 }
 
 impl Btf {
-    /// Those of this kernel.
+    /// Reads the types of this kernel.
     pub(crate) fn of_kernel() -> Result<Btf, String> {
         Btf::read("/sys/kernel/btf/vmlinux".as_ref())
     }

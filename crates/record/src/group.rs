@@ -188,7 +188,7 @@ impl Group {
         found
     }
 
-    /// What it is charged for, in bytes.
+    /// Memory that is charged to it, in bytes.
     pub fn usage_bytes(&self) -> Option<u64> {
         self.number(if self.second { "memory.current" } else { "memory.usage_in_bytes" })
     }
@@ -241,8 +241,8 @@ fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// Removes groups that a killed process of this program left: their names end in its number. What
-/// is in use cannot be removed.
+/// Removes groups that a killed process of this program left: their names end in its number. Groups
+/// in use cannot be removed.
 fn sweep(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(group.limit_bytes(), None);
         group.put("cgroup.procs", "0").expect("entered");
         assert_eq!(text(&folder, "cgroup.procs"), "0");
-        // Those of a real one go with the folder.
+        // Files of a real one go with the folder.
         for file in fs::read_dir(&folder).expect("there").flatten() {
             fs::remove_file(file.path()).expect("there");
         }

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Hierarchy {
     /// Where it is mounted.
     pub(crate) place: PathBuf,
-    /// What of it is: of a container without a namespace for groups it is a part.
+    /// Part of it that is seen: the whole, but in a container without a namespace for groups.
     root: PathBuf,
-    /// Of the second version.
+    /// Whether it is of the second version.
     pub(crate) second: bool,
 }
 
 impl Hierarchy {
-    /// That of this machine.
+    /// Finds the hierarchy of this machine.
     pub(crate) fn find() -> Result<Hierarchy, String> {
         let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         Hierarchy::in_mounts(&text).ok_or_else(|| "no memory cgroups are mounted here".to_owned())

@@ -1,4 +1,5 @@
-//! What the recorder asks its machine: settings, threads that reclaim, how events count pages.
+//! Facts that the recorder asks of its machine: settings, threads that reclaim, how events count
+//! pages.
 
 use crate::event::What;
 use crate::ring::Rings;
@@ -21,7 +22,7 @@ pub(crate) fn pagers_out() -> FxHashSet<u32> {
     kernel_threads("kdamond")
 }
 
-/// Those whose name begins like this.
+/// Kernel threads whose name begins like this.
 fn kernel_threads(name: &str) -> FxHashSet<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

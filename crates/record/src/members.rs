@@ -1,4 +1,4 @@
-//! Whose accesses are recorded: processes by what they descend from, or by their memory cgroup.
+//! Choice of the processes that are recorded: by what they descend from, or by their memory cgroup.
 
 use crate::event::{Event, What};
 use crate::group::{Group, Ids, contains};
@@ -7,15 +7,15 @@ use rustc_hash::FxHashMap;
 /// How a process is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Those that are named, and what descends from them.
+    /// Processes that are named, and what descends from them.
     Descent,
-    /// Those in a group, or in one below it.
+    /// Processes in a group, or in one below it.
     Group(String),
     /// All but the recorder.
     All,
 }
 
-/// What is known of processes.
+/// Processes that are known, and whether they are recorded.
 #[derive(Debug)]
 pub struct Members {
     rule: Rule,
@@ -28,7 +28,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Of a rule; by descent, these processes.
+    /// Members by a rule; by descent, these processes.
     pub fn new(rule: Rule, recorder: u32, first: impl IntoIterator<Item = u32>) -> Members {
         Members { rule, recorder, known: first.into_iter().map(|pid| (pid, true)).collect(), ids: None }
     }
@@ -45,7 +45,7 @@ impl Members {
     pub fn contain(&mut self, event: &Event, group_of: impl Fn(u32) -> Option<String>) -> bool {
         if let What::Fork { parent } = event.what
             && parent != event.pid
-            // What the recorder starts is what it was told to record.
+            // A child of the recorder is the program that it was told to record.
             && parent != self.recorder
         {
             // Children may end before anybody can ask for their group: the parent is asked, which

@@ -15,7 +15,7 @@ struct Mapping {
 }
 
 impl Mapping {
-    /// Of a file, or of anonymous memory.
+    /// Maps a file, or anonymous memory.
     fn new(file: Option<&File>, bytes: usize, writable: bool) -> io::Result<Mapping> {
         let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         let (flags, fd) = match file {

@@ -17,10 +17,10 @@ use std::time::Instant;
 
 const PAGE: u64 = 4096;
 
-/// What a trace did on a kernel.
+/// Results of a trace on a kernel.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// Of each access: its page was not in memory.
+    /// By access: its page was not in memory.
     pub missed: Vec<bool>,
     /// How long it took.
     pub duration_ns: u64,
@@ -38,8 +38,8 @@ impl Played {
     }
 }
 
-/// What an access is to a kernel that has one descriptor for all files: `trace`'s accesses with the
-/// mark of a read that goes on set anew.
+/// Accesses as they are to a kernel that has one descriptor for all files: `trace`'s accesses with
+/// the mark of a read that goes on set anew.
 pub fn with_one_descriptor(trace: &Trace) -> Vec<PackedAccess> {
     let mut last = None;
     let mut all = Vec::with_capacity(trace.accesses.len());

@@ -1,7 +1,8 @@
 //! Probes of its own on functions of the kernel, where it lacks the events that are made for it.
 //!
 //! They are written into `kprobe_events`, which outlives this process: a shell waits for its end,
-//! whatever that is, and removes them. What is left all the same the next recorder removes.
+//! whatever that is, and removes them. Probes that are left all the same are removed by the next
+//! recorder.
 
 use crate::btf::Btf;
 use crate::event::{release, wants_probes};
@@ -70,7 +71,7 @@ impl Drop for Probes {
     }
 }
 
-/// Those that stand for what the kernel lacks, if it does.
+/// Sets the probes that stand for what the kernel lacks, if it does.
 pub(crate) fn needed(tracefs: &Tracefs) -> Result<Option<Probes>, String> {
     if !wants_probes(tracefs)? {
         return Ok(None);
@@ -109,7 +110,7 @@ fn append(file: &PathBuf, line: &str) -> std::io::Result<()> {
     fs::File::options().append(true).open(file)?.write_all(format!("{line}\n").as_bytes())
 }
 
-/// What is written to set them, by where this kernel's structures have their fields.
+/// Texts that are written to set them, by where this kernel's structures have their fields.
 fn definitions(group: &str) -> Result<[String; 3], String> {
     let btf = Btf::of_kernel()?;
     // The value of a field of what `pointer` leads to.

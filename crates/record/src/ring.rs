@@ -13,7 +13,7 @@ const COMM_RECORD: u32 = 3;
 const EXIT: u32 = 4;
 const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
-/// Of a record of a name: the thread runs another program.
+/// Flag of a record of a name: the thread runs another program.
 const COMM_EXEC: u16 = 1 << 13;
 
 /// An event is visible to its reader this long after its time at most: rings are read one after the
@@ -62,7 +62,7 @@ impl Rings {
         self.decoder.last_beyond = pages;
     }
 
-    /// What the recorder itself has to tell, among the events by its time.
+    /// Adds an event of the recorder itself, among the others by its time.
     pub fn add(&mut self, event: Event) {
         self.held.push(event);
     }
@@ -87,7 +87,7 @@ impl Rings {
             }
         }
         // Runs that are sorted already, one a ring: that is what the sort of the library is fast
-        // for. Of one time, those of a ring keep their order.
+        // for. Events of one time and one ring keep their order.
         held.sort_by_key(|event| event.time_ns);
         let ready = held.partition_point(|event| event.time_ns <= until);
         out.extend(held.drain(..ready));
@@ -129,7 +129,7 @@ impl Ring {
     }
 }
 
-/// What all events of a ring have in common.
+/// Settings that all events of a ring have in common.
 fn common<'a, 'b>(builder: &'b mut Builder<'a>, cpu: usize) -> &'b mut Builder<'a> {
     builder
         .any_pid()
@@ -159,7 +159,7 @@ fn sample(decoder: &Decoder, data: &[u8]) -> Option<Event> {
     Some(Event { pid: word32(data, 0)?, tid: word32(data, 4)?, time_ns: word64(data, 8)?, cgroup, what })
 }
 
-/// What a ring says of tasks. Each ends with process, thread and time.
+/// Event of a task in a ring. Each ends with process, thread and time.
 fn of_task(kind: u32, misc: u16, data: &[u8]) -> Option<Event> {
     let (pid, time_ns) = (word32(data, 0)?, word64(data, data.len().checked_sub(8)?)?);
     match kind {

@@ -1,4 +1,4 @@
-//! What a look at the memory of a process found: its mappings, and what is in their pages.
+//! Result of a look at the memory of a process: its mappings, and what is in their pages.
 
 use crate::event::Inode;
 use std::ops::Range;
@@ -77,7 +77,7 @@ pub struct Region {
     pub pages: Range<u64>,
     /// In memory; else in swap.
     pub is_there: bool,
-    /// Of a file, and not a copy of one.
+    /// Page of a file, and not a copy of one.
     pub is_file: bool,
     /// Touched since the last look.
     pub touched: bool,
@@ -146,7 +146,8 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Of mappings and of what is in them, both ascending and apart. `writes`: only those are seen.
+    /// Scan of mappings and of what is in them, both ascending and apart. `writes`: only those are
+    /// seen.
     pub fn of(mappings: &[Mapping], regions: &[Region], writes: bool) -> Scan {
         let mut scan = Scan { writes, ..Scan::default() };
         let shows = |m: &&Mapping| !m.is_shm && (!writes || m.writable && m.shared);

@@ -2,7 +2,8 @@
 
 use crate::group::Group;
 
-/// Of `memory.stat`, under the names of the second version; those of the first in their place.
+/// Columns of `memory.stat`, under the names of the second version; names of the first in their
+/// place.
 const STAT: [(&str, &str); 15] = [
     ("file", "cache"),
     ("anon", "rss"),
@@ -21,7 +22,7 @@ const STAT: [(&str, &str); 15] = [
     ("pgsteal", "pgsteal"),
 ];
 
-/// Of `/proc/vmstat`, of the machine.
+/// Columns of `/proc/vmstat`, of the machine.
 const VMSTAT: [&str; 10] = [
     "nr_free_pages",
     "nr_inactive_file",
@@ -35,14 +36,14 @@ const VMSTAT: [&str; 10] = [
     "pgmajfault",
 ];
 
-/// What snapshots hold: what this kernel has.
+/// Columns of snapshots: figures that this kernel has.
 #[derive(Debug)]
 pub(crate) struct Columns {
     stat: Vec<(&'static str, &'static str)>,
 }
 
 impl Columns {
-    /// Of a group; kernels differ in what they count for it.
+    /// Columns of a group; kernels differ in what they count for it.
     pub(crate) fn of(group: Option<&Group>) -> Columns {
         let text = group.and_then(|g| g.text("memory.stat")).unwrap_or_default();
         Columns { stat: STAT.into_iter().filter(|names| find_either(&text, *names).is_some()).collect() }

@@ -27,7 +27,7 @@ pub struct Format {
     /// Its number, in the field `common_type` of its data.
     pub id: u16,
     fields: BTreeMap<String, Field>,
-    /// Of the flags that it prints.
+    /// Bits of the flags that it prints.
     bits: BTreeMap<String, u64>,
 }
 
@@ -47,7 +47,7 @@ impl Tracefs {
         Tracefs::at(root)
     }
 
-    /// That in a folder.
+    /// Opens the tracefs in a folder.
     pub fn at(root: &Path) -> Result<Tracefs, String> {
         match fs::read_dir(root.join("events")) {
             Ok(_) => Ok(Tracefs { root: root.to_owned() }),

@@ -12,7 +12,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Of this output.
+    /// Part file of this output.
     pub(crate) fn new(output: &Path) -> Result<Unfinished, String> {
         let part = PartFile::part_of(output).map_err(|e| e.to_string())?;
         Ok(Unfinished { part, kept: false })

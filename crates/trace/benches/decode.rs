@@ -15,7 +15,7 @@ use refault_trace::{LoadOptions, NativeWriter, OpenOptions, PageNumbers, Piece, 
 
 const RUNS: usize = 3;
 
-/// What encodes page number `page`, access number `n`.
+/// Encoder of page number `page`, access number `n`.
 type Encode = fn(u64, u64, &mut Vec<u8>);
 
 /// A format: what it is called, the end of its file names, what stands before and behind the

@@ -165,7 +165,7 @@ pub struct PartFile {
 
 impl PartFile {
     /// Starts a file that will replace `path`, which must be absent or a regular file that may be
-    /// written. What an earlier writer left as `PATH.part` is an error: it may be all that there is
+    /// written. A `PATH.part` that an earlier writer left is an error: it may be all that there is
     /// of a recording.
     pub fn create(path: &Path) -> Result<Self, TraceError> {
         let place = Destination::of(path)?;

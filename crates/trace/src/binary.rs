@@ -4,12 +4,12 @@ use crate::error::{ErrorKind, TraceError};
 use crate::input::Input;
 use crate::record::{CHUNK, Header, Record, RecordSource};
 
-/// What a binary format does with its records.
+/// Decoder of the records of a binary format.
 pub(crate) trait BinaryFormat {
     /// Bytes a record.
     fn size(&self) -> usize;
 
-    /// What the trace says about itself.
+    /// Header of the trace.
     fn header(&self) -> &Header;
 
     /// Notes in the header what is in doubt after what was read.
@@ -18,7 +18,7 @@ pub(crate) trait BinaryFormat {
     /// Reads one record. An error is what is wrong; the place is added by the caller.
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String>;
 
-    /// What is wrong when the input ends after this many bytes in all, if anything is.
+    /// Complaint if the input ends after this many bytes in all, if there is any.
     fn end(&self, _offset: u64) -> Result<(), String> {
         Ok(())
     }

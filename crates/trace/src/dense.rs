@@ -89,7 +89,7 @@ impl PackedAccess {
 pub struct Object {
     /// Its name, for people.
     pub name: String,
-    /// What backs it.
+    /// Backing of the object.
     pub kind: ObjectKind,
     /// The id of its first page.
     pub first_page: u32,
@@ -100,7 +100,7 @@ pub struct Object {
     pub group: u16,
 }
 
-/// What to keep of a trace, and what to assume.
+/// Options of loading: what to keep of a trace, and what to assume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadOptions {
     /// How pages of files are touched where the trace does not say. Anonymous memory is always
@@ -318,7 +318,7 @@ impl Loader {
         let write = record.op.write;
         let reads = via == Via::Fd && !write;
         if self.sample.is_none() {
-            // What a long range takes is known before its pages are looked at one by one.
+            // The entries of a long range are known before its pages are looked at one by one.
             self.trace.accesses.reserve(pages as usize);
         }
         for page in record.page..record.page + pages {

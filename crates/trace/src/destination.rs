@@ -24,7 +24,7 @@ pub(crate) struct Destination {
     replaced: Option<Replaced>,
 }
 
-/// Whose a file is, and who may do what with it.
+/// Owner and mode of a file.
 #[derive(Clone, Copy, Debug)]
 struct Replaced {
     user: u32,
@@ -33,9 +33,9 @@ struct Replaced {
 }
 
 impl Destination {
-    /// That of a name: absent, or a regular file that may be written. A link stays a link, and the
-    /// file that it points to is meant, unless somebody else laid it where everybody may: the
-    /// kernel does not follow such a link when it protects links, and we never do.
+    /// Destination of a name: absent, or a regular file that may be written. A link stays a link,
+    /// and the file that it points to is meant, unless somebody else laid it where everybody may:
+    /// the kernel does not follow such a link when it protects links, and we never do.
     pub(crate) fn of(given: &Path) -> Result<Self, TraceError> {
         let name = given.display().to_string();
         let fail = |what: String| TraceError::new(ErrorKind::Io, &*name, Place::Whole, what);

@@ -1,4 +1,4 @@
-//! What can be wrong with a trace, and where.
+//! Errors of a trace, and where they are.
 
 use std::fmt;
 
@@ -73,12 +73,12 @@ impl TraceError {
         self
     }
 
-    /// What kind of error it is.
+    /// Kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What is wrong, without what it is about and where.
+    /// Complaint, without what it is about and where.
     pub(crate) fn what(&self) -> &str {
         &self.0.what
     }

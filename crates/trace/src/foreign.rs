@@ -3,9 +3,9 @@
 
 /// A format that is not read.
 pub(crate) struct Foreign {
-    /// What a file looks like.
+    /// Description of the kind of file.
     pub(crate) what: &'static str,
-    /// What to do.
+    /// Advice: what to do.
     pub(crate) then: &'static str,
 }
 

@@ -13,7 +13,7 @@ const HEAD: usize = 64 * 1024;
 const XZ_MEMORY: u64 = 192 << 20;
 const ZSTD_WINDOW_LOG: u32 = 27;
 
-/// What to do without a trace.
+/// Advice without a trace.
 const MAKES_TRACES: &str = "refault record and refault trace generate make traces";
 
 type Stream = Box<dyn Read + Send>;
@@ -69,7 +69,7 @@ impl Input {
         let mut stream = decompress(kind, whole).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
         let mut head = Vec::new();
         let mut taken = stream.by_ref().take(HEAD as u64);
-        // What precedes a broken place is read first; the error comes again when it is reached.
+        // Bytes before a broken place are read first; the error comes again when it is reached.
         let failure = taken.read_to_end(&mut head).err();
         let rest: Stream = match failure {
             None => stream,

@@ -1,11 +1,11 @@
-//! What every format is read into: a header and a stream of records.
+//! Form that every format is read into: a header and a stream of records.
 
 use crate::error::TraceError;
 use crate::format::Format;
 use crate::recording::{Recording, Touches};
 use serde::{Deserialize, Serialize};
 
-/// What backs the pages of an object.
+/// Backing of the pages of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
@@ -24,7 +24,7 @@ pub enum Via {
     Map,
 }
 
-/// What is done to the pages of a record.
+/// Operation on the pages of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Op {
     /// A write; a read otherwise.
@@ -40,7 +40,7 @@ impl Op {
     pub const WRITE: Op = Op { write: true, via: None };
 }
 
-/// What a record tells: a touch, or what the kernel did in a recording.
+/// Kind of a record: a touch, or what the kernel did in a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Act {
     /// A touch. Whether the recorded kernel had the pages in memory is not known.
@@ -71,10 +71,10 @@ pub enum Act {
     AddOther,
 }
 
-/// What a program says of an open file (`fadvise`, `readahead`) or of mapped memory (`madvise`).
+/// Advice of a program on an open file (`fadvise`, `readahead`) or on mapped memory (`madvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Advised {
-    /// Of the open file: nothing in particular.
+    /// Nothing in particular is said of the open file.
     Normal,
     /// It is read at random.
     Random,
@@ -82,11 +82,11 @@ pub enum Advised {
     Sequential,
     /// Each page once.
     NoReuse,
-    /// These pages are wanted soon. What the kernel then brings in are records of their own.
+    /// These pages are wanted soon. Pages that the kernel then brings in are records of their own.
     WillNeed,
-    /// They are not wanted any more. What the kernel then drops are records of their own.
+    /// They are not wanted any more. Pages that the kernel then drops are records of their own.
     DontNeed,
-    /// Of these pages where they are mapped: nothing in particular.
+    /// Nothing in particular is said of these pages where they are mapped.
     MapNormal,
     /// They are touched at random.
     MapRandom,
@@ -99,7 +99,7 @@ pub enum Advised {
     /// Nothing that a program says, but what reclaim makes a difference by: they are mapped
     /// executable.
     MapExecutable,
-    /// What is dirty of the file is to be written (`fsync`, `fdatasync`).
+    /// Dirty pages of the file are to be written (`fsync`, `fdatasync`).
     Sync,
 }
 
@@ -145,7 +145,7 @@ pub struct Record {
     pub object: u32,
     /// The number of pages, at least 1.
     pub pages: u32,
-    /// What is done; of no meaning unless it is a touch.
+    /// Operation; of no meaning unless it is a touch.
     pub op: Op,
     /// Whether it is a touch, or what the kernel did.
     pub act: Act,
@@ -169,7 +169,7 @@ pub const MAX_OBJECTS: u32 = 1 << 22;
 pub struct ObjectInfo {
     /// Its name, for people.
     pub name: String,
-    /// What backs it.
+    /// Backing of the object.
     pub kind: ObjectKind,
     /// The length in pages, where a recording knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -240,7 +240,7 @@ impl ObjectInfo {
     }
 }
 
-/// What `--collapse` left out of a trace.
+/// Accesses that `--collapse` left out of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collapse {
     /// The number of most recently touched distinct pages whose accesses were dropped.
@@ -249,7 +249,7 @@ pub struct Collapse {
     pub dropped: u64,
 }
 
-/// What a trace says about itself.
+/// Header of a trace: what it says about itself.
 ///
 /// Formats that are read as a stream learn of objects on the way: the list may grow until the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,13 +264,13 @@ pub struct Header {
     pub tasks: Vec<String>,
     /// Names of the memory cgroups, if the trace has them.
     pub memcgs: Vec<String>,
-    /// What it was made from, for people.
+    /// Source that it was made from, for people.
     pub source: Option<String>,
     /// Where it was recorded, for people.
     pub recorded_on: Option<String>,
-    /// What was left out when it was converted.
+    /// Accesses that were left out when it was converted.
     pub collapse: Option<Collapse>,
-    /// What a recording of a kernel says of itself.
+    /// Facts that a recording of a kernel says of itself.
     pub recording: Option<Recording>,
     /// The number of records, if the format says so in advance. A hint: never trust it with memory.
     pub records_hint: Option<u64>,
@@ -300,7 +300,7 @@ impl Header {
         }
     }
 
-    /// What is to be known of a trace that was read: doubts, and that nobody would see damage.
+    /// Notes on a trace that was read: doubts, and that nobody would see damage.
     pub fn notes(&self) -> Vec<String> {
         let without = self.format == Format::Native && !self.has_checksums;
         let without = without
@@ -322,10 +322,10 @@ pub const CHUNK: usize = 8192;
 
 /// A trace that is read from front to back.
 pub trait RecordSource {
-    /// What the file is called, for messages.
+    /// Name of the file, for messages.
     fn name(&self) -> &str;
 
-    /// What the trace says about itself, as far as it has been read.
+    /// Header of the trace, as far as it has been read.
     fn header(&self) -> &Header;
 
     /// Replaces `out` by the next records; `false` when there are no more, and `out` is then empty.

@@ -1,4 +1,5 @@
-//! What a recording of a kernel says of itself: what it was made on, what it sees, what it lost.
+//! Facts that a recording of a kernel says of itself: what it was made on, what it sees, what it
+//! lost.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ pub struct Recording {
     /// The recorder was ended before its end, or the file was cut: what is here is whole up to the
     /// last row.
     pub cut: bool,
-    /// What was recorded, in words.
+    /// Target of the recording, in words.
     pub target: String,
     /// The release of the kernel.
     pub kernel: String,
@@ -20,7 +21,7 @@ pub struct Recording {
     pub events: u64,
     /// See `events`.
     pub lost: u64,
-    /// What is seen, in words: which accesses are in it.
+    /// Accesses that are seen, in words.
     pub sees: Vec<String>,
     /// The memory cgroup that was recorded, if it was one.
     pub group: Option<String>,
@@ -69,7 +70,7 @@ pub struct Touches {
     pub interval_ns: u64,
 }
 
-/// What tells that a page in place was touched.
+/// Method of telling that a page in place was touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TouchMethod {

@@ -3,7 +3,7 @@
 
 use crate::shape::mix;
 
-/// What is chosen or left out as a whole.
+/// Unit of a sample: it is kept or left out as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleUnit {
     /// A page.
@@ -45,7 +45,7 @@ impl Sample {
         self.one_in
     }
 
-    /// What is kept or left out as a whole.
+    /// Unit that is kept or left out as a whole.
     pub fn unit(&self) -> SampleUnit {
         self.unit
     }

@@ -133,7 +133,7 @@ pub struct Pieces {
     parts: Parts,
     /// The records that are added, kept for their memory.
     part: Vec<Record>,
-    /// What was read beyond the end of the last piece.
+    /// Accesses that were read beyond the end of the last piece.
     rest: Piece,
 }
 
@@ -142,7 +142,7 @@ impl Pieces {
     ///
     /// A file that is not what it was when its pages were numbered is an error.
     pub fn next(&mut self, piece: &mut Piece, length: usize) -> Result<(), TraceError> {
-        // What the piece held before is written over, so that nothing is allocated anew.
+        // The old content of the piece is written over, so that nothing is allocated anew.
         piece.accesses.clear();
         piece.accesses.append(&mut self.rest.accesses);
         piece.time_ns = self.keep_time.then(|| {

@@ -1,4 +1,4 @@
-//! What a trace holds, counted in one pass without keeping the accesses.
+//! Content of a trace, counted in one pass without keeping the accesses.
 
 use crate::error::TraceError;
 use crate::memcg::Groups;
@@ -40,19 +40,19 @@ pub struct Summary {
     pub tasks: u64,
     /// Distinct memory cgroups.
     pub memcgs: u64,
-    /// What the kernel did, of a recording.
+    /// Counts of the kernel, of a recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelCounts>,
-    /// What a recording says of itself.
+    /// Facts that a recording of a kernel says of itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<Recording>,
-    /// What was left out when the trace was converted.
+    /// Accesses that were left out when the trace was converted.
     pub collapse: Option<Collapse>,
-    /// What it was made from.
+    /// Source that it was made from.
     pub source: Option<String>,
     /// Where it was recorded.
     pub recorded_on: Option<String>,
-    /// What is to be known of it: numbers that may be meant in another unit, no checksums.
+    /// Notes on it: numbers that may be meant in another unit, no checksums.
     pub notes: Vec<String>,
     /// The memory cgroups in the order of the alphabet; none if the trace does not name any and has
     /// one at most.
@@ -72,7 +72,7 @@ pub struct ViaCounts {
     pub unspecified: u64,
 }
 
-/// What the recorded kernel did.
+/// Counts of the recorded kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelCounts {
     /// Accesses whose page it had in memory.
@@ -106,7 +106,7 @@ pub struct GroupSummary {
 pub struct ObjectSummary {
     /// Its name.
     pub name: String,
-    /// What backs it.
+    /// Backing of the object.
     pub kind: ObjectKind,
     /// Its distinct pages.
     pub pages: u64,

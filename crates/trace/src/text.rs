@@ -13,9 +13,9 @@ pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 const HEADER: &str = "line 1 looks like a header: leave it out";
 
-/// What a text format does with its lines.
+/// Decoder of the lines of a text format.
 pub(crate) trait LineFormat {
-    /// What the format calls itself and its objects; may grow with the lines.
+    /// Header of the trace: the names of the format and of its objects; may grow with the lines.
     fn header(&self) -> &Header;
 
     /// Notes in the header what is in doubt after what was read.
@@ -136,7 +136,7 @@ impl<F: LineFormat> TextSource<F> {
             self.line.drain(..BOM.len());
         }
         let at = At { name: self.input.name(), line: self.line_number };
-        // What other programs print into lackey is no header.
+        // Lines that other programs print into lackey are no header.
         let is_header = at.is_first() && is_names(&self.line) && self.format.header().format != Format::Lackey;
         self.format.line(&self.line, &at, out).map_err(|e| if is_header { e.with_advice(HEADER) } else { e })?;
         Ok(true)

@@ -21,8 +21,8 @@ pub(crate) fn is_text(head: &[u8]) -> bool {
     head.iter().all(|b| !b.is_ascii_control() || matches!(b, b'\t' | b'\r' | b'\n'))
 }
 
-/// Whether a file may be of a format: bytes of one of bytes, lines of one of lines. Of lines the
-/// first can be read, but for lackey, which other programs print into.
+/// Whether a file may be of a format: bytes of one of bytes, lines of one of lines. The first of
+/// lines can be read, but for lackey, which other programs print into.
 pub(crate) fn may_be(head: &[u8], format: Format) -> bool {
     match (OF_LINES.contains(&format), is_text(head)) {
         (true, true) if format == Format::Lackey => lines(head).next().is_none() || readable(head, format) > 0,

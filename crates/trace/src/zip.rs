@@ -27,7 +27,7 @@ pub(crate) struct ZipReader<R> {
     crc: Crc,
 }
 
-/// What a local header says.
+/// Fields of a local header.
 #[derive(Clone, Copy, Default)]
 struct Member {
     deflated: bool,

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// Bits that are turned in a large file, evenly over it; as many at its end, where what the file
-/// says of itself is. Of a small file each seventh is turned in `native`.
+/// says of itself is. In a small file each seventh is turned in `native`.
 const SPREAD: usize = 60;
 
 /// A digest of all that is read, but for whether there are checksums: a turned bit may take these

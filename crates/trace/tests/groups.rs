@@ -51,7 +51,7 @@ fn a_page_belongs_to_who_touches_it_first() {
     assert_eq!(objects, [("a", 0, 0, vec![6]), ("a", 1, 1, vec![4, 5]), ("b", 0, 3, vec![0])]);
     let pages: Vec<_> = trace.accesses.iter().map(|a| a.page()).collect();
     assert_eq!(pages, [2, 0, 2, 0, 3, 1]);
-    // Who does not ask gets whole objects.
+    // A loader that does not ask gets whole objects.
     let whole = load(&["web", "batch/a"], &records, false);
     assert_eq!((whole.objects.len(), whole.groups.len(), whole.memcg), (2, 0, None));
 }

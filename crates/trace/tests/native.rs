@@ -185,7 +185,8 @@ fn files_that_never_end() {
     assert!(error.to_string().contains("the Parquet metadata are broken"), "{error}");
 }
 
-/// What the fuzzer starts from: some are whole, of refault and of other writers, some are finds.
+/// Inputs that the fuzzer starts from: some are whole, of refault and of other writers, some are
+/// finds.
 #[test]
 fn seeds_of_the_fuzzer() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/native");

@@ -23,7 +23,7 @@ fn counts(name: &str, opts: &OpenOptions, format: Format, accesses: usize, disti
     let Some(path) = shared(name) else { return };
     let source = open(&path, opts).expect("opens");
     assert_eq!(source.header().format, format, "{name}");
-    // What is read as it was meant is not doubted.
+    // A trace that is read as it was meant is not doubted.
     assert_eq!(front(&path, opts).expect("reads").doubts, [""; 0], "{name}");
     let trace = load(&path, opts).expect("loads");
     assert_eq!((trace.accesses.len(), trace.footprint_pages()), (accesses, distinct), "{name}");

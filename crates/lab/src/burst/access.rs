@@ -90,7 +90,7 @@ impl Burst<'_> {
         Some(Step::Stop(ns, Stop::Preempted))
     }
 
-    /// What a touch takes that needs no fault; none: it needs one.
+    /// Nanoseconds of a touch that needs no fault; `None` if it needs one.
     #[inline]
     pub(super) fn hit_in_table(&mut self, space: usize, phase: &PhaseSpec, clock: u64, access: Access) -> Option<u64> {
         let kernel = &mut *self.kernel;
@@ -188,7 +188,7 @@ impl Burst<'_> {
         Step::Go(ns)
     }
 
-    /// What the outcome means for the task.
+    /// Turns the outcome into what the task does next.
     fn conclude(
         &mut self,
         t: usize,
@@ -246,7 +246,7 @@ fn copy_of(kernel: &mut Kernel, page: PageId, write: bool, clock: u64) -> u64 {
     node.map_or(0, |n| kernel.hw.nodes.stream(n.index(), write, clock))
 }
 
-/// What an access takes, apart from reclaim, I/O, and nodes of memory.
+/// Nanoseconds of an access, apart from reclaim, I/O, and nodes of memory.
 fn cost_of(kernel: &Kernel, outcome: Outcome, mapped: bool, write: bool) -> u64 {
     let c = &kernel.costs;
     let copy = match (mapped, write) {

@@ -37,7 +37,7 @@ pub(crate) struct EventProgress {
 }
 
 impl EventProgress {
-    /// It is due. What repeats by itself counts its times itself.
+    /// It is due. An action that repeats by itself counts its times itself.
     pub(crate) fn begin(&mut self, now_ns: u64, repeats: bool) {
         self.at_ns.get_or_insert(now_ns);
         self.times += u64::from(!repeats);
@@ -169,7 +169,7 @@ impl Burst<'_> {
         }
     }
 
-    /// What is on a swap device comes back, as far as there is room at once.
+    /// Brings pages of a swap device back, as far as there is room at once.
     fn swapoff_on(&mut self, n: usize, progress: &mut EventProgress, t: usize, now_ns: u64) -> Stop {
         let device = self.spec.swap[n].device;
         let Some(number) = self.kernel.hw.storage.swap_number(device) else { return progress.give_up("it is not on") };
@@ -214,7 +214,7 @@ impl Burst<'_> {
         let usage = engine.memcg_usage(id);
         progress.fruitless = if usage < progress.usage { 0 } else { progress.fruitless + 1 };
         progress.usage = usage;
-        // What is beyond memory.high its tasks reclaim, too.
+        // Usage beyond memory.high is reclaimed by the group's tasks, too.
         let worth_it = usage > limits.max || engine.is_write_pending(id) || hw.is_write_queue_full();
         match worth_it && progress.fruitless < MAX_FRUITLESS_TICKS {
             true => self.wait_for_writes(t, now_ns),
@@ -224,14 +224,14 @@ impl Burst<'_> {
     }
 }
 
-/// What came of all events.
+/// Results of all events.
 pub(crate) fn event_results(spec: &Scenario, progress: &[EventProgress]) -> Vec<EventResult> {
     let result = |(e, progress): (&EventSpec, &EventProgress)| EventResult {
         what: text(spec, e),
         at_ns: progress.at_ns,
         times: progress.times,
         asked_pages: progress.asked_pages,
-        // What a request that is on its way has freed counts, too.
+        // Pages that a request under way has freed count, too.
         reclaimed_pages: progress.reclaimed_pages + progress.request.as_ref().map_or(0, ReclaimRequest::reclaimed),
         short: progress.short,
         failed: progress.failed.clone(),

@@ -1,4 +1,4 @@
-//! What a thread that has a CPU may change.
+//! State that a thread with a CPU may change.
 
 use crate::groups::Groups;
 use crate::kernel::{Bill, Kernel};

@@ -8,8 +8,8 @@ use crate::sched::{PsiState, Stop};
 use crate::task::{Direct, Syncing, Task};
 
 impl Burst<'_> {
-    /// A block is read or written past the page cache. What of it is dirty there is written first;
-    /// what is written leaves the cache.
+    /// A block is read or written past the page cache. Dirty pages of it in the cache are written
+    /// first; pages that are written leave the cache.
     pub(super) fn direct(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, (clock, d): (u64, Direct)) -> Step {
         if task.is_direct_sent {
             let ok = !std::mem::take(&mut self.threads[t].read_failed);

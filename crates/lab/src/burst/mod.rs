@@ -1,8 +1,8 @@
-//! What a thread does while it has a CPU: from the moment at which it gets it to the one at which
-//! it stops.
+//! Work of a thread while it has a CPU: from the moment at which it gets it to the one at which it
+//! stops.
 //!
-//! What it does in that time is decided when the time begins, and others see it from then on; what
-//! it asks of devices reaches them at the moment at which it asks.
+//! Work in that time is decided when the time begins, and others see it from then on; requests to
+//! devices reach them at the moment at which they are made.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -50,7 +50,7 @@ impl Burst<'_> {
 pub(crate) fn zswap(start_ns: u64, kernel: &mut Kernel, clock: &mut Clock, threads: &mut Threads) -> (u64, Stop) {
     kernel.set_now_ns(start_ns);
     let step = kernel.engine.zswap_step(&mut kernel.hw);
-    // What reclaim for its pages would have had to wait for does not hold it up.
+    // Waits that reclaim for its pages would have had do not hold it up.
     kernel.skip_throttle();
     let end = start_ns + kernel.settle(start_ns, clock, threads).worker_ns();
     match step {

@@ -1,4 +1,4 @@
-//! What a call of the engine needs of what CPUs share, as steps one after the other.
+//! Needs of a call of the engine for what CPUs share, as steps one after the other.
 
 use super::LockName;
 
@@ -28,7 +28,7 @@ pub(crate) struct Holds {
     pub(crate) lock_per_area: bool,
 }
 
-/// What a call did.
+/// Work of a call, as it concerns locks and other CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Demand {
     /// Flushes of TLBs: the programs that had the pages mapped.
@@ -61,7 +61,7 @@ impl Demand {
 pub(super) enum Step<'a> {
     /// A lock, for so long.
     Hold(LockName, u64),
-    /// That CPUs which run these programs flush their TLBs.
+    /// Flush of the TLBs of CPUs that run these programs.
     Flush(&'a [u32]),
 }
 
@@ -81,7 +81,7 @@ pub(super) fn steps<'a>(demand: &'a Demand, holds: &Holds) -> Vec<Step<'a>> {
         let times = scanned.div_ceil(ISOLATED_AT_ONCE);
         hold(LockName::Lruvec(group), times, scanned * holds.lru_page_ns / times.max(1));
     }
-    // What is freed was put on a list once, and is taken off one.
+    // A freed page was put on a list once, and is taken off one.
     for &(group, pages) in &demand.freed {
         hold(LockName::Lruvec(group), pages.div_ceil(holds.lru_batch), holds.lru_batch * holds.lru_page_ns);
     }

@@ -3,14 +3,14 @@
 use super::lock::Lock;
 use super::spec::InterruptCosts;
 
-/// What was interrupted.
+/// Counts and times of interrupts, from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct InterruptStats {
     /// Flushes that had to interrupt someone.
     pub(crate) flushes: u64,
     /// CPUs that were interrupted by them.
     pub(crate) interrupts: u64,
-    /// What those who asked waited, and what those who were interrupted lost.
+    /// Nanoseconds that CPUs which asked waited, and that interrupted CPUs lost.
     pub(crate) wait_ns: u64,
     pub(crate) lost_ns: u64,
 }

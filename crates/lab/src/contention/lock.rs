@@ -1,12 +1,13 @@
 //! A lock as a server: the times at which it is held.
 //!
-//! What a thread does in its burst is decided when the burst begins, so requests do not come in the
-//! order of their times. A lock therefore remembers when it is held, and a request gets the first
-//! gap that is long enough. It is never held by two at once, and never idle for the want of order.
+//! The work of a thread in its burst is decided when the burst begins, so requests do not come in
+//! the order of their times. A lock therefore remembers when it is held, and a request gets the
+//! first gap that is long enough. It is never held by two at once, and never idle for the want of
+//! order.
 
 use std::collections::VecDeque;
 
-/// What a lock has seen.
+/// Counts and times of a lock, from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LockStats {
     /// Times that it was taken, and those for which it had to be waited.
@@ -44,7 +45,7 @@ impl Lock {
         }
     }
 
-    /// Someone wants it at a time, for so long; how long that one waits. Who waits gets it a
+    /// Someone wants it at a time, for so long; how long that one waits. A waiter gets it a
     /// handover after the one before has let it go.
     pub(super) fn acquire(&mut self, at_ns: u64, hold_ns: u64, handover_ns: u64) -> u64 {
         self.stats.acquisitions += 1;
@@ -55,7 +56,7 @@ impl Lock {
             if from + needed <= start {
                 break;
             }
-            // Those who wait are next; the time of the handover is part of what the lock is taken.
+            // Waiters are next; the time of the handover is part of what the lock is taken.
             (from, needed) = (end, hold_ns + handover_ns);
             at += 1;
         }

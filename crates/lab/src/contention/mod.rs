@@ -1,10 +1,10 @@
-//! What CPUs cost each other: locks that they wait for, and interrupts that they send.
+//! Costs of CPUs to each other: locks that they wait for, and interrupts that they send.
 //!
-//! A lock is a server with hold times. Who asks while it is held spins until it is free, and that
-//! is CPU time of the kernel. A flush of the TLB interrupts every CPU that runs one of the programs
-//! whose pages were unmapped; who asks waits until the last of them has answered, and each loses
-//! the time of its interrupt. What is held how long follows from what the engine did; what a
-//! handover and an interrupt take is measured (`cargo bench -p refault-lab --bench contention`).
+//! A lock is a server with hold times. A CPU that asks while it is held spins until it is free, and
+//! that is CPU time of the kernel. A flush of the TLB interrupts every CPU that runs one of the
+//! programs whose pages were unmapped; who asks waits until the last of them has answered, and each
+//! loses the time of its interrupt. Hold times follow from what the engine did; the times of a
+//! handover and of an interrupt are measured (`cargo bench -p refault-lab --bench contention`).
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -34,7 +34,7 @@ use lock::Lock;
 pub(crate) use lock::LockStats;
 pub use spec::{ContentionSpec, InterruptCosts};
 
-/// What is held by one CPU at a time.
+/// Name of a lock, held by one CPU at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LockName {
     /// The lists of a group.
@@ -48,7 +48,7 @@ pub(crate) enum LockName {
 }
 
 impl LockName {
-    /// What locks of its kind are called.
+    /// Name of locks of its kind in results.
     fn kind(self) -> &'static str {
         match self {
             LockName::Lruvec(_) => "lruvec",
@@ -97,7 +97,7 @@ impl Contention {
         self.interrupts.set_running(cpu, program);
     }
 
-    /// What it does on the CPU is decided: what comes now is on behalf of nobody.
+    /// Ends the work on the CPU: from now on calls are on behalf of nobody.
     pub(crate) fn leave(&mut self) {
         self.cpu = None;
     }
@@ -112,8 +112,8 @@ impl Contention {
         self.interrupts.take_lost_ns(cpu)
     }
 
-    /// What a call of the engine at a time, whose own work takes so long, has to wait for locks and
-    /// other CPUs.
+    /// Nanoseconds that a call of the engine at a time, whose own work takes so long, waits for
+    /// locks and other CPUs.
     pub(crate) fn wait(&mut self, at_ns: u64, work_ns: u64, demand: &Demand) -> u64 {
         let Some(cpu) = self.cpu else { return 0 };
         let steps = steps(demand, &self.holds);
@@ -132,7 +132,7 @@ impl Contention {
         waited
     }
 
-    /// What a fault of a program at a time waits for those of its other threads.
+    /// Nanoseconds that a fault of a program at a time waits for those of its other threads.
     pub(crate) fn fault(&mut self, program: u32, space: usize, at_ns: u64) -> u64 {
         if self.cpu.is_none() || !self.is_threaded.get(program as usize).is_some_and(|&threaded| threaded) {
             return 0;
@@ -147,7 +147,7 @@ impl Contention {
         lock.acquire(at_ns, hold_ns, self.spec.handover_ns)
     }
 
-    /// What locks of a kind have seen.
+    /// Counts and times of all locks of a kind.
     pub(crate) fn stats_of(&self, kind: &str) -> LockStats {
         let of_kind = self.locks.iter().filter(|(name, _)| name.kind() == kind);
         of_kind.fold(LockStats::default(), |sum, (_, lock)| sum.plus(lock.stats()))
@@ -157,8 +157,8 @@ impl Contention {
         self.interrupts.stats()
     }
 
-    /// What must hold at any time: nothing is held by two at once, and nobody is owed time on a CPU
-    /// on which nothing runs.
+    /// Checks invariants: nothing is held by two at once, and nobody is owed time on a CPU on which
+    /// nothing runs.
     pub(crate) fn validate(&self) -> Result<(), String> {
         self.locks.iter().try_for_each(|(name, lock)| lock.validate().map_err(|what| format!("{name:?}: {what}")))?;
         self.interrupts.validate()

@@ -1,13 +1,13 @@
 //! The constants of contention, and where they are from.
 
-/// What an interrupt between CPUs takes.
+/// Costs of an interrupt between CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterruptCosts {
-    /// Who asks one CPU for a flush waits so long.
+    /// Nanoseconds that a CPU waits which asks one other for a flush.
     pub wait_ns: u64,
-    /// More for each further CPU.
+    /// Nanoseconds more for each further CPU that it asks.
     pub each_ns: u64,
-    /// Who is interrupted loses so long.
+    /// Nanoseconds that a CPU loses for each flush interrupt.
     pub lost_ns: u64,
 }
 
@@ -20,8 +20,8 @@ impl InterruptCosts {
     pub const VIRTUAL: InterruptCosts = InterruptCosts { wait_ns: 11_662, each_ns: 258, lost_ns: 7_294 };
     /// Without a hypervisor. Cited, not measured: 1 us, and 200 ns for each CPU
     /// (<https://unseel.com/cs/tlb-shootdown>; 1 to 3 us in
-    /// <https://newsletter.onedfrk.com/archive/b71d2c16-a8e5-450d-8eca-25d216781df7>). What the
-    /// other CPU loses is the share of it that was measured in the virtual machine.
+    /// <https://newsletter.onedfrk.com/archive/b71d2c16-a8e5-450d-8eca-25d216781df7>). The loss of
+    /// the other CPU is the share of it that was measured in the virtual machine.
     pub const BARE_METAL: InterruptCosts = InterruptCosts { wait_ns: 1_000, each_ns: 200, lost_ns: 625 };
 
     /// Both, by name.
@@ -37,12 +37,14 @@ pub struct ContentionSpec {
     /// From the end of one hold of a lock to the beginning of the next, by another CPU that waits.
     /// Measured: 240 ns, a ticket lock between two CPUs that each want it all the time.
     pub handover_ns: u64,
-    /// What one fault keeps the counter of its lock from others: it goes up and down. Estimate: two
-    /// cache lines, 129 ns each as measured. (Two threads of a program that do nothing but fault
-    /// and free take 890 ns more for each page than one, of which this is a part.)
+    /// Nanoseconds that one fault keeps the counter of its lock from others: it goes up and down.
+    /// Estimate: two cache lines, 129 ns each as measured. (Two threads of a program that do
+    /// nothing but fault and free take 890 ns more for each page than one, of which this is a
+    /// part.)
     pub mmap_lock_ns: u64,
-    /// What the pool of zsmalloc is locked for an object. Estimate: a handover. (Two threads that
-    /// do nothing but store on a zram device take 1,110 ns more for each page than one.)
+    /// Nanoseconds that the pool of zsmalloc is locked for an object. Estimate: a handover. (Two
+    /// threads that do nothing but store on a zram device take 1,110 ns more for each page than
+    /// one.)
     pub zsmalloc_ns: u64,
 }
 

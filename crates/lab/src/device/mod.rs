@@ -6,7 +6,7 @@
 //! device never moves more than its bytes a second. A channel is free again when the transfer has
 //! ended.
 //!
-//! Time only comes in as a number. What happens does not depend on how often [`Device::advance`] is
+//! Time only comes in as a number. Results do not depend on how often [`Device::advance`] is
 //! called.
 //!
 //! | file | what is in it |
@@ -38,7 +38,7 @@ pub use zram::{Zram, ZramStats};
 /// The bytes of a page.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// What is asked of a device.
+/// Request to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The caller's name for it; the device does not look at it.
@@ -64,7 +64,7 @@ pub struct Completion {
     pub done_ns: u64,
 }
 
-/// What a synchronous device did.
+/// Outcome of a request to a synchronous device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Whether it went well.
@@ -73,7 +73,8 @@ pub struct Served {
     pub cpu_ns: u64,
 }
 
-/// What a device did so far. Whole requests count, not the parts that they are served in.
+/// Counters of a device, from the start of the run. Whole requests count, not the parts that they
+/// are served in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
     /// Requests that came in: those that ended and those in `depth`.
@@ -124,8 +125,8 @@ enum Step {
     Transferred,
 }
 
-/// What happens to a part, and when. Of two at the same time the one that was known first happens
-/// first.
+/// Event of a part of a request, and its time. Two at the same time happen in the order in which
+/// they became known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at_ns: u64,
@@ -182,12 +183,12 @@ impl Device {
         }
     }
 
-    /// What the device is.
+    /// Configuration of the device.
     pub fn spec(&self) -> &DeviceSpec {
         &self.spec
     }
 
-    /// What it did so far.
+    /// Counters of the device, from the start of the run.
     pub fn stats(&self) -> &DeviceStats {
         &self.stats
     }
@@ -240,7 +241,8 @@ impl Device {
         Served { ok, cpu_ns }
     }
 
-    /// What was just served synchronously failed in the end: what it wrote has no place.
+    /// Takes back a write that was just served synchronously and failed in the end: its data has no
+    /// place.
     pub fn fail_served_write(&mut self, pages: u32) {
         self.stats.write_bytes -= u64::from(pages) * PAGE_BYTES;
         self.stats.write_errors += 1;

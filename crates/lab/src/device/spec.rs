@@ -1,4 +1,4 @@
-//! What a device is: numbers that a scenario may change one by one.
+//! Configuration of a device: numbers that a scenario may change one by one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -63,7 +63,7 @@ pub struct Rate {
     /// From the start of a request to its first byte, without positioning. Requests in different
     /// channels wait it out at the same time.
     pub latency_ns: u64,
-    /// Of the link that all channels share.
+    /// Bytes a second of the link that all channels share.
     pub bytes_per_s: u64,
 }
 
@@ -121,7 +121,7 @@ impl Seek {
     }
 }
 
-/// What it costs the CPU that asks where the CPU itself does the work: a codec, or a copy.
+/// Cost to the CPU that asks where the CPU itself does the work: a codec, or a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codec {
     /// A request, whatever its size.
@@ -132,7 +132,7 @@ pub struct Codec {
     pub write_page_ns: u64,
 }
 
-/// What goes wrong. Each request (each part of one that is split) draws its own lot.
+/// Faults of a device. Each request (each part of one that is split) draws its own lot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Reads that fail, of a million. A failure takes as long as a success.
@@ -158,7 +158,7 @@ impl Faults {
         if end <= stuck_at || start_ns >= free_again {
             return end;
         }
-        // What was not done when it got stuck is done afterwards.
+        // Work that was not done when it got stuck is done afterwards.
         let left = if start_ns < stuck_at { end - stuck_at } else { takes_ns };
         free_again.saturating_add(left)
     }
@@ -167,7 +167,7 @@ impl Faults {
 /// A block device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceSpec {
-    /// What the scenario calls it.
+    /// Name in the scenario.
     pub name: String,
     /// Where the figures came from.
     pub preset: Preset,
@@ -190,7 +190,7 @@ pub struct DeviceSpec {
     pub compression_ratio: f64,
     /// The most memory that it takes, where the device is compressed memory; none: no limit.
     pub mem_limit_pages: Option<u64>,
-    /// What goes wrong.
+    /// Faults that it has.
     pub faults: Faults,
 }
 

@@ -186,7 +186,7 @@ fn writes_wait_for_two_batches_of_reads() {
         disk.submit(0, read(id, id * 10, 1));
     }
     let place = drain(&mut disk).iter().position(|done| done.request.write).unwrap();
-    // What is left of the first batch, and two more.
+    // The rest of the first batch, and two more.
     assert_eq!(place, 16 + 2 * 16);
 }
 

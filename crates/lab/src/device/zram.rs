@@ -1,4 +1,4 @@
-//! What a zram device keeps: which slots hold a page, what of it is stored, and the memory that
+//! Content of a zram device: which slots hold a page, what of it is stored, and the memory that
 //! takes.
 //!
 //! A page of one word over and over takes its entry of the table and nothing else. Any other takes
@@ -45,7 +45,7 @@ impl ZramStats {
     }
 }
 
-/// What a slot holds, in two bytes: 0 nothing, 1 a page of unknown content, 2 one word, else an
+/// Content of a slot, in two bytes: 0 nothing, 1 a page of unknown content, 2 one word, else an
 /// object of so many bytes and 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry(u16);
@@ -106,8 +106,8 @@ impl Zram {
     /// it held.
     pub fn store(&mut self, slot: u64, content: Option<Content>) -> bool {
         let entry = self.entry(content);
-        // What the slot held goes after the new page is stored, as in Linux, so both count for the
-        // limit.
+        // The old object of the slot goes after the new page is stored, as in Linux, so both count
+        // for the limit.
         let growth = match entry {
             Entry::PLAIN => self.plain_pages(self.plain + 1) - self.plain_pages(self.plain),
             _ => entry.object().map_or(0, |bytes| self.pool.growth(bytes)),
@@ -169,7 +169,7 @@ impl Zram {
         }
     }
 
-    /// What it holds and takes.
+    /// Pages that it holds and memory that it takes.
     pub fn stats(&self) -> ZramStats {
         let limit = if self.limit_pages == u64::MAX { 0 } else { self.limit_pages };
         ZramStats {
@@ -193,7 +193,7 @@ impl Zram {
         if known != real || self.pool != again.pool {
             return Err(format!("zram counts {known:?} without content, of one word and raw; its table has {real:?}"));
         }
-        // What a slot held before counts beside what it holds now, for a moment.
+        // The old object of a slot counts beside the new one, for a moment.
         let most = self.most_pages;
         if most > self.limit_pages || self.memory_pages() > most {
             return Err(format!("zram takes {} pages, {most} at most, of {}", self.memory_pages(), self.limit_pages));

@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::scenario::Scenario;
 use refault_mm::Effect;
 
-/// What a run comes to whose machine is deaf to an effect: numbers, an error, or a defect that the
+/// Result of a run whose machine is deaf to an effect: numbers, an error, or a defect that the
 /// engine finds. `None`: to no effect.
 fn run(text: &str, deaf_to: Option<&'static str>) -> String {
     let scenario = Scenario::parse("s.toml", text).unwrap_or_else(|e| panic!("{e}"));

@@ -43,7 +43,7 @@ pub(super) fn numbers_of(mut result: RunResult) -> String {
     format!("{result:?}")
 }
 
-/// What is wrong with a change, if anything: it is none, or a scenario is impossible.
+/// Complaint about a change, if any: it changes nothing, or a scenario is impossible.
 fn complaint(change: &Change) -> Option<String> {
     match change.applied_to(&base(&change.base)).map(|text| numbers(&change.line, &text)) {
         [Ok(before), Ok(after)] if before == after => Some(format!("no effect: [{}] {}", change.base, change.line)),
@@ -88,7 +88,7 @@ macro_rules! parts {
 
 parts!(keys_change_results_0 0, keys_change_results_1 1, keys_change_results_2 2, keys_change_results_3 3);
 
-/// What is declared where scenarios are read has a change here, or a reason to have none.
+/// Every key that is declared where scenarios are read has a change here, or a reason to have none.
 #[test]
 fn every_key_has_a_change() {
     let all = changes(&data("keys.txt"));

@@ -1,5 +1,5 @@
-//! What the pages of anonymous memory hold: not their bytes, but what compressing them would make
-//! of them.
+//! Content of pages of anonymous memory: not their bytes, but what compressing them would make of
+//! them.
 
 use refault_mm::Content;
 use refault_trace::generate::Rng;
@@ -10,7 +10,7 @@ impl ContentSpec {
     /// Where a scenario does not say: the pages of the measurement that the costs of compressing
     /// are from (lz4).
     pub(crate) const RATIO: f64 = 2.2;
-    /// What a page holds, be it written or not: by its object and its place in it.
+    /// Content of a page, be it written or not: by its object and its place in it.
     pub(crate) fn of_page(&self, seed: u64, extent: usize, page: u32) -> Content {
         // Other purposes of the same seed are named by other numbers.
         let mut rng = Rng::new(seed, &[0x0063_6f6e_7465_6e74, extent as u64, u64::from(page)]);

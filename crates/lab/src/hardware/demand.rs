@@ -1,4 +1,4 @@
-//! What effects of the engine need of locks and of other CPUs, while they are carried out.
+//! Needs of effects of the engine for locks and other CPUs, while they are carried out.
 //!
 //! Entries of page tables that reclaim takes away are flushed from the TLBs together, as Linux
 //! collects them (`struct tlbflush_unmap_batch`): before a page that may be written is, and before
@@ -11,7 +11,7 @@ use crate::contention::Demand;
 /// Pages that reclaim frees at once.
 const FREED_AT_ONCE: u32 = 32;
 
-/// What was collected since it was last taken.
+/// Demand that was collected since it was last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     demand: Demand,

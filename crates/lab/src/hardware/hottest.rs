@@ -25,8 +25,8 @@ impl Hottest {
         Hottest { weights: vec![0.0; pages], capacity, ..Hottest::default() }
     }
 
-    /// What a task touches in its current phase counts from here on; with a `sign` of -1, no
-    /// longer. `weigh` says how likely each page is to be its next one.
+    /// Counts the pages that a task touches in its current phase from here on; with a `sign` of -1,
+    /// no longer. `weigh` says how likely each page is to be its next one.
     pub(crate) fn count(&mut self, sign: f64, weigh: impl FnOnce(&mut dyn FnMut(PageId, f64))) {
         if self.weights.is_empty() {
             return;

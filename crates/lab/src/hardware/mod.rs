@@ -1,5 +1,5 @@
-//! What the engine cannot see: page tables, block devices, nodes of memory, and what it asked the
-//! machine to do.
+//! Hardware that the engine cannot see: page tables, block devices, nodes of memory, and what it
+//! asked the machine to do.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -20,12 +20,12 @@ const LINE_BYTES: u64 = 64;
 /// At more than this the formula is steeper than slices of time are exact.
 const MAX_LOAD: f64 = 0.99;
 
-/// What a node did.
+/// Counters of a node, from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct NodeUse {
     /// Accesses of tasks: reads and writes.
     pub(crate) accesses: [u64; 2],
-    /// What they took together.
+    /// Nanoseconds that they took together.
     pub(crate) access_ns: u64,
     /// Pages that came from, and went to, other nodes.
     pub(crate) pages_in: u64,
@@ -40,9 +40,9 @@ struct Node {
     perf: NodePerf,
     /// Accesses at once.
     servers: f64,
-    /// What a line takes of the node's time: read, written.
+    /// Nanoseconds of the node's time that a line takes: read, written.
     line_ns: [f64; 2],
-    /// What a line costs who asks, now.
+    /// Nanoseconds that a line costs the CPU which asks, now: read, written.
     cost_ns: [u64; 2],
     wait_ns: f64,
     /// Busy time of this slice.
@@ -56,7 +56,7 @@ pub(crate) struct Nodes {
     nodes: Vec<Node>,
     /// By node: whether it is of the top tier.
     top: Vec<bool>,
-    /// What a page costs that is moved, beside unmapping and copying.
+    /// Nanoseconds of moving a page, beside unmapping and copying.
     migrate_page_ns: u64,
     /// CPU time that copying took since it was last taken: upwards, and downwards.
     copied_ns: [u64; 2],
@@ -144,7 +144,7 @@ impl Nodes {
         std::mem::take(&mut self.copied_ns)
     }
 
-    /// What a node did up to now.
+    /// Counters of a node up to now.
     pub(crate) fn used(&self, node: usize) -> NodeUse {
         let n = &self.nodes[node];
         NodeUse { busy_ns: n.done.busy_ns + n.busy_ns, ..n.done }
@@ -181,7 +181,7 @@ impl Node {
         let latency = self.perf.read_latency_ns as f64;
         self.wait_ns = match load > 1.0 {
             true => (latency + self.wait_ns) * load - latency,
-            // What has built up goes as the load allows.
+            // A queue that has built up goes as the load allows.
             false => self.wait_at(load).max(self.wait_ns * load),
         };
         self.cost_ns = [self.perf.read_latency_ns, self.perf.write_latency_ns].map(|l| l + self.wait_ns.round() as u64);

@@ -34,12 +34,12 @@ impl Entry {
 /// Where the pages of an object are.
 #[derive(Clone, Debug)]
 pub(crate) struct Extent {
-    /// What its pages hold; none: nothing is said.
+    /// Content of its pages; `None`: nothing is said.
     pub(crate) content: Option<ContentSpec>,
     /// Its first page.
     pub(crate) first: PageId,
     pub(crate) pages: u32,
-    /// Of a file: its device, and the place of its first page there.
+    /// Device of a file, and the place of its first page there.
     pub(crate) device: Option<usize>,
     pub(crate) base: u64,
     /// The group on whose lists its pages are: 0 is the root, then those of the scenario.

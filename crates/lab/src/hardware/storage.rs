@@ -10,7 +10,7 @@ use crate::device::{Device, Preset, Request, Zram};
 pub(crate) struct SwapArea {
     pub(crate) device: usize,
     pub(crate) base: u64,
-    /// What it holds, if it is in the memory of this machine.
+    /// Content of zram: a device in the memory of this machine.
     pub(crate) zram: Option<Zram>,
     changed: bool,
     /// The kernel swaps to it.
@@ -123,7 +123,7 @@ impl Storage {
         [std::mem::take(&mut self.read_cpu_ns), std::mem::take(&mut self.write_cpu_ns)]
     }
 
-    /// That of writes so far.
+    /// Nanoseconds of CPU time of writes since they were last taken.
     pub(super) fn write_cpu_ns(&self) -> u64 {
         self.write_cpu_ns
     }
@@ -220,8 +220,8 @@ impl Storage {
             let area = &mut self.swap[usize::from(slot.device())];
             let Some(zram) = &mut area.zram else { continue };
             if !zram.store(u64::from(slot.nth(i).offset()), content) {
-                // What of the folio is stored by now stays until its slots are free, or it is
-                // written again.
+                // Pages of the folio that are stored by now stay until their slots are free, or
+                // they are written again.
                 self.devices[area.device].fail_served_write(pages);
                 return Ack::Failed;
             }
@@ -243,7 +243,7 @@ impl Storage {
         self.swap.iter().filter_map(|s| s.zram.as_ref()).map(Zram::memory_pages).sum()
     }
 
-    /// What was collected since the last call, as requests.
+    /// Takes what was collected since the last call, as requests.
     pub(crate) fn unplug(&mut self) -> Vec<Submission> {
         let mut out: Vec<Submission> = Vec::new();
         self.plugged.fill(0);

@@ -1,4 +1,4 @@
-//! What the engine asks of the machine, and what the machine is told of it.
+//! Effects that the engine asks of the machine, and what the machine is told of it.
 //!
 //! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages
 //! next to each other as one request, as Linux plugs its block layer. A synchronous device is
@@ -17,7 +17,7 @@ use crate::cost::Costs;
 use crate::device::Device;
 use crate::scenario::ContentSpec;
 
-/// What calls of the engine asked of threads and of the machine since that was last taken.
+/// Orders of the engine's calls to threads and to the machine since they were last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     pub(crate) throttle: Option<(ThrottleReason, u64)>,
@@ -41,9 +41,9 @@ pub(crate) struct Hardware {
     pub(crate) orders: Orders,
     pub(crate) hottest: Hottest,
     pub(crate) turn: Turn,
-    /// What is needed of locks and of other CPUs; none: nobody waits for any.
+    /// Demand for locks and other CPUs; `None`: nobody waits for any.
     collected: Option<Collected>,
-    /// Of the contents of pages.
+    /// Seed of the contents of pages.
     seed: u64,
     /// When the call of the engine happens, for migrations.
     now_ns: u64,
@@ -75,7 +75,7 @@ impl Hardware {
         }
     }
 
-    /// What is needed of locks and of other CPUs is collected from now on.
+    /// Collects from now on what is needed of locks and of other CPUs.
     pub(crate) fn collect_demand(&mut self) {
         self.collected = Some(Collected::default());
     }
@@ -87,7 +87,7 @@ impl Hardware {
         }
     }
 
-    /// What the effects since the last call needed of locks and of other CPUs.
+    /// Takes the demand for locks and other CPUs of the effects since the last call.
     pub(crate) fn take_demand(&mut self) -> Demand {
         self.collected.as_mut().map_or_else(Demand::default, Collected::take)
     }
@@ -117,7 +117,7 @@ impl Hardware {
         }
     }
 
-    /// What the engine orders from now on happens then.
+    /// Sets the time at which orders of the engine happen from now on.
     #[inline]
     pub(crate) fn set_now_ns(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
@@ -197,7 +197,7 @@ impl Orders {
     }
 }
 
-/// What a page of an object holds of which the scenario says that.
+/// Content of a page, where the scenario says it of the object.
 fn content_of(tables: &PageTables, seed: u64, page: PageId) -> Option<Content> {
     let at = tables.extent_of(page);
     let e = &tables.extents[at];
@@ -229,8 +229,7 @@ impl World for Hardware {
             Effect::Unmap { page } => self.tables.unmap(page),
             Effect::WriteProtect { page } => self.tables.write_protect(page),
             Effect::FreeSlot { slot } => self.storage.forget(slot),
-            // What they cost is in the engine's account of its work; the data itself is not kept
-            // here.
+            // Their cost is in the engine's account of its work; the data itself is not kept here.
             Effect::Free { .. } | Effect::ZeroFill { .. } => {}
             Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}
             Effect::Discard { first, .. } => {

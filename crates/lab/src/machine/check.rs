@@ -1,4 +1,4 @@
-//! What must hold at any time: frames, requests, bytes, pressure.
+//! Invariants of the machine: frames, requests, bytes, pressure.
 
 use refault_mm::{Counter, PageId, PsiKind};
 
@@ -6,7 +6,7 @@ use super::state::Machine;
 use crate::device::PAGE_BYTES;
 
 impl Machine {
-    /// What must hold at any time. An error says what does not, and when.
+    /// Checks the invariants of the machine. An error says what does not, and when.
     pub(super) fn conserves(&mut self) -> Result<(), String> {
         let now_ns = self.clock.now_ns();
         let checks = [
@@ -50,7 +50,7 @@ impl Machine {
         let written: u64 = self.kernel.hw.storage.devices.iter().map(|d| d.stats().write_bytes).sum();
         let direct = self.kernel.hw.storage.direct_writes();
         let counted = (self.kernel.engine.vmstat().get(Counter::NrWritten) + direct) * PAGE_BYTES;
-        // What a device has written and not reported yet is in no counter, and only that.
+        // Bytes that a device has written and not reported yet are in no counter, and only they.
         match written == counted {
             true => Ok(()),
             false => Err(format!("devices wrote {written} bytes, the engine counts {counted}")),

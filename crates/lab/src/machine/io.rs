@@ -1,4 +1,4 @@
-//! What devices bring back.
+//! Completions of devices.
 
 use refault_mm::PageId;
 

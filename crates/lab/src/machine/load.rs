@@ -1,4 +1,4 @@
-//! What tasks access, as the engine, the page tables and the devices know it: objects of the
+//! Accesses of tasks, as the engine, the page tables and the devices know them: objects of the
 //! scenario, then those of traces.
 
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! The machine: CPUs on which tasks, kswapd and the flusher take turns, around one engine.
 //!
-//! A thread gets a CPU for a quantum at most. What it does in that time is decided when the time
-//! begins, and others see it from then on; what it asks of devices reaches them at the moment at
-//! which it asks. So events of different CPUs are apart from their true order by a quantum at most.
+//! A thread gets a CPU for a quantum at most. Work in that time is decided when the time begins,
+//! and others see it from then on; requests to devices reach them at the moment at which they are
+//! made. So events of different CPUs are apart from their true order by a quantum at most.
 //! Everything follows from the scenario and its seed: there is no thread and no clock of the real
 //! machine here.
 //!

@@ -47,7 +47,7 @@ fn task_share(task: &Task, spec: &TaskSpec, now_ns: u64) -> f64 {
         let inside = spec.loops.iter().find(|l| l.phases.contains(&n));
         let times = inside.map_or(1.0, |l| l.times as f64);
         all += weight * times;
-        // Of a loop that it is in, what it has done of it before.
+        // In a loop, the times that it has been through it before.
         let before = inside.filter(|l| l.phases.contains(&task.phase)).map(|_| task.iteration() as f64);
         done += weight
             * match n.cmp(&task.phase) {

@@ -1,4 +1,4 @@
-//! What a run says in the end, read from the parts of the machine.
+//! Results of a run in the end, read from the parts of the machine.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ impl Machine {
         (0..self.spec.tasks.len()).map(|n| self.task_result(n, |_| true)).collect()
     }
 
-    /// What the copies of a task did while they were in a group of which that holds.
+    /// Results of the copies of a task while they were in a group for which `inside` holds.
     fn task_result(&self, n: usize, inside: impl Fn(Option<usize>) -> bool) -> TaskResult {
         let spec = &self.spec.tasks[n];
         let mut r = TaskResult {
@@ -140,7 +140,7 @@ impl Machine {
         r
     }
 
-    /// What tasks did together while they were in a group or below it.
+    /// Results of tasks together while they were in a group or below it.
     fn tasks_of(&self, group: usize) -> GroupTasks {
         let inside = |memcg: Option<usize>| {
             group == 0 || std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent).any(|m| m + 1 == group)

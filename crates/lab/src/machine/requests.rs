@@ -15,7 +15,7 @@ pub(super) struct Carried {
     pub(super) waiter: Option<usize>,
 }
 
-/// What devices were told, and what they were asked to call back for.
+/// Requests to devices, and the times at which devices are to call back.
 #[derive(Debug)]
 pub(super) struct Requests {
     /// Requests under way, by their number: folios by first page and length, or who waits.
@@ -34,7 +34,7 @@ impl Requests {
         Requests { in_flight, announced: vec![None; devices], completions, completed: 0 }
     }
 
-    /// Those under way, and those that have ended.
+    /// Requests under way, and requests that have ended.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.in_flight.len() as u64, self.completed)
     }

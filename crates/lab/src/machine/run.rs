@@ -158,7 +158,7 @@ impl Machine {
         }
     }
 
-    /// What a CPU has lost to interrupts comes on top of what its thread does there. True: it lost
+    /// Adds the time that a CPU has lost to interrupts to what its thread does there. True: it lost
     /// some, and stops later.
     fn pay_for_interrupts(&mut self, t: usize, cpu: usize) -> bool {
         let Some(contention) = &mut self.kernel.contention else { return false };

@@ -40,7 +40,7 @@ impl Machine {
             let scanned = groups.map(|g| burst.scanned(g)).collect();
             self.watching[i].scanned = scanned;
         }
-        // Who watches keeps no machine going in which nothing else happens.
+        // A watch keeps no machine going in which nothing else happens.
         if self.watching[i].times < watch.times && !self.clock.is_idle() {
             self.clock.push(now_ns + watch.poll_ns, Event::Look(i));
         }

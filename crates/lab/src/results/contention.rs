@@ -1,9 +1,9 @@
-//! What CPUs waited for each other.
+//! Waits of CPUs for each other.
 
 /// Locks of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockResult {
-    /// What they are called.
+    /// Name of the kind of lock.
     pub name: &'static str,
     /// Times that they were taken.
     pub acquisitions: u64,
@@ -24,16 +24,16 @@ pub struct ContentionResult {
     pub flushes: u64,
     /// CPUs that were interrupted by them.
     pub interrupts: u64,
-    /// What those who asked for flushes waited.
+    /// Seconds that CPUs which asked for flushes waited.
     pub flush_seconds: f64,
-    /// What CPUs lost that were interrupted.
+    /// Seconds that interrupted CPUs lost to interrupts.
     pub interrupted_seconds: f64,
 }
 
 impl ContentionResult {
-    /// What there is of each kind of lock.
+    /// Figures of each kind of lock.
     pub(crate) const LOCK_METRICS: [&str; 4] = ["acquisitions", "contended", "hold_seconds", "wait_seconds"];
-    /// What there is of interrupts.
+    /// Figures of interrupts.
     pub(crate) const METRICS: [&str; 4] = ["flushes", "interrupts", "flush_seconds", "interrupted_seconds"];
 
     pub(super) fn metric(&self, name: &str) -> Option<f64> {

@@ -9,7 +9,7 @@ pub struct CpuResult {
     pub kthreads: Vec<KthreadResult>,
     /// All tasks, in all phases, changes of tasks counted.
     pub tasks_seconds: f64,
-    /// Of that, reclaim that tasks did themselves.
+    /// Direct reclaim among it: by tasks themselves.
     pub direct_reclaim_seconds: f64,
     /// All threads, those of events counted.
     pub busy_seconds: f64,

@@ -9,9 +9,9 @@ use crate::device::{DeviceStats, ZramStats};
 pub struct DeviceResult {
     /// Its name.
     pub name: String,
-    /// What it did.
+    /// Counters of the device.
     pub stats: DeviceStats,
-    /// What it stores, if it is zram with swap on it.
+    /// Pages and memory of a zram device with swap on it.
     pub zram: Option<ZramStats>,
 }
 
@@ -37,7 +37,7 @@ impl SwapResult {
             "used_percent" => Some(percent(d.used_pages)),
             "peak_pages" => Some(d.peak_pages as f64),
             "peak_percent" => Some(percent(d.peak_pages)),
-            // Of a device that was never used: 0.
+            // A device that was never used has 0.
             "higher_used_percent" => Some(d.higher_used_percent.unwrap_or(0.0)),
             _ => None,
         }

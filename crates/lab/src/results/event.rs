@@ -1,15 +1,15 @@
-//! What came of the events of a scenario.
+//! Outcomes of the events of a scenario.
 
-/// What came of an event.
+/// Outcome of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventResult {
-    /// What it is, such as `reclaim 8192p of /cron`.
+    /// Description, such as `reclaim 8192p of /cron`.
     pub what: String,
     /// When it first happened; never: the run was over before.
     pub at_ns: Option<u64>,
     /// How often it happened.
     pub times: u64,
-    /// Of `memory.reclaim`: pages that were asked for, in all.
+    /// Pages that `memory.reclaim` was asked for, in all.
     pub asked_pages: u64,
     /// Pages that were freed.
     pub reclaimed_pages: u64,
@@ -17,7 +17,7 @@ pub struct EventResult {
     pub short: u64,
     /// Tasks that were killed.
     pub killed: u64,
-    /// What they are called: tasks, or their groups.
+    /// Names of victims: tasks, or their groups.
     pub victims: Vec<String>,
     /// Why it did not happen, or not as it should.
     pub failed: Option<String>,

@@ -1,8 +1,8 @@
-//! What each time through a loop of a task changed in the counters of the machine.
+//! Changes in the counters of the machine by each time through a loop of a task.
 
 use std::collections::BTreeMap;
 
-/// What each time through a loop of a task changed.
+/// Changes by each time through a loop of a task.
 #[derive(Clone, Debug)]
 pub struct LoopResult {
     /// The task.

@@ -28,7 +28,7 @@ pub struct MemcgResult {
     pub events: Vec<(&'static str, u64)>,
     /// `memory.swap.events`, the same way.
     pub swap_events: Vec<(&'static str, u64)>,
-    /// What the tasks in it did.
+    /// Results of the tasks in it.
     pub tasks: GroupTasks,
     /// Under multi-gen LRU the oldest generation of file pages, and the youngest; of the machine
     /// those of its root group.

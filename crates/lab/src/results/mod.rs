@@ -1,4 +1,4 @@
-//! What a run says in the end: plain numbers, and the names by which scenarios ask for them.
+//! Results of a run in the end: plain numbers, and the names by which scenarios ask for them.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -45,7 +45,7 @@ pub struct RunResult {
     pub node: NodeResult,
     /// Counters of the sizes of folios, as `mthp.64kB.swpout`.
     pub sizes: BTreeMap<String, u64>,
-    /// What the swap allocator did.
+    /// Work of the swap allocator.
     pub swap_work: SwapWork,
     /// Loops that were recorded, in the order of their tasks.
     pub loops: Vec<LoopResult>,
@@ -54,11 +54,11 @@ pub struct RunResult {
     pub swap: Vec<SwapResult>,
     /// Nodes of memory with latency and bandwidth, if the scenario has them.
     pub tiers: Option<TiersResult>,
-    /// What CPUs waited for each other, if the scenario has that.
+    /// Waits of CPUs for each other, if the scenario has them.
     pub contention: Option<ContentionResult>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
-    /// What came of the events of the scenario.
+    /// Outcomes of the events of the scenario.
     pub timeline: Vec<EventResult>,
     /// Samples over time.
     pub series: Series,

@@ -1,9 +1,9 @@
-//! What tasks did: one task's copies, and the tasks of a group together.
+//! Results of tasks: one task's copies, and the tasks of a group together.
 
 use crate::device::PAGE_BYTES;
 use crate::metric::{Latency, Quantiles};
 
-/// What the copies of a task did in the phases that count.
+/// Results of the copies of a task in the phases that count.
 #[derive(Clone, Debug)]
 pub struct TaskResult {
     /// Its name.
@@ -12,7 +12,7 @@ pub struct TaskResult {
     pub count: u32,
     /// Accesses of a page.
     pub accesses: u64,
-    /// Of those, without I/O.
+    /// Accesses among them without I/O.
     pub hits: u64,
     /// Operations.
     pub ops: u64,
@@ -26,7 +26,7 @@ pub struct TaskResult {
     pub user_seconds: f64,
     /// CPU time of all copies in the kernel, in seconds; without changes of tasks.
     pub system_seconds: f64,
-    /// Of that, direct reclaim.
+    /// Direct reclaim among it.
     pub reclaim_seconds: f64,
     /// Time of all copies waiting for a CPU (`run_delay` of schedstat).
     pub run_delay_seconds: f64,
@@ -34,11 +34,11 @@ pub struct TaskResult {
     pub iowait_seconds: f64,
     /// Time of all copies held up until others have reclaimed, or by `memory.high`.
     pub throttled_seconds: f64,
-    /// Of operations.
+    /// Latency of operations.
     pub latency: Latency,
 }
 
-/// What the tasks of a group and of the groups below it did together, in the phases that count.
+/// Results of the tasks of a group and of the groups below it together, in the phases that count.
 #[derive(Clone, Debug, Default)]
 pub struct GroupTasks {
     /// Operations.
@@ -47,7 +47,7 @@ pub struct GroupTasks {
     pub ops_per_s: f64,
     /// Accesses of a page.
     pub accesses: u64,
-    /// Of those, without I/O.
+    /// Accesses among them without I/O.
     pub hits: u64,
     /// Accesses that failed.
     pub errors: u64,
@@ -55,7 +55,7 @@ pub struct GroupTasks {
     pub oom_kills: u64,
     /// CPU time of direct reclaim by all copies, in seconds.
     pub reclaim_seconds: f64,
-    /// Of operations, of all tasks together.
+    /// Latency of operations, of all tasks together.
     pub latency: Quantiles,
 }
 

@@ -19,7 +19,7 @@ pub struct TierResult {
     pub accesses: [u64; 2],
     /// Mean of an access, waiting for the node included.
     pub mean_access_ns: f64,
-    /// Of the accesses of all nodes.
+    /// Share of the accesses of all nodes, 0 to 1.
     pub share: f64,
     /// Pages that came from other nodes and went to others.
     pub pages_in: u64,

@@ -1,4 +1,5 @@
-//! What only the whole shows: who is charged, how many pages there are, and that it ends.
+//! Checks that need the whole scenario: which group is charged, how many pages there are, and that
+//! it ends.
 
 use super::MAX_PAGES;
 use super::objects::Declared;

@@ -53,7 +53,7 @@ impl Daemon {
         }
     }
 
-    /// What it watches in a group.
+    /// Condition that it watches in a group.
     fn watch(self, memcg: Option<usize>) -> WatchSpec {
         let ten = Amount::Percent(10.0);
         let stall = |kind, ms: u64| Condition::StallAbove { memcg, kind, ns: ms * 1_000_000 };
@@ -94,7 +94,7 @@ pub(super) fn daemon(s: &Section<'_>, memcgs: &[MemcgSpec]) -> Result<(WatchSpec
     Ok((watch, EventAction::Kill { within, victim }))
 }
 
-/// What kills: whom.
+/// Action of a daemon that kills: whom.
 pub(super) fn kill(s: &Section<'_>, memcgs: &[MemcgSpec]) -> Result<EventAction> {
     let within = memcg(&s.need("kill", "kill = \"/...\"")?, memcgs)?;
     Ok(EventAction::Kill { within, victim: s.or("victim", Victim::OomScore, |f| f.choice(&Victim::ALL))? })

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and where.
+//! Errors of a scenario, and where they are.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What an administrator does while the machine runs: groups are made, limited, asked for memory,
+//! Events of an administrator while the machine runs: groups are made, limited, asked for memory,
 //! removed; tasks move.
 
 use super::conditions::{self, KILL_KEYS, WATCH_KEYS};
@@ -9,7 +9,7 @@ use super::units::{MAX_TIME_NS, time_text};
 use super::{MAX_PAGES, check};
 
 const MAX_EVENTS: usize = 1024;
-/// What can happen; each event is one of them.
+/// Kinds of events; each event is one of them.
 const KINDS: [&str; 11] =
     ["create", "set", "move", "remove", "reclaim", "sysctl", "swapon", "swapoff", "add_memory", "kill", "daemon"];
 const WHEN: [&str; 3] = ["at", "after", "when"];
@@ -210,7 +210,7 @@ impl GroupLifetimes<'_> {
                 (Some(_), _) => known[m] = None,
                 _ if event.watch.is_some() => known[m] = None,
                 (None, EventAction::Create(_)) => life.0 = event.at_ns,
-                // Of several the first; the others find nothing.
+                // The first of several counts; the others find nothing.
                 (None, _) => life.1 = life.1.min(event.at_ns),
             }
         }
@@ -239,7 +239,7 @@ impl GroupLifetimes<'_> {
                 EventAction::Set { memcg, .. } => ("set", Some(memcg)),
                 EventAction::Move { to, .. } => ("to", to),
                 EventAction::Reclaim { memcg, .. } => ("reclaim", memcg),
-                // What a daemon finds it finds when it looks.
+                // A daemon finds its victims and settings when it looks.
                 EventAction::Kill { .. }
                 | EventAction::Sysctl(_)
                 | EventAction::Swapon(_)
@@ -254,7 +254,7 @@ impl GroupLifetimes<'_> {
         for (task, s) in self.scenario.tasks.iter().zip(tasks).filter(|(task, _)| task.after.is_none()) {
             let moved = |e: &EventSpec| matches!(e.action, EventAction::Move { task: t, .. } if self.scenario.tasks[t].name == task.name);
             let Some(memcg) = task.memcg.filter(|_| !self.scenario.events.iter().any(moved)) else { continue };
-            // What happens at that time has happened before it starts.
+            // An event at that time has happened before it starts.
             let gone = self.known[memcg].is_some_and(|life| life.1 == task.start_ns);
             let why = self.absent(memcg, task.start_ns + u64::from(gone));
             if let Some(why) = why {
@@ -265,7 +265,7 @@ impl GroupLifetimes<'_> {
         Ok(())
     }
 
-    /// What a group below another one is doing there when that is removed.
+    /// Refuses to remove a group that still has another one below it.
     fn has_no_children(&self, memcg: usize, at_ns: u64, s: &Section<'_>) -> Result<()> {
         let below = |&(n, m): &(usize, &MemcgSpec)| {
             m.parent == Some(memcg) && self.known[n].is_some_and(|life| life.0 <= at_ns && at_ns < life.1)

@@ -188,8 +188,8 @@ fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
     })
 }
 
-/// The keys that a policy and its variants share; the first two are the name of the policy. Those
-/// of tiering come on top.
+/// The keys that a policy and its variants share; the first two are the name of the policy. Keys of
+/// tiering come on top.
 const POLICY_KEYS: [&str; 41] = [
     "name",
     "policy",
@@ -369,7 +369,7 @@ pub(super) fn devices(field: &Field<'_>) -> Result<Vec<DeviceSpec>> {
     field.named(&DEVICE_KEYS, 64)?.into_iter().map(|(name, section)| device(name, &section)).collect()
 }
 
-/// What only a device with swap on it may say.
+/// Refuses keys that only a device with swap on it may have.
 pub(super) fn swap_only(field: &Field<'_>, swap_devices: &[usize]) -> Result<()> {
     for (index, (_, section)) in field.named(&DEVICE_KEYS, 64)?.into_iter().enumerate() {
         match section.get("mem_limit") {

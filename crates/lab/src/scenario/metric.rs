@@ -7,9 +7,9 @@ use crate::device::ZramStats;
 use crate::results::{ContentionResult, CpuResult, SwapResult};
 use refault_mm::ThpConfig;
 
-/// What several times through a loop become.
+/// Ways to make one number of several times through a loop.
 const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
-/// Of a node, what it did in the phases that count.
+/// Figures of a node in the phases that count.
 pub(super) const TIER_METRICS: [&str; 6] =
     ["accesses", "share", "mean_access_ns", "promoted_bytes_per_s", "demoted_bytes_per_s", "utilization"];
 const TASK_METRICS: [&str; 14] = [
@@ -60,7 +60,7 @@ pub(super) fn check(metric: &str, scenario: &Scenario) -> std::result::Result<()
     metric.splitn(2, " / ").try_for_each(|one| check_one(one, scenario))
 }
 
-/// What is known under a prefix.
+/// Checks that a name is known under a prefix.
 fn one_of(prefix: &str, known: &[&str], name: &str) -> std::result::Result<(), String> {
     match known.contains(&name) {
         true => Ok(()),

@@ -67,7 +67,7 @@ fn node(name: &str, s: &Section<'_>) -> Result<NodeSpec> {
     })
 }
 
-/// What a policy says of tiering; what it does not say is as in `base`.
+/// Settings of a policy for tiering; those that it leaves out are as in `base`.
 pub(super) fn tiering(s: &Section<'_>, base: &TieringSpec) -> Result<TieringSpec> {
     let policies = PromotionPolicy::ALL.map(|p| (p.name(), p));
     let mut spec = TieringSpec {
@@ -111,7 +111,7 @@ impl TieringSpec {
         *self == TieringSpec::default()
     }
 
-    /// What is said, by key: for people.
+    /// Settings by key: for people.
     pub fn values(&self) -> BTreeMap<String, String> {
         let mut values: BTreeMap<_, _> = self.sysctls.iter().map(|(name, n)| (name.clone(), n.to_string())).collect();
         values.extend(self.promotion.map(|p| ("promotion".to_owned(), p.name().to_owned())));

@@ -33,7 +33,7 @@ fn known(field: &Field<'_>, key: &str, root: &Section<'_>) -> Result<String> {
     }
 }
 
-/// What a benchmark has to say the origin of.
+/// Parts of a scenario whose origin a benchmark has to name.
 const PARTS: [&str; 8] = ["machine", "node", "device", "swap", "policy", "memcg", "object", "task"];
 
 /// Names, and who works on what: they make a scenario, and are no quantities of it.
@@ -56,7 +56,7 @@ fn values_of(text: &str, parts: &[&str]) -> Vec<(String, Range<usize>)> {
     found
 }
 
-/// What a scenario sets of its machine, in the words of its text: every key but those of workload.
+/// Settings of a scenario's machine, in the words of its text: every key but those of workload.
 pub(super) fn settings(text: &str) -> Vec<(String, String)> {
     const PARTS: [&str; 6] = ["machine", "node", "device", "swap", "zswap", "memcg"];
     values_of(text, &PARTS).into_iter().map(|(key, place)| (key, text[place].to_owned())).collect()

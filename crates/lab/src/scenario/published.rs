@@ -1,4 +1,4 @@
-//! What a publication measured, and the names of results.
+//! Measurements of a publication, and the names of results.
 
 use super::machine::variant;
 use super::read::{self, Field, Result, Section};
@@ -56,7 +56,7 @@ pub(super) fn published(field: &Field<'_>, scenario: &Scenario, root: &Section<'
     Ok(published)
 }
 
-/// What is compared: `before` and `after`, or any number by name.
+/// Variants that are compared: `before` and `after`, or any number by name.
 fn variants(s: &Section<'_>, scenario: &Scenario) -> Result<Vec<PublishedVariant>> {
     let one = |name: &str, field: &Field<'_>| {
         Ok(PublishedVariant { name: name.to_owned(), policy: variant(field, &scenario.policy)? })

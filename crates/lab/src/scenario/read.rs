@@ -226,7 +226,7 @@ impl<'s> Field<'s> {
             _ => None,
         };
         let number = number.ok_or_else(|| self.bad("is not a whole number"))?;
-        // What does not fit the type is outside of the range.
+        // A number that does not fit the type is outside of the range.
         match T::try_from(number) {
             Ok(n) => self.within(n, range, |n| n.to_string()),
             Err(_) => Err(self.bad(&format!("is out of range; write {} to {}", range.start(), range.end()))),

@@ -75,7 +75,7 @@ impl Scale {
         (n as f64 / self.0).round() as u64
     }
 
-    /// What was not nothing does not become nothing.
+    /// Scales a number; one above 0 stays above 0.
     fn some(&self, n: u64) -> u64 {
         self.of(n).max(n.min(1))
     }
@@ -117,7 +117,7 @@ impl Scale {
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
         machine.dirty_expire_ns = self.some(machine.dirty_expire_ns);
         machine.dirty_writeback_ns = self.some(machine.dirty_writeback_ns);
-        // What fills in a time is smaller, too.
+        // Things that fill in a time are smaller, too.
         machine.stat_flush_interval_ns = self.some(machine.stat_flush_interval_ns);
         for swap in &mut scaled.swap {
             swap.pages = self.limited("swap", swap.pages, MIN_SCALED_SWAP_PAGES)?;
@@ -214,7 +214,7 @@ impl Scale {
             Until::Accesses(n) => Until::Accesses(self.some(n)),
             Until::Duration(ns) => Until::Duration(self.some(ns)),
             Until::Time(ns) => Until::Time(self.some(ns)),
-            // What there is to go through is divided already.
+            // The pages to go through are divided already.
             Until::Passes(_) | Until::End => until,
         }
     }

@@ -1,4 +1,4 @@
-//! What a phase does with what: streams over objects.
+//! Accesses of a phase: streams over objects.
 
 use super::MAX_PAGES;
 use super::objects::Declared;
@@ -38,7 +38,7 @@ const ACCESS_KEYS: [&str; 5] = ["write_share", "renew", "via", "advice", "sync"]
 const MAX_STREAMS: usize = 64;
 const MAX_TIMES: u32 = 1000;
 const MAX_BLOCK: u64 = 1 << 16;
-/// What a walk over memory does at once: a page table.
+/// Pages that a walk over memory takes at once: a page table.
 const WALK_PAGES: u64 = 512;
 
 /// The streams of a phase: itself, or its list; none: it sleeps.

@@ -36,7 +36,7 @@ fn binary(unit: &str) -> Option<u128> {
     }
 }
 
-/// A size in pages: `512M`, `1.5G`, `4096p`, `0`. What is not whole pages is rounded up.
+/// A size in pages: `512M`, `1.5G`, `4096p`, `0`. Parts of a page are rounded up.
 pub(super) fn pages(text: &str) -> Option<u64> {
     if text == "0" {
         return Some(0);

@@ -9,7 +9,7 @@ use crate::hardware::Submission;
 /// Something that happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// What ran on this CPU comes to a stop.
+    /// The thread that ran on this CPU comes to a stop.
     Cpu(usize),
     /// A device has something to do, if nothing else was announced for it meanwhile.
     Device(usize),

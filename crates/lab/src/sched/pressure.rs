@@ -1,9 +1,9 @@
-//! Who counts as stalled on memory, and who as productive, in every group: pressure stall
+//! Threads that count as stalled on memory, and as productive, in every group: pressure stall
 //! information.
 
 use refault_mm::{Psi, PsiKind, PsiLine};
 
-/// What a thread is to pressure accounting.
+/// State of a thread in pressure accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum PsiState {
     /// Asleep, or waiting for something that is not memory.

@@ -43,7 +43,7 @@ pub(crate) enum Wait {
 
 const _: () = assert!(Wait::Nothing as usize == WAITS);
 
-/// What a thread does while it has a CPU.
+/// Work of a thread while it has a CPU.
 #[derive(Debug)]
 pub(crate) enum Work {
     Task(Box<Task>),
@@ -51,7 +51,7 @@ pub(crate) enum Work {
     Flusher,
     /// The worker that writes back what zswap holds.
     Zswap,
-    /// What reclaims for an event of the scenario, an index.
+    /// Reclaim for an event of the scenario, an index.
     Admin(usize),
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Thread {
     pub(crate) read_failed: bool,
     /// The throttling that it waits for.
     pub(crate) throttled: Option<ThrottleReason>,
-    /// What it waits for, or will as soon as its burst is over; and since when.
+    /// Wait that it is in, or will be as soon as its burst is over; and since when.
     pub(crate) waits_for: Wait,
     pub(crate) waits_since_ns: u64,
     /// CPU time that it had, changes of threads counted.
@@ -83,7 +83,7 @@ pub(crate) struct Thread {
     /// Reclaim that it must still pay for with CPU time, before it stops.
     pub(crate) debt_ns: u64,
     pub(crate) stop: Stop,
-    /// What it has used of the slice under way, while it has no CPU.
+    /// Nanoseconds of the slice under way that it has used, while it has no CPU.
     pub(crate) used_ns: u64,
     /// CPU time that it had, as it counts among threads that may run; and by how much it was behind
     /// their mean when it fell asleep.

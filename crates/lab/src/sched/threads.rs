@@ -58,7 +58,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Those of a scenario, tasks apart, which come first and are given: `tasks` by what they do
+    /// Threads of a scenario, tasks apart, which come first and are given: `tasks` by what they do
     /// and the groups they are in.
     pub(crate) fn new(spec: &Scenario, tasks: Vec<Thread>) -> Threads {
         let nodes = spec.machine.nodes.len().max(1);
@@ -92,7 +92,7 @@ impl Threads {
         self.flusher() + 1
     }
 
-    /// What reclaims for an event of the scenario.
+    /// Thread that reclaims for an event of the scenario.
     pub(crate) fn admin(&self, event: usize) -> usize {
         self.zswap() + 1 + event
     }
@@ -300,7 +300,7 @@ impl Threads {
         self.all[t].waits_for = Wait::Io;
     }
 
-    /// Those who waited for a page: what held it is over.
+    /// Takes the threads that waited for a page: what held it is over.
     pub(crate) fn take_page_waiters(&mut self, page: PageId) -> Vec<usize> {
         self.page_waiters.remove(&page).unwrap_or_default()
     }
@@ -316,7 +316,8 @@ impl Threads {
         }
     }
 
-    /// Who waits longest for room in the queue of a swap device, with the number of the wait.
+    /// Thread that waits longest for room in the queue of a swap device, with the number of the
+    /// wait.
     pub(crate) fn next_room_waiter(&mut self) -> Option<(usize, u64)> {
         // Some may have gone on by themselves.
         std::iter::from_fn(|| self.room_waiters.pop_front()).find(|&(t, wait)| self.all[t].wait == wait)
@@ -331,7 +332,7 @@ impl Threads {
         clock.push(until_ns, Event::Wake(t, wait));
     }
 
-    /// Those who are throttled for that reason go on.
+    /// Wakes the threads that are throttled for that reason.
     pub(crate) fn release_throttled(&mut self, reason: ThrottleReason, at_ns: u64, clock: &mut Clock) {
         for (t, thread) in self.all.iter_mut().enumerate() {
             if thread.throttled == Some(reason) {

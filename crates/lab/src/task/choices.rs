@@ -1,8 +1,8 @@
-//! What a task accesses next, drawn some blocks before it is asked for.
+//! Next accesses of a task, drawn some blocks before they are asked for.
 //!
-//! An access of a large machine waits for memory: the entry of its page is in no cache. Who knows
-//! the next accesses can load the entries of all of them at once. Nothing else is drawn with the
-//! numbers of a task meanwhile, or the blocks are given back, so that the sequence is the one
+//! An access of a large machine waits for memory: the entry of its page is in no cache. Whoever
+//! knows the next accesses can load the entries of all of them at once. Nothing else is drawn with
+//! the numbers of a task meanwhile, or the blocks are given back, so that the sequence is the one
 //! without looking ahead.
 
 use refault_mm::PageId;
@@ -125,7 +125,7 @@ impl Choices {
         self.ahead[self.used..].iter().map(|(choice, _)| choice.block)
     }
 
-    /// What was drawn ahead was not drawn.
+    /// Undoes draws ahead that were not used.
     fn give_back(&mut self) {
         if let Some((_, before)) = self.ahead.drain(..).nth(self.used) {
             self.rng = before;

@@ -5,7 +5,7 @@ use super::{Access, Task};
 use crate::metric::Latency;
 use crate::scenario::PhaseSpec;
 
-/// What hits in a row took.
+/// Nanoseconds of hits in a row.
 #[derive(Debug, Default)]
 pub(crate) struct Hits {
     count: u64,

@@ -45,7 +45,7 @@ pub(crate) struct Task {
     block: Option<Choice>,
     /// Where that began.
     block_first: PageId,
-    /// What it wrote is to be written to its device before it goes on.
+    /// Pages that it wrote are to be written to their device before it goes on.
     pub(crate) syncing: Option<Syncing>,
     /// Its block is on its way between memory and a device.
     pub(crate) is_direct_sent: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Task {
     pub(crate) cpu_ns: u64,
     pub(crate) next_scan_ns: u64,
     pub(crate) done: Done,
-    /// What it did in groups that it left.
+    /// Results in groups that it left.
     pub(crate) past: Vec<(Option<usize>, Done)>,
 }
 
@@ -111,7 +111,7 @@ impl Task {
         }
     }
 
-    /// What it did, all of it.
+    /// Results in all groups.
     pub(crate) fn all_done(&self) -> impl Iterator<Item = &Done> {
         self.past.iter().map(|(_, done)| done).chain([&self.done])
     }
@@ -174,7 +174,7 @@ impl Task {
         }
     }
 
-    /// What comes next at `now_ns`.
+    /// Next turn at `now_ns`.
     pub(crate) fn turn(&mut self, spec: &PhaseSpec, now_ns: u64) -> Turn {
         if let Some(syncing) = self.syncing {
             return Turn::Sync(syncing);
@@ -305,7 +305,7 @@ impl Task {
         }
     }
 
-    /// What it wrote has been given to its device.
+    /// Ends a sync: its pages have been given to their device.
     pub(crate) fn finish_sync(&mut self, spec: &PhaseSpec, now_ns: u64) {
         self.syncing = None;
         if spec.measured {

@@ -1,4 +1,4 @@
-//! What a task accesses next: streams over objects, in the order that the scenario asks for.
+//! Next accesses of a task: streams over objects, in the order that the scenario asks for.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -66,7 +66,7 @@ enum Order {
     },
 }
 
-/// What the copies of a task have in common in a stream.
+/// State that the copies of a task share in a stream.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Where copies are that take turns; not started: the largest number.

@@ -1,4 +1,4 @@
-//! What a task does next, and what it has done.
+//! Next turn of a task, and its results so far.
 
 use refault_mm::PageId;
 
@@ -7,7 +7,7 @@ use crate::metric::Latency;
 /// Kinds of waits, as `sched` tells them apart.
 pub(crate) const WAITS: usize = 3;
 
-/// What a task did in the phases that count.
+/// Results of a task in the phases that count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
     pub(crate) accesses: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Done {
     pub(crate) latency: Latency,
 }
 
-/// What to do next.
+/// Next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Access this page of this stream; so many pages of its block are left, this one included.
@@ -85,7 +85,7 @@ pub(crate) struct Advised {
     pub(crate) page_out: bool,
 }
 
-/// What follows the end of a phase.
+/// Consequence of the end of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Another phase.

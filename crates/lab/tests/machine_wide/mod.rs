@@ -33,10 +33,10 @@ const COMPARED: [(&str, &str); 7] = [
     ("pageoutrun", "runs of kswapd"),
 ];
 
-/// What is further apart: each is explained in the page. One that is met again fails, too.
+/// Figures that are further apart: each is explained in the page. One that is met again fails, too.
 const MISSES: [&str; 1] = ["6.12.117 idle-uniform-256 lru 1: pgscan_direct"];
 
-/// What is known of a guest: pages that it manages, those of zone DMA, `min_free_kbytes`, and what
+/// Facts of a guest: pages that it manages, pages of zone DMA, `min_free_kbytes`, and pages that
 /// the kernel and others had taken, as the page beside the recordings says.
 fn guest(kernel: &str, workload: &str, cpus: u64) -> [u64; 4] {
     match (kernel.starts_with("6.1."), workload.ends_with("-256"), cpus) {
@@ -72,9 +72,9 @@ const COSTS: &str = r#"{ read_hit = "15us", write_hit = "25700ns", map_hit = "92
     minor_fault = "18500ns", major_fault = "9300ns", read_miss = "8600ns", scan_page = "300ns", skip_page = "90ns",
     reclaim_page = "1800ns", visit_group = "8us", pte_walk = "300ns" }"#;
 
-/// What differs where the program does not ask with `mincore`, which takes 5.3 us of a touch and
-/// 6.3 us of a read: from windows of anon-zipf (the fifth to the 58th, from 36 to 9 % misses) and
-/// of idle-uniform (the fourth to the ninth, from 86 to 49 %), before anything is reclaimed. A read
+/// Changes where the program does not ask with `mincore`, which takes 5.3 us of a touch and 6.3 us
+/// of a read: from windows of anon-zipf (the fifth to the 58th, from 36 to 9 % misses) and of
+/// idle-uniform (the fourth to the ninth, from 86 to 49 %), before anything is reclaimed. A read
 /// that hits takes 9.0 us under two lists and 8.4 us under multi-gen LRU; this is the mean.
 const NO_PROBE: [(&str, &str); 5] = [
     ("\"15us\"", "\"8700ns\""),
@@ -91,7 +91,7 @@ fn has_probe(row: &Value) -> bool {
     row["probe"].as_str() != Some("cachestat")
 }
 
-/// Those of a guest: newer kernels take another time for a read (windows of idle-uniform before
+/// Costs of a guest: newer kernels take another time for a read (windows of idle-uniform before
 /// anything is reclaimed, from 96 to 49 % misses), 7.2 also for the first touch of a page: its
 /// guests started in their first 3 s, in which work of the kernel takes half of the CPU.
 fn costs(row: &Value) -> String {
@@ -128,10 +128,10 @@ fn together(workload: &str) -> Vec<&str> {
 /// How long a guest waits until the program starts.
 const BOOTED_MS: u64 = 2000;
 
-/// What others have on the lists of anonymous memory. Files of the initrd, which are shared memory,
-/// were written and read again, and are active; stacks and data of processes are not. Nobody
-/// touches them while the program runs. Guests with 6.12 have 574 to 580 active and 5 to 7 inactive
-/// pages when it starts, and 613 of others on all lists in the end.
+/// Memory that others have on the lists of anonymous memory. Files of the initrd, which are shared
+/// memory, were written and read again, and are active; stacks and data of processes are not.
+/// Nobody touches them while the program runs. Guests with 6.12 have 574 to 580 active and 5 to 7
+/// inactive pages when it starts, and 613 of others on all lists in the end.
 const OTHERS: &str = r#"[object.initrd]
 kind = "anon"
 size = "574p"
@@ -220,8 +220,8 @@ fn scenario(row: &Value, start_ms: u64, dir: &Path) -> Scenario {
         k if k.starts_with("7.2.") => ("7.2", "\"2s\""),
         _ => ("6.12", "\"2s\""),
     };
-    // What the log of a guest says was freed when that was over: the initrd, and what only init
-    // needs. 6.18 and 7.2 compute reserves and marks again.
+    // Pages that were freed when that was over, by the log of a guest: the initrd, and what only
+    // init needs.
     let init = match profile {
         "6.1" => 2452,
         "6.12" => 2149,
@@ -279,7 +279,7 @@ fn hit_rate(row: &Value) -> f64 {
     1.0 - row["misses"].as_f64().expect("misses") / row["accesses"].as_f64().expect("accesses")
 }
 
-/// That of all threads of the workload.
+/// Hit rate of all threads of the workload.
 fn our_hit_rate(row: &Value, r: &RunResult) -> f64 {
     let nr = threads(row["workload"].as_str().expect("a text")).len();
     let tasks = &r.tasks[..nr];
@@ -345,7 +345,7 @@ fn compare() -> (String, Vec<String>) {
         }
         write!(table, "| {name} | {:.2} / {:.2} | {points:+.2} |", theirs * 100.0, ours * 100.0).expect("a text");
         for (counter, _) in COMPARED {
-            // Those of a pair ended at different times: their counters are of both in part.
+            // The two of a pair ended at different times: their counters are of both in part.
             if name.contains(" pair-") {
                 table.push_str(" - |");
                 continue;

@@ -1,4 +1,4 @@
-//! What the guests of the recordings played, as a generator makes it from a seed.
+//! Workloads that the guests of the recordings played, as a generator makes them from a seed.
 
 use std::path::Path;
 

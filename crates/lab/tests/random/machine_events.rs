@@ -5,8 +5,8 @@ use refault_lab::scenario::{Amount, Condition, EventAction, EventSpec, Scenario,
 use refault_mm::{Counter, PsiKind};
 use refault_trace::generate::Rng;
 
-/// What happens to the machine as a whole, at a time or on conditions. Of their own chance: other
-/// machines stay what they were.
+/// Adds events of the machine as a whole, at a time or on conditions. Drawn from numbers of their
+/// own: other machines stay what they were.
 pub(super) fn add(seed: u64, s: &mut Scenario) {
     let d = &mut Dice(Rng::new(seed, &[80]));
     let n = if d.one_in(2) { 0 } else { d.within(1, 8) };

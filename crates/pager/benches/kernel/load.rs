@@ -13,7 +13,7 @@ pub const WORKLOADS: [&str; 4] = ["uniform", "zipf", "scan", "phases"];
 /// One access of so many is timed.
 const SAMPLE: u64 = 64;
 
-/// What a row came to.
+/// Figures of a row.
 #[derive(Clone, Copy, Default)]
 pub struct Figures {
     pub per_second: f64,
@@ -21,7 +21,8 @@ pub struct Figures {
     pub miss_share: f64,
     /// Pages read, of all accesses.
     pub read_share: f64,
-    /// Of all threads of the process and of kswapd, in user and kernel mode, by pages read.
+    /// CPU time of all threads of the process and of kswapd, in user and kernel mode, by pages
+    /// read.
     pub cpu_us_per_read: f64,
     pub p50_us: f64,
     pub p99_us: f64,
@@ -142,8 +143,8 @@ fn fill(base: *mut u8, pages: u64) {
     }
 }
 
-/// Accesses to a page of the region, counted: to warm up half as many more. Those of few misses are
-/// more, for they are fast.
+/// Accesses to a page of the region, counted: to warm up half as many more. Workloads of few misses
+/// have more of them, for their accesses are fast.
 fn accesses_per_page(workload: &str) -> u64 {
     match workload {
         "uniform" | "scan" => 4,

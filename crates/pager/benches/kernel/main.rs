@@ -7,8 +7,8 @@
 //!
 //! `--help` lists the options. Every row is a process of its own; rows of the kernel and of the
 //! pager take turns. The kernel's need root, the memory controller (cgroup v1 or v2), zram with
-//! lz4, and that no swap is on; what is missing is said, and the pager's rows are run alone. What
-//! was set up is undone whatever ends this program, for another process sees to it.
+//! lz4, and that no swap is on; what is missing is said, and the pager's rows are run alone. The
+//! setup is undone whatever ends this program, for another process sees to it.
 
 mod load;
 mod mapped;
@@ -125,7 +125,7 @@ fn die_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// What such a process does.
+/// Does the work of such a process.
 fn work(role: &str, o: &Options) -> Result<(), String> {
     die_with_parent();
     let words: Vec<&str> = role.split(' ').collect();

@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! Options of the benchmark.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ cargo bench -p refault-pager --bench kernel -- [OPTIONS]
   --fault-threads N  of the pager; 0: as it likes [0]
   --verbose          what the pager counted";
 
-/// Who serves faults of the pager.
+/// Way in which faults of the pager are served.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Faults {
     Threads,

@@ -41,7 +41,7 @@ impl fmt::Display for Swap {
     }
 }
 
-/// What is to be set up.
+/// Request for a rig: its cgroup and its swap.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The limit of the cgroup; none: it only counts.
@@ -52,7 +52,7 @@ pub struct Setup<'a> {
     pub directory: &'a Path,
 }
 
-/// What was set up.
+/// Rig that was set up; undone when it is dropped, or this process ends.
 pub struct Rig {
     janitor: Janitor,
     cgroup: PathBuf,
@@ -177,7 +177,7 @@ impl Rig {
         }
     }
 
-    /// What zram made of the pages.
+    /// Memory that zram took for the pages, in words.
     pub fn used(&self) -> String {
         let text = |most: u64| format!("zram took {:.1} MiB at most", most as f64 / f64::from(1 << 20));
         self.zram_bytes().map_or_else(String::new, text)

@@ -8,7 +8,7 @@ use super::options::Faults;
 pub const HEADER: &str = "\
 row                          system  accesses/s  misses  pages read  CPU us/read  p50 us  p99 us  in place MiB";
 
-/// What the rows of one name came to.
+/// Figures of the rows of one name.
 #[derive(Default)]
 struct Row {
     name: String,

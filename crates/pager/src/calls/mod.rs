@@ -23,7 +23,7 @@ thread_local! {
     static MINE: Cell<(Option<&'static CallPlan>, bool)> = const { Cell::new((None, false)) };
 }
 
-/// What is to become of a call.
+/// Decides the fate of a call: the fault that it meets, if it meets one.
 #[inline]
 pub(crate) fn next(call: Call) -> Option<CallFault> {
     if ARMED.load(Ordering::Relaxed) { next_planned(call) } else { None }
@@ -43,8 +43,8 @@ fn next_planned(call: Call) -> Option<CallFault> {
     }
 }
 
-/// What the name of the manager's socket ends with, to tell agents of a call that is to fail:
-/// nothing without a plan.
+/// End of the name of the manager's socket, to tell agents of a call that is to fail: nothing
+/// without a plan.
 pub(crate) fn for_agents() -> String {
     let plan = if ARMED.load(Ordering::Relaxed) { MINE.get().0 } else { None };
     let fault = plan.and_then(CallPlan::of_agents);
@@ -135,8 +135,8 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     made(Call::Spawn, || std::thread::Builder::new().name(name.into()).spawn(body))
 }
 
-/// Drops the pages of a range: they are missing afterwards. What the kernel refuses for the moment
-/// is tried again.
+/// Drops the pages of a range: they are missing afterwards. A call that the kernel refuses for the
+/// moment is tried again.
 ///
 /// # Safety
 /// The range is of memory of the pager, and nobody refers to it, or the thread that does is served

@@ -17,7 +17,7 @@ macro_rules! calls {
             /// All of them.
             pub const ALL: &'static [Call] = &[$(Call::$name),*];
 
-            /// What it is, as a reader of the manual pages knows it.
+            /// Name, as a reader of the manual pages knows it.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Call::$name => $text,)*
@@ -106,7 +106,7 @@ pub enum CallFault {
     /// It is done, and yet this is the error.
     DoneButFails(i32),
     /// A move: the pages are in neither place afterwards, and this is the error. A write: nothing
-    /// is written, and it says that all was. Of other calls as [`CallFault::Fails`].
+    /// is written, and it says that all was. Other calls: as [`CallFault::Fails`].
     Loses(i32),
     /// A read or a write moves so many bytes at the most; none of a read is the end of the file. A
     /// change of pages stops after so many bytes. A file is said to have so many at the most.

@@ -1,4 +1,4 @@
-//! What the owner of memory says about it.
+//! Advice of the owner of memory about it.
 
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ impl<O: Operations> Core<O> {
             }
         }
         for page in cut {
-            // Of a folio that was cut: what is left of it stays.
+            // The folio was cut: the rest of it stays.
             self.touch_now(page, false);
         }
         // A thread that touches what was given up faults, and waits for the lock under which this

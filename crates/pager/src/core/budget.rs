@@ -1,4 +1,4 @@
-//! What may be taken of memory, and what is: by content, by the store, and by the pager itself.
+//! Budget of memory: the limit, and the use by content, by the store, and by the pager itself.
 
 use refault_mm::{Engine, KswapdStep, MemcgId, World};
 
@@ -55,8 +55,8 @@ impl Budget {
         self.peak_pages = self.peak_pages.max(used_pages(engine));
     }
 
-    /// So many bytes are the store's and the pager's own. What is not free is taken all the same,
-    /// and reclaim sees to the rest. `group`: one whose `memory.high` they count against.
+    /// So many bytes are the store's and the pager's own. Bytes that are not free are taken all the
+    /// same, and reclaim sees to the rest. `group`: one whose `memory.high` they count against.
     pub(crate) fn charge(&mut self, engine: &mut Engine, group: Option<MemcgId>, bytes: usize) {
         if self.overhead_beside {
             return;

@@ -1,4 +1,4 @@
-//! What the engine orders and a pager of anonymous memory in one node has no part in.
+//! Orders of the engine in which a pager of anonymous memory in one node has no part.
 
 use refault_mm::{Ack, Effect};
 
@@ -16,7 +16,7 @@ pub(crate) fn answer(effect: &Effect) -> Ack {
         | Effect::ZswapDrop { .. }
         | Effect::WakeZswap => Ack::Failed,
         // A page stays in place until it is moved out as a whole, and a slot that is free is
-        // forgotten as it is. Who faults waits until it is served anyway; nothing else is
+        // forgotten as it is. A thread that faults waits until it is served anyway; nothing else is
         // throttled.
         Effect::Unmap { .. }
         | Effect::WriteProtect { .. }

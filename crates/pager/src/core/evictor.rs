@@ -8,14 +8,14 @@ use super::swap_core::Core;
 /// Without anything to do it looks round so often, in nanoseconds.
 const IDLE_NS: u64 = 100_000_000;
 
-/// What is to be done next.
+/// Next task of the evictor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Task {
     /// Nothing, for at most so many nanoseconds, or until someone tells of work.
     Sleep(u64),
     /// A step of background reclaim, and all that follows from it.
     Reclaim,
-    /// What is to be written, and what follows from that.
+    /// Pages are to be written, and the results booked.
     Write,
     /// The store does some of what can wait.
     Tend,
@@ -25,9 +25,10 @@ pub(crate) enum Task {
     Yield,
 }
 
-/// What the evictor asks of a core.
+/// Calls of the evictor to a core.
 pub(crate) trait Evicting {
-    /// Those whose time has come go on; how many nanoseconds it is until the next.
+    /// Lets the sleepers whose time has come go on; returns how many nanoseconds it is until the
+    /// next.
     fn wake_sleepers(&mut self) -> Option<u64>;
     /// Whether there is work for the evictor. `alone`: nobody else does what background reclaim
     /// asks for.
@@ -78,7 +79,7 @@ impl Evictor {
         Evictor { phase: Phase::Look, alone: true }
     }
 
-    /// The next task. What it said before was done.
+    /// The next task. The task before it was done.
     pub(crate) fn next(&mut self, core: &mut impl Evicting) -> Task {
         loop {
             match self.phase {

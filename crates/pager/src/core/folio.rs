@@ -1,6 +1,6 @@
 //! Folios: pages that come, go and are known to the engine as one. Each page has a state of its
-//! own; those of a folio change together. What the engine maps in one call is put in place by one,
-//! too.
+//! own; those of a folio change together. Pages that the engine maps in one call are put in place
+//! by one, too.
 
 use std::ops::Range;
 
@@ -23,9 +23,9 @@ enum Origin {
     Zeros(usize),
     /// Staging places, from this one on.
     Places(u32),
-    /// What was read for a page.
+    /// Content of a page that was read.
     Page,
-    /// What was read for a folio, from this page of it on.
+    /// Content of a folio that was read, from this page of it on.
     Folio(usize),
 }
 
@@ -170,7 +170,7 @@ impl<O: Operations> Core<O> {
         first..first + pages
     }
 
-    /// Puts in place what the engine mapped. What cannot be is lost.
+    /// Puts in place what the engine mapped. Pages that cannot be put in place are lost.
     pub(crate) fn map_all(&mut self) {
         self.memory.map_all();
         while let Some(page) = self.memory.folios.failed.pop() {
@@ -217,14 +217,14 @@ impl<O: Operations> Core<O> {
         }
         let arrived = self.memory.folios.arrived.take();
         self.memory.folios.spare.extend(arrived.map(|(_, buffer)| buffer));
-        // Who faulted on others may have been woken, too, and is served like anyone.
+        // Threads that faulted on others may have been woken, too, and are served like any.
         for (page, write) in waiting.into_iter().filter(|(p, _)| first.is_none_or(|(touched, _)| touched != *p)) {
             self.serve_now(page, write);
         }
     }
 
-    /// Its pages are where they were, and no folio from now on. Who waits for one of them may have
-    /// better luck with that one alone.
+    /// Its pages are where they were, and no folio from now on. A thread that waits for one of them
+    /// may have better luck with that one alone.
     fn folio_failed(&mut self, pages: Range<u32>, waiting: &[(u32, bool)]) {
         for page in pages.clone().filter(|&p| self.memory.state(p) == State::Reading).collect::<Vec<_>>() {
             self.memory.set_state(page, State::Stored);

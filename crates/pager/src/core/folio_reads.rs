@@ -1,5 +1,4 @@
-//! What folios need beside the states of pages: which are to be read, and buffers to read them
-//! into.
+//! State of folios beside the states of pages: which are to be read, and buffers to read them into.
 
 use crate::store::PageBuf;
 use crate::uffd::PAGE;
@@ -12,12 +11,12 @@ pub(crate) struct FolioRead {
     pub(crate) slot: u32,
 }
 
-/// What folios need beside the states of pages.
+/// State of folios beside the states of pages.
 #[derive(Default)]
 pub(crate) struct Folios {
     /// Pages that the engine has mapped, to be put in place.
     pub(crate) to_map: Vec<u32>,
-    /// Those of them for which that failed.
+    /// Pages among them for which that failed.
     pub(super) failed: Vec<u32>,
     /// Folios to be read.
     pub(crate) reads: Vec<FolioRead>,

@@ -72,7 +72,7 @@ impl<O: Operations> Core<O> {
     /// Pages that are still too many.
     fn resize(&mut self, pages: u64) -> Result<u64, Error> {
         // Pages are never taken from what is below the min mark, so that much of the node may be
-        // beyond the limit. What a pool grows by is charged after it was written, and is taken from
+        // beyond the limit. Growth of a pool is charged after it was written, and is taken from
         // there; tables grow slowly.
         let min = NodeConfig::new(pages).min_mark_pages();
         let reserve = match (self.budget.overhead_beside, self.limits.zswap_max) {

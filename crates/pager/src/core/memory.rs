@@ -1,4 +1,4 @@
-//! What the engine's orders mean for anonymous memory: page states, and what they are about.
+//! Effects of the engine's orders on anonymous memory: page states, and what they are about.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
@@ -63,8 +63,8 @@ impl<O: Operations> Memory<O> {
         self.pages.table_bytes() + self.folios.bytes()
     }
 
-    /// Pages that were written since the last time are young. What cannot be had is not known, as
-    /// before.
+    /// Pages that were written since the last time are young. Writes that cannot be had are not
+    /// known, as before.
     pub(crate) fn collect_writes(&mut self, pages: Range<u32>) {
         if !self.tells_writes {
             return;
@@ -97,7 +97,7 @@ impl<O: Operations> Memory<O> {
         pages
     }
 
-    /// What came of that: whether each was written.
+    /// Stores the answers: whether each page was written.
     pub(super) fn fill_written_cache(&mut self, answers: Vec<(u32, bool)>, now_ns: u64) {
         self.written_cache.set(answers, now_ns);
     }

@@ -7,7 +7,7 @@
 /// Pages that may be ordered out for one return: a batch of charges.
 pub(crate) const MOST_LEAVING: usize = 64;
 
-/// Who is to wait: places of type `P`. With the default, nobody ever.
+/// Threads that are to wait: places of type `P`. With the default, nobody ever.
 pub(crate) struct MemoryHigh<P> {
     /// There is a `memory.high`: the thread that faulted goes on when the engine lets it.
     pub(crate) holds: bool,
@@ -30,7 +30,7 @@ impl<P> Default for MemoryHigh<P> {
     }
 }
 
-/// Whose faults were held, and what becomes of them.
+/// Threads whose faults were held, and how they go on.
 pub(crate) enum Released<P> {
     /// They go on.
     Now(Vec<P>),
@@ -59,7 +59,7 @@ impl<P: PartialEq> MemoryHigh<P> {
         self.held.contains(place) || self.sleepers.iter().any(|(_, places)| places.contains(place))
     }
 
-    /// Those that are held go on, or sleep as long as the engine said.
+    /// Releases the threads that are held: they go on, or sleep as long as the engine said.
     pub(crate) fn release(&mut self, now_ns: u64) -> Released<P> {
         let places = std::mem::take(&mut self.held);
         match std::mem::take(&mut self.sleep_ns) {
@@ -73,7 +73,7 @@ impl<P: PartialEq> MemoryHigh<P> {
         }
     }
 
-    /// Those whose time has come; for each the engine is to be told that it ended.
+    /// Takes the sleepers whose time has come; for each the engine is to be told that it ended.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Vec<Vec<P>> {
         self.new_sleepers = false;
         if self.sleepers.is_empty() {

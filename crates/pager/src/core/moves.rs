@@ -5,7 +5,7 @@ use super::operations::{Operations, Stopped};
 /// A move that the kernel asks to repeat is repeated so often.
 const ATTEMPTS: u32 = 8;
 
-/// What became of a page that was to be moved out.
+/// Outcome for a page that was to be moved out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moved {
     /// It is in its staging place.
@@ -20,7 +20,7 @@ pub(crate) enum Moved {
 }
 
 impl Moved {
-    /// What is where decides.
+    /// The content of both places decides.
     pub(crate) fn look(ops: &impl Operations, page: u32, place: u32) -> Moved {
         match (ops.is_present(page), ops.is_filled(place)) {
             (true, false) => Moved::Busy,
@@ -34,7 +34,7 @@ impl Moved {
 /// Pages with their places, and what became of the first of them.
 pub(crate) struct Moves {
     pub(crate) moves: Vec<(u32, u32)>,
-    /// Of each page that was tried, in order.
+    /// Outcome of each page that was tried, in order.
     pub(crate) outcomes: Vec<Moved>,
     pub(crate) calls: u64,
     /// Calls that reported what was not true.
@@ -76,7 +76,7 @@ impl Moves {
             // Held by a device or by another task: another time.
             Some(Stopped::Again | Stopped::Busy) => self.outcomes.push(Moved::Busy),
             Some(Stopped::Error) => {
-                // What is where decides, not what the error says.
+                // The content of both places decides, not the error.
                 let outcome = Moved::look(ops, page, place);
                 self.misreported += u64::from(outcome == Moved::Out);
                 self.outcomes.push(outcome);

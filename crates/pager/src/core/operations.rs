@@ -1,4 +1,4 @@
-//! What lies below the core: calls on memory that a core pages.
+//! Operations below the core: calls on memory that a core pages.
 //!
 //! A region, a mapped file and the simulated kernel of the tests implement them, as
 //! implementations of Linux's `struct damon_operations` lie below the core of DAMON. The core calls
@@ -11,16 +11,16 @@ use std::ops::Range;
 use crate::store::PageBuf;
 pub(crate) use crate::uffd::FillMode;
 
-/// What is to be put in the place of missing pages.
+/// Content that is to be put in the place of missing pages.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     /// The kernel's page of zeros, shared until it is written.
     ZeroPage,
     /// Pages of zeros of their own; no more than [`super::places::WINDOW`].
     Zeros,
-    /// What is in staging places, from this one on.
+    /// Content of staging places, from this one on.
     Places(u32),
-    /// What was read; at least as many pages as are to be filled.
+    /// Content that was read; at least as many pages as are to be filled.
     Content(&'a [PageBuf]),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Progress {
     pub(crate) stopped: Option<Stopped>,
 }
 
-/// What stopped a call.
+/// Reason why a call stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stopped {
     /// The call is to be repeated.
@@ -44,7 +44,7 @@ pub(crate) enum Stopped {
     Error,
 }
 
-/// Calls on the memory of a driver. Those without a use for it keep what stands here, as an
+/// Calls on the memory of a driver. Drivers without a use for one keep what stands here, as an
 /// operation of DAMON may be a null pointer.
 pub(crate) trait Operations {
     /// Fills missing pages, and wakes who waits for them unless the mode is quiet. How many, from
@@ -61,8 +61,8 @@ pub(crate) trait Operations {
         false
     }
 
-    /// Which pages of a range were written since this was asked last. What cannot be had is not
-    /// known.
+    /// Which pages of a range were written since this was asked last. Writes that cannot be had are
+    /// not known.
     fn take_written(&self, _pages: Range<u32>, _found: &mut Vec<Range<u32>>) {}
 
     /// Whether a page was written since [`Operations::take_written`]; `None`: nothing tells.
@@ -70,7 +70,7 @@ pub(crate) trait Operations {
         None
     }
 
-    /// Those who wait for a page try again.
+    /// Wakes the threads that wait for a page, to try again.
     fn wake(&self, page: u32);
 
     /// A thread that touches a page gets a signal from now on. `why`: a line says so.
@@ -87,6 +87,7 @@ pub(crate) trait Operations {
         false
     }
 
-    /// What may not happen did: memory cannot be trusted any more, so nothing goes on.
+    /// Ends the process after something that may not happen: memory cannot be trusted any more, so
+    /// nothing goes on.
     fn fatal(&self, what: &str) -> !;
 }

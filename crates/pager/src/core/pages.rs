@@ -39,7 +39,7 @@ pub(crate) struct Pages<C = ()> {
     /// Pages to be moved out. Where pages are given up on their way they are still named; their
     /// state tells.
     pub(crate) leaving: VecDeque<u32>,
-    /// A page of each folio in staging places, the first to be written in front. Those that came
+    /// A page of each folio in staging places, the first to be written in front. Pages that came
     /// back or went on are still named; their state or place tells.
     pub(crate) staged: VecDeque<(u32, u32)>,
     /// Staging places whose content is of no use any more.

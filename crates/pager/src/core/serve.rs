@@ -128,7 +128,7 @@ impl<O: Operations> Core<O> {
     /// someone changed the memory behind the pager, and what was there is lost.
     fn wake_mapped(&mut self, page: u32) {
         match self.memory.ops.is_present(page) {
-            // Who faulted first has to wait for it, and so has who comes after.
+            // The thread that faulted first has to wait for it, and so has any that comes after.
             true if self.memory.high.is_asleep(&page) => {}
             true => self.wake(page),
             false => self.poison(page, "its memory was changed by madvise, mremap or munmap"),
@@ -281,7 +281,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Those whose time has come go on. Returns how many nanoseconds it is until the next.
+    /// Lets the sleepers whose time has come go on. Returns how many nanoseconds it is until the
+    /// next.
     pub(crate) fn wake_sleepers(&mut self) -> Option<u64> {
         for pages in self.memory.high.take_due(self.now_ns) {
             self.engine.throttle_ended(ThrottleReason::High);

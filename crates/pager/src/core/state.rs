@@ -43,9 +43,9 @@ impl State {
         matches!(self, State::Staged | State::Writing | State::Written)
     }
 
-    /// What may come after a state: content never appears, nor does it vanish unless it was given
-    /// up or its loss is said. A process gives pages up at any time, and only a child has some in
-    /// the swap area that it never had in place.
+    /// Whether a state may come after this one: content never appears, nor does it vanish unless it
+    /// was given up or its loss is said. A process gives pages up at any time, and only a child has
+    /// some in the swap area that it never had in place.
     pub(crate) fn may_become(self, to: State) -> bool {
         use State::{CowSwap, Empty, Leaving, Mapped, Poisoned, Reading, Staged, Stored, Writing, Written};
         match self {

@@ -1,15 +1,15 @@
-//! What was done to anonymous memory.
+//! Counters of anonymous memory.
 
-/// What happened, counted where it happens.
+/// Events, counted where they happen, from the start on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Faults served.
     pub faults: u64,
-    /// Of those, on pages that were never touched before.
+    /// Faults among them on pages that were never touched before.
     pub first_touches: u64,
     /// Pages read from the swap area.
     pub swapped_in: u64,
-    /// Of those, pages that were read into the frame of a page that had left, which was moved into
+    /// Pages among them that were read into the frame of a page that had left, which was moved into
     /// the region.
     pub frames_reused: u64,
     /// Pages written to the swap area.

@@ -1,4 +1,4 @@
-//! What the core holds: the engine, and the anonymous memory it decides about.
+//! State of the core: the engine, and the anonymous memory it decides about.
 
 use std::sync::Arc;
 
@@ -93,12 +93,12 @@ impl<O: Operations> Core<O> {
         if memory.kswapd_awake { memory.pages_to_ask_about(engine, *group, *now_ns) } else { Vec::new() }
     }
 
-    /// What came of that: whether each was written.
+    /// Stores the answers: whether each page was written.
     pub(crate) fn fill_written_cache(&mut self, answers: Vec<(u32, bool)>) {
         self.memory.fill_written_cache(answers, self.now_ns);
     }
 
-    /// What the pool and the pager take is taken from the memory.
+    /// Charges the memory that the pool and the pager take.
     pub(crate) fn charge_overhead(&mut self) {
         let bytes = self.own_bytes() + self.store_bytes() as usize;
         self.budget.charge(&mut self.engine, Some(self.group), bytes);
@@ -116,7 +116,7 @@ impl<O: Operations> Core<O> {
         self.budget.fixed_bytes + engine_bytes(&self.engine) + tables + frames
     }
 
-    /// What is below.
+    /// Operations below the core.
     pub(crate) fn ops(&self) -> Arc<O> {
         self.memory.ops.clone()
     }

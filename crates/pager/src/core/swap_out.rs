@@ -47,7 +47,7 @@ impl<O: Operations> Core<O> {
         pages.into_iter().zip(places).collect()
     }
 
-    /// What became of them.
+    /// Books the outcomes of moves.
     pub(crate) fn settle_moves(&mut self, moved: &Moves) {
         debug_assert!(moved.is_done(), "all were tried");
         self.memory.counts.moves += moved.calls;
@@ -61,7 +61,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Those of a folio. If one of its pages could not be moved, all of it stays.
+    /// Books the outcomes of the pages of a folio. If one of its pages could not be moved, all of
+    /// it stays.
     fn settle_unit(&mut self, moves: &[(u32, u32)], outcomes: &[Moved]) {
         for (&(page, place), &outcome) in moves.iter().zip(outcomes) {
             self.settle_move(page, place, outcome);
@@ -72,7 +73,8 @@ impl<O: Operations> Core<O> {
         } else {
             self.stay(first);
         }
-        // What a device holds may stay so for long, and the rest of its folio need not stay for it.
+        // A page that a device holds may stay so for long, and the rest of its folio need not stay
+        // for it.
         let busy = moves.iter().zip(outcomes).find(|(_, o)| **o == Moved::Busy);
         if let (Some(((page, _), _)), true) = (busy, self.unit(first).len() > 1) {
             self.split_off(*page);
@@ -129,7 +131,7 @@ impl<O: Operations> Core<O> {
         claimed
     }
 
-    /// What became of them.
+    /// Books the results of writes.
     pub(crate) fn settle_writes(&mut self, claimed: &[Claim], results: &[Result<(), StoreError>]) {
         debug_assert_eq!(claimed.len(), results.len());
         let mut at = 0;
@@ -141,7 +143,7 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// That of a folio: if one of its pages could not be written, none was.
+    /// Books the result of a folio: if one of its pages could not be written, none was.
     fn settle_write(&mut self, claimed: &[Claim], results: &[Result<(), StoreError>]) {
         let id = PageId(claimed[0].page);
         let failed = results.iter().filter(|r| r.is_err()).count() as u64;

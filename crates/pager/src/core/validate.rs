@@ -1,4 +1,4 @@
-//! What must be so at any time.
+//! Invariants of the core at any time.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 //! without the lock.
 //!
 //! Many steps of reclaim ask about nothing, so answers are kept until they are needed: for a
-//! moment, and until the next walk. That a page was written in that moment is not known then.
+//! moment, and until the next walk. A write in that moment is not known then.
 
 /// Pages that are looked up at a time, at most.
 const MOST: usize = 512;

@@ -109,7 +109,7 @@ impl<O: Operations> Core<O> {
         self.engine.access(&mut self.memory, PageId(page), touch)
     }
 
-    /// What becomes of the thread that touched the page.
+    /// Decides how the thread that touched the page goes on.
     fn follow(&mut self, fault: Fault, outcome: Outcome) {
         let Fault { page, write, .. } = fault;
         match outcome {
@@ -200,9 +200,9 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Maps a page whose content is here. That may take a page table, and reclaim for it may take
-    /// the page itself, which is then read again, or find no room. `waiting`: a thread waits for
-    /// the page, to write to it or not.
+    /// Maps a page whose content is here. Mapping it may take a page table, and reclaim for it may
+    /// take the page itself, which is then read again, or find no room. `waiting`: a thread waits
+    /// for the page, to write to it or not.
     fn place(&mut self, page: u32, waiting: Option<bool>) {
         let fault = Fault { page, write: waiting.unwrap_or(false), since_ns: self.now_ns };
         let outcome = self.access(fault);
@@ -231,7 +231,7 @@ impl<O: Operations> Core<O> {
         pages
     }
 
-    /// What became of them.
+    /// Books the results of writes.
     pub(super) fn settle_writes(&mut self, pages: &[u32], result: std::io::Result<()>) {
         self.memory.counts.write_calls += 1;
         let ok = result.is_ok();
@@ -258,8 +258,8 @@ impl<O: Operations> Core<O> {
     }
 
     /// `fdatasync` failed. The kernel takes what it could not write for written, so the next one
-    /// may go well without it: what was written before is dirty again. What is not in memory any
-    /// more cannot be written again, and so is not known to be on the medium.
+    /// may go well without it: what was written before is dirty again. Pages that are not in memory
+    /// any more cannot be written again, and so are not known to be on the medium.
     pub(super) fn sync_failed(&mut self, pages: &FixedBitSet) {
         for page in pages.ones().map(|page| page as u32) {
             if self.memory.state(page) == State::Clean {
@@ -293,7 +293,7 @@ impl<O: Operations> Core<O> {
     /// A page that was read and could not be put in its place is in memory, mapped and perhaps
     /// dirty, for all that the engine knows. Whether it is that no more.
     fn forget_unplaced(&mut self, page: u32) -> bool {
-        // What is dirty goes only when it is written; there is nothing to be written.
+        // A dirty page goes only when it is written; there is nothing to be written.
         self.engine.write_page(&mut self.memory, PageId(page));
         self.engine.page_out(&mut self.memory, PageId(page), 1);
         let is_gone = !self.engine.is_resident(PageId(page));
@@ -333,7 +333,7 @@ impl<O: Operations> Core<O> {
         m.kswapd_awake || m.flusher_due || !m.writes.is_empty() || !self.waiting_for_frame.is_empty()
     }
 
-    /// What the pager takes is taken from the memory.
+    /// Charges the memory that the pager takes.
     pub(super) fn charge_overhead(&mut self) {
         let bytes = self.own_bytes();
         self.budget.charge(&mut self.engine, None, bytes);
@@ -419,7 +419,7 @@ impl<O: Operations> Evicting for Core<O> {
 
     fn sleeps(&mut self) {}
 
-    /// What is old by now is to be written.
+    /// Pages that are old by now are to be written.
     fn woke(&mut self) -> bool {
         self.step();
         false

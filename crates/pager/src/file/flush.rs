@@ -30,7 +30,7 @@ impl MappedFile {
     pub fn flush(&self) -> Result<(), Error> {
         let _one = self.shared.flushing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let written = self.shared.write_back();
-        // What is written while the call is under way may come too late for it.
+        // Pages that are written while the call is under way may come too late for it.
         let before = self.shared.lock().take_unsynced();
         let synced = self.shared.io.sync();
         let mut core = self.shared.lock();
@@ -120,7 +120,7 @@ impl Shared {
     /// Writes all pages that are dirty now; an error is the first since the last one that was told.
     pub(super) fn write_back(&self) -> Result<(), Error> {
         let mut core = self.lock();
-        // What is being written was dirty before, and what is dirty is to be written.
+        // Pages that are being written were dirty before, and dirty pages are to be written.
         let mut todo: BTreeSet<u32> = core.memory.writing.clone();
         self.tick(&mut core);
         for page in core.memory.dirty.clone() {

@@ -1,4 +1,4 @@
-//! What a mapped file asks of its file.
+//! Requests of a mapped file to its file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -73,7 +73,7 @@ impl FileIo for RealFile {
             match calls::read(Call::FileRead, to, |to| direct.read_at(to, at)) {
                 // Its alignment is larger than a page.
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
-                // What follows the end of the file within a block is for the other way.
+                // The rest behind the end of the file within a block is for the other way.
                 Ok(n) if n % PAGE != 0 => {}
                 other => return other,
             }

@@ -1,4 +1,4 @@
-//! What the engine's orders mean for the pages of a file.
+//! Effects of the engine's orders on the pages of a file.
 //!
 //! A page is in place, or in the file, or both. Whether both are the same is known by protection: a
 //! page that was read is protected from writes, so the first write is a fault, and dirties it. To
@@ -36,7 +36,7 @@ impl State {
         matches!(self, State::Clean | State::Dirty | State::Writing)
     }
 
-    /// What may come after a state: what was changed never goes before it was written.
+    /// Whether a state may come after this one: a changed page never goes before it was written.
     fn may_become(self, to: State) -> bool {
         match self {
             State::Absent => matches!(to, State::Reading | State::Lost),
@@ -69,7 +69,7 @@ pub(super) struct Memory<O> {
     pub(super) reads: Vec<u32>,
     /// Pages that are of no use in place: dropped together.
     drops: Vec<u32>,
-    /// What was read just now, and which of it is for the page whose access goes on.
+    /// Pages that were read just now, and which of them is for the page whose access goes on.
     pub(super) buffer: Vec<PageBuf>,
     pub(super) arrived: Option<(u32, usize)>,
     /// Buffers to read into, one for each thread that read at the same time.
@@ -266,7 +266,7 @@ impl<O: Operations> World for Memory<O> {
                 self.flusher_due = true;
                 return Ack::Pending;
             }
-            // Who faults waits until it is served anyway.
+            // A thread that faults waits until it is served anyway.
             Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
             Effect::Oom { .. } if self.lowering => {}
             Effect::Oom { .. } => self.counts.oom += 1,

@@ -51,7 +51,7 @@ const READ_RUN: usize = 32;
 pub struct MappedFileConfig {
     /// `memory.max`: bytes of memory that its pages and the pager itself may take together.
     pub memory_max: usize,
-    /// Who decides what stays in memory.
+    /// Policy that decides what stays in memory.
     pub policy: Policy,
     /// The kernel whose rules that policy follows.
     pub kernel: Kernel,
@@ -97,8 +97,8 @@ impl MappedFileConfig {
         cfg.dirty.writeback_ns = cfg.dirty.writeback_ns.min(cfg.dirty.expire_ns);
         cfg.dirty.background_ratio = self.dirty_background_ratio.into();
         (cfg.total_pages, cfg.swap.pages, cfg.readahead.file_map_ahead) = (pages, 0, true);
-        // What the evictor meets, the pager writes: where all of so little memory is dirty, no
-        // flusher runs beside it.
+        // Dirty pages that the evictor meets are written by the pager: where all of so little
+        // memory is dirty, no flusher runs beside it.
         cfg.lru.kswapd_writes_files = true;
         cfg
     }
@@ -106,7 +106,7 @@ impl MappedFileConfig {
 
 type Core = self::core::Core<FileMemory>;
 
-/// What the threads share.
+/// State that the threads share.
 struct Shared {
     common: Common<Core>,
     /// Writes ended.
@@ -126,7 +126,7 @@ struct Shared {
     latency: CpuLatencyQos,
 }
 
-/// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
+/// A file as memory. Writes to it are in the file after [`MappedFile::flush`].
 ///
 /// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot
 /// be read raises `SIGBUS` in the thread that touches it, now and later (until
@@ -136,8 +136,8 @@ struct Shared {
 /// done with it (something else may be at its address, and its lock may be held by a thread that is
 /// not there).
 ///
-/// What others write to the file while it is mapped may or may not be seen, page by page; what is
-/// written here replaces whole pages of it.
+/// Writes of others to the file while it is mapped may or may not be seen, page by page; writes
+/// here replace whole pages of it.
 pub struct MappedFile {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -186,8 +186,8 @@ impl MappedFile {
             n => n,
         };
         let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
-        // SAFETY: the mappings are new, and their faults are served by the threads below. Of these
-        // the writer alone touches the first one, where pages are in place.
+        // SAFETY: the mappings are new, and their faults are served by the threads below. The
+        // writer alone among them touches the first one, where pages are in place.
         unsafe {
             uffd.register_with_writes(memory.start(), memory.bytes()).map_err(crate::region::not_registered)?;
             uffd.register(doorbell.start(), doorbell.bytes()).map_err(crate::region::not_registered)?;
@@ -307,7 +307,7 @@ impl MappedFile {
         self.shared.uffd.scope()
     }
 
-    /// What it did, holds and takes.
+    /// Counters, content and memory of the file.
     pub fn stats(&self) -> FileStats {
         FileStats { awake: self.shared.latency.stats(), ..self.shared.lock().stats() }
     }
@@ -359,7 +359,8 @@ fn check_memory(bytes: usize) -> Result<(), Error> {
 impl Drop for MappedFile {
     fn drop(&mut self) {
         if !self.memory.is_ours() {
-            // What is at its address would be written to the file, and no thread is there to end.
+            // Memory that is at its address would be written to the file, and no thread is there to
+            // end.
             return threads::abandon(&self.shared, self.threads.drain(..).chain(self.writer.take()));
         }
         if self.writer.is_some()

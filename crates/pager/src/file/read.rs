@@ -38,7 +38,7 @@ impl Shared {
         core
     }
 
-    /// Reads pages side by side. What follows the end of the file in the last one is zeros.
+    /// Reads pages side by side. The rest behind the end of the file in the last one is zeros.
     fn read(&self, first: u32, contents: &mut [PageBuf]) -> Result<(), String> {
         let at = u64::from(first) * PAGE as u64;
         let bytes = PageBuf::bytes_of(contents);

@@ -19,7 +19,7 @@ enum Job {
     Write(Vec<u32>),
 }
 
-/// What the runs met.
+/// Figures of the runs.
 #[derive(Debug, Default)]
 struct Figures {
     steps: u64,
@@ -42,7 +42,7 @@ struct Run {
     rates: Rates,
     kernel: Arc<Kernel>,
     core: Core<Kernel>,
-    /// What is in the file.
+    /// Content of the file.
     file: BTreeMap<u32, Frame>,
     model: Model,
     evictor: Evictor,

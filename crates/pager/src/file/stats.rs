@@ -1,13 +1,13 @@
-//! What a mapped file did, holds and takes.
+//! Counters, content and memory of a mapped file.
 
 use refault_mm::CpuLatencyQosStats;
 
-/// What happened, counted where it happens.
+/// Events, counted where they happen, from the start on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FileCounts {
     /// Faults served.
     pub faults: u64,
-    /// Of those, first writes to pages that were in place.
+    /// Faults among them that were first writes to pages in place.
     pub dirtied: u64,
     /// Pages read.
     pub reads: u64,
@@ -40,7 +40,7 @@ pub struct FileCounts {
 /// A mapped file at a moment. Sizes are in pages of 4 KiB where the name says no other.
 #[derive(Clone, Debug, Default)]
 pub struct FileStats {
-    /// What happened so far.
+    /// Events so far.
     pub counts: FileCounts,
     /// `memory.max`.
     pub max_pages: u64,
@@ -48,7 +48,7 @@ pub struct FileStats {
     pub memory_pages: u64,
     /// The most there was at one time.
     pub peak_pages: u64,
-    /// Of the memory, bytes that are tables of the engine and of the pager, stacks and buffers.
+    /// Bytes of the memory that are tables of the engine and of the pager, stacks and buffers.
     pub own_bytes: u64,
     /// Pages that were changed and not written yet.
     pub dirty_pages: u64,

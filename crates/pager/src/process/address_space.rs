@@ -34,9 +34,9 @@ pub(super) struct AddressSpace {
     /// Pages of it that threads touch to ask something.
     pub(super) calls: Range<usize>,
     pub(super) table: Table,
-    /// What is watched, or never to be: the agent's pages and the bell are in it.
+    /// Ranges that are watched, or never to be: the agent's pages and the bell are in them.
     pub(super) watched: Ranges,
-    /// Of that, what was not looked through yet for pages in place.
+    /// Ranges among them that were not looked through yet for pages in place.
     pub(super) unadopted: Ranges,
     /// Its memory is watched as it appears. Until then it is only counted.
     pub(super) active: bool,
@@ -55,9 +55,9 @@ pub(super) struct AddressSpace {
     pub(super) pagemap: Option<Arc<Pagemap>>,
     /// Pages that it has beyond those that the engine knows of, when it was last looked at.
     pub(super) beyond: u64,
-    /// Of these, what counts as its memory.
+    /// Pages among these that count as its memory.
     pub(super) unknown: u64,
-    /// What it had at the last look at its mappings beyond what was known then.
+    /// Pages that it had at the last look at its mappings beyond what was known then.
     pub(super) known_unknown: u64,
     /// There was no room for some of its pages to become known.
     pub(super) is_unfinished: bool,
@@ -73,7 +73,7 @@ pub(super) struct AddressSpace {
     pub(super) has_no_order: bool,
     /// Descriptors of the processes that are forked in the batch.
     pub(super) batch_forks: Vec<Arc<Uffd>>,
-    /// What was first watched while something may have been under way that is not read yet.
+    /// Ranges that were first watched while something may have been under way that is not read yet.
     pub(super) doubtful: Ranges,
     /// First touches in order.
     pub(super) fresh: FreshRuns,
@@ -105,7 +105,7 @@ impl FreshRuns {
         (1, row)
     }
 
-    /// What a first touch brought: a row is as long as there was room for it.
+    /// Notes the pages that a first touch brought: a row is as long as there was room for it.
     pub(super) fn came(&mut self, row: usize, next: usize, pages: usize) {
         self.rows[row] = (next, pages);
     }

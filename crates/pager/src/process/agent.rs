@@ -182,9 +182,9 @@ impl Listener {
     }
 }
 
-/// What an agent says to an order.
+/// Answer of an agent to an order.
 pub(super) enum Answer {
-    /// What became of each page.
+    /// Outcome of each page.
     Outcomes(Vec<u32>),
     /// Nothing, for so long: what it does may still be done.
     Open { waited_ns: u64 },
@@ -204,7 +204,7 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    /// Of a connection; makes the memory that both map.
+    /// Agent of a connection; makes the memory that both map.
     pub(super) fn new(link: Link) -> io::Result<Agent> {
         link.set_patience(ANSWERS_WITHIN)?;
         // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new,
@@ -283,7 +283,7 @@ impl Agent {
         self.filled = 0;
     }
 
-    /// What threads of the program and the manager tell each other.
+    /// Gate through which threads of the program and the manager tell each other things.
     fn gate(&self) -> &Gate {
         // SAFETY: the shared memory is mapped as long as `self` lives; all in it is atomic, and any
         // numbers are valid for it.
@@ -297,12 +297,12 @@ impl Agent {
         self.gate().allowance.store(bytes, Ordering::Release);
     }
 
-    /// What of that is left.
+    /// Rest of the allowance.
     pub(super) fn allowed(&self) -> u64 {
         self.gate().allowance.load(Ordering::Acquire).max(0) as u64
     }
 
-    /// What a thread of the program asks to be seen to, if that is whole pages of memory.
+    /// Range that a thread of the program asks to be seen to, if that is whole pages of memory.
     pub(super) fn asked(&self, entry: usize) -> Option<std::ops::Range<usize>> {
         const MOST: usize = 1 << 47;
         let [start, bytes] = &self.gate().range[entry % CALLS];

@@ -39,7 +39,7 @@ impl Core {
         for &(index, pid, _) in sizes {
             let others = maps::others(pid);
             huge += others.huge;
-            // What it shares with the pager is the pager's.
+            // Memory that it shares with the pager is the pager's.
             let agent = self.space(index).and_then(|s| s.agent.as_ref());
             let own = others.shared.saturating_sub(agent.map_or(0, |a| a.shared_bytes() as u64 >> 10));
             if own > 0 {

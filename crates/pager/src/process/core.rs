@@ -76,9 +76,9 @@ pub(super) struct Core {
     pub(super) peak_resident: u64,
     /// The same with pages on their way out, the pool and the pager.
     pub(super) peak_taken: u64,
-    /// What processes share since a fork.
+    /// Memory that processes share since a fork.
     pub(super) sharing: Sharing,
-    /// What is not limited.
+    /// Memory that is not limited.
     pub(super) beside: Beside,
     /// The most bytes of tables, and of how many pages they were then.
     pub(super) peak_tables: (u64, u64),
@@ -102,7 +102,7 @@ pub(super) struct Core {
     pub(super) processes: u64,
     /// Processes whose C library could not be caught: what they make is found, not told.
     pub(super) uncaught: u64,
-    /// What was not caught in any of them: bits of [`super::abi::CAUGHT_ALL`].
+    /// Functions that were not caught in any of them: bits of [`super::abi::CAUGHT_ALL`].
     pub(super) missed: u32,
     /// Times that a thread asked about memory that it had made.
     pub(super) asks: u64,
@@ -261,7 +261,7 @@ impl Core {
         }
         while let Some(p) = self.pending.pop_front() {
             self.memory.counts.faults += 1;
-            // Those that are about to be written are at hand, too.
+            // Pages that are about to be written are at hand, too.
             let at_hand = self.memory.all_resident() + self.memory.count(State::Staged);
             let has_begun = self.memory.counts.moved_out > 0;
             if let Some(r) = &mut self.memory.recorder {
@@ -276,7 +276,7 @@ impl Core {
     }
 
     /// Threads that wait for a page that was in memory before, for room, or because of
-    /// `memory.high`. Those that wait for the same page are one.
+    /// `memory.high`. Threads that wait for the same page are one.
     pub(super) fn stalled(&self) -> usize {
         self.waiting.len() + self.waiting_for_frame.len() + self.memory.high.sleeping()
     }
@@ -286,8 +286,8 @@ impl Core {
         if self.holds_fault(p) {
             return;
         }
-        // What has happened and was not read yet has the kernel refuse whatever is done to the
-        // page.
+        // A change that has happened and was not read yet has the kernel refuse whatever is done to
+        // the page.
         if self.has_batch(p.space) && !self.settle(p.space) {
             return self.unsettled.push(p);
         }
@@ -303,7 +303,7 @@ impl Core {
             State::Poisoned => self.mark_poisoned(page),
             State::Writing | State::Reading => self.wait_for(page, p),
             State::CowSwap if self.was_wiped(page, p) => self.serve(p, forced),
-            // What a process takes to become known has others make room.
+            // Memory that a process takes to become known has others make room.
             State::Empty | State::Stored | State::CowSwap
                 if !forced && self.is_short() && !self.is_newborn(p.space) =>
             {
@@ -346,8 +346,8 @@ impl Core {
         match outcome {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {}
             Outcome::Waiting => self.wait_for(page, p),
-            // What the engine finds nothing to reclaim for may find room when what is on its way
-            // has gone.
+            // A fault for which the engine finds nothing to reclaim may find room when what is on
+            // its way has gone.
             Outcome::Throttled | Outcome::Oom(_) => self.waiting_for_frame.push(p),
             Outcome::Failed => self.poison(page, "it could not be read"),
         }
@@ -365,7 +365,7 @@ impl Core {
         }
     }
 
-    /// What is at this page is of no use any more.
+    /// Drops the content of this page, which is of no use any more.
     pub(super) fn drop_page(&mut self, page: u32) {
         let (id, state) = (PageId(page), self.memory.state(page));
         match state {

@@ -1,4 +1,4 @@
-//! What the kernel tells of a process: faults, and changes of its mappings.
+//! Events that the kernel tells of a process: faults, and changes of its mappings.
 //!
 //! While a change has happened and was not read, the kernel refuses to put pages in place or to
 //! move them. So what was done to pages was done before all changes that are read later. Changes
@@ -25,7 +25,7 @@ use crate::core::State;
 use crate::threads::fatal;
 use crate::uffd::{Event, PAGE, Probe, Uffd};
 
-/// Who waits for changes that are under way, with the lock, looks so often.
+/// Number of looks of a thread that waits, with the lock, for changes under way.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(20);
 
@@ -175,7 +175,8 @@ impl Core {
         self.apply(space, outcome.ok());
     }
 
-    /// What came of the batch. `None`: it is not known, so the processes that it is about must end.
+    /// Applies the outcome of the batch. `None`: it is not known, so the processes that it is about
+    /// must end.
     fn apply(&mut self, space: usize, outcome: Option<Outcome>) {
         let Some(s) = self.space_mut(space) else { return };
         let batch = std::mem::take(&mut s.batch);
@@ -296,7 +297,7 @@ impl Core {
         for (change, is_alone) in batch.iter().zip(are_alone(batch)) {
             let Change::Remove(range) = change else { continue };
             let Some(s) = self.space(space) else { break };
-            // What is in place there and not known yet must not become known now.
+            // Pages in place there that are not known yet must not become known now.
             let parts: Vec<Range<usize>> = s.unadopted.parts(range);
             let ends = |part: Range<usize>| (part.start..part.end).step_by(BLOCK * PAGE).chain([part.end - PAGE]);
             for at in parts.into_iter().flat_map(ends) {

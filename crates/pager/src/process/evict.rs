@@ -173,7 +173,7 @@ impl Core {
     /// move.
     pub(super) fn move_out(&mut self) -> bool {
         let memory = &self.memory;
-        // Those that were given up on their way are still named.
+        // Pages that were given up on their way are still named.
         let first = memory.leaving.iter().position(|&page| memory.state(page) == State::Leaving);
         let Some(first) = first else {
             self.memory.leaving.clear();
@@ -202,7 +202,7 @@ impl Core {
         let places = self.memory.take_places(pages.len());
         // No places: they come back when what is in them was written.
         self.memory.leaving.extend(pages.drain(places.len()..));
-        // Of these, what may be about to be dropped stays where it is.
+        // Pages of these that may be about to be dropped stay where they are.
         let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
         for &place in &places[pages.len()..] {
             self.memory.discards.push(place);
@@ -213,7 +213,7 @@ impl Core {
         is_any
     }
 
-    /// Up to a window of pages of a process that are to leave. Those of others stay in line, so
+    /// Up to a window of pages of a process that are to leave. Pages of others stay in line, so
     /// that each order is about many pages: it wakes the agent, which empties all of its scratch
     /// pages.
     fn take_leaving(&mut self, owner: usize) -> Vec<u32> {
@@ -253,8 +253,8 @@ impl Core {
         }
     }
 
-    /// What became of pages that were ordered out, with their places. `None`: they are where they
-    /// were. `shared`: a bit for each that another process has, too.
+    /// Books the outcomes of pages that were ordered out, with their places. `None`: they are where
+    /// they were. `shared`: a bit for each that another process has, too.
     pub(super) fn settle_moves(&mut self, owner: usize, moves: &[(u32, u32)], outcomes: Option<Vec<u32>>, shared: u64) {
         let mut copied = 0;
         if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()).filter(|_| outcomes.is_some()) {
@@ -317,7 +317,7 @@ impl Core {
         claimed
     }
 
-    /// What became of them.
+    /// Books the results of writes.
     pub(super) fn settle_writes(&mut self, claimed: &[Claim], results: &[Result<(), StoreError>]) {
         for (&Claim { page, .. }, result) in claimed.iter().zip(results) {
             let id = PageId(page);

@@ -1,4 +1,4 @@
-//! What is known for certain about the memory of a process when a batch of changes is complete.
+//! Facts about the memory of a process that are certain when a batch of changes is complete.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::uffd::{PAGE, Probe};
 
-/// What a process and those that are forked from it in the batch tell of their memory.
+/// Facts that a process and those that are forked from it in the batch tell of their memory.
 pub(super) struct BatchEvidence<'a> {
     pub(super) core: &'a Core,
     pub(super) space: &'a AddressSpace,

@@ -23,7 +23,7 @@ impl Core {
         let done = unsafe { uffd.zero(p.address, PAGE) };
         match done.errno {
             0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
-            // Who faulted first has to wait for it, and so has who comes after.
+            // The thread that faulted first has to wait for it, and so has any that comes after.
             libc::EEXIST if self.memory.high.is_asleep(&(p.space, p.address)) => {}
             libc::EEXIST => {
                 self.wake(page);
@@ -45,7 +45,7 @@ impl Core {
     /// `madvise` and the deed.
     fn check_mark(&mut self, p: Pending) {
         let at = (p.space, p.address);
-        // Of a child that was forked a moment ago nothing is known but who faulted.
+        // Nothing is known of a child that was forked a moment ago but which process faulted.
         let of_toucher = || crate::pagemap::Pagemap::of(self.pid_of(p.space)).ok().map(Arc::new);
         let pagemap = self.space(p.space).and_then(|s| s.pagemap.clone()).or_else(of_toucher);
         let marks = pagemap.and_then(|m| m.marked(&(p.address..p.address + PAGE)).ok());

@@ -11,8 +11,9 @@ use crate::threads::fatal;
 use crate::uffd::{PAGE, Uffd};
 
 impl Core {
-    /// The child has what is in place, shared with its parent until one of them writes. What is not
-    /// in place is lent to it. `pieces`: where it is not where the parent had it. Its number.
+    /// The child has what is in place, shared with its parent until one of them writes. Pages that
+    /// are not in place are lent to it. `pieces`: where it is not where the parent had it. Its
+    /// number.
     pub(super) fn fork(&mut self, parent: usize, uffd: Arc<Uffd>, pieces: &[Piece]) -> usize {
         self.forks += 1;
         self.limit_under_way(true);
@@ -76,7 +77,7 @@ impl Core {
                     self.memory.cow_swaps.insert(copy, cow_swap);
                     self.memory.set_state(copy, State::CowSwap);
                 }
-                // What cannot be had is an error, never zeros.
+                // A page that cannot be had is an error, never zeros.
                 None => {
                     if self.memory.state(page) != State::Poisoned {
                         self.say_lost(copy, "it could not be written when the process was forked");

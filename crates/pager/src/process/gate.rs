@@ -57,7 +57,7 @@ impl Core {
         {
             return false;
         }
-        // Who moved memory waits for that alone.
+        // A thread that moved memory waits for that alone.
         if is_empty && self.has_batch(index) && !self.settle(index) {
             return false;
         }
@@ -147,8 +147,8 @@ impl Core {
             s.is_unwatched = true;
             return false;
         }
-        // SAFETY: the memory is of a program that is served. What was mapped there may be something
-        // else by now: then it is either refused or watched as well.
+        // SAFETY: the memory is of a program that is served. Memory that was mapped there may be
+        // something else by now: then it is either refused or watched as well.
         if unsafe { s.uffd.register_with_marks(range.start, range.len()) }.is_ok() {
             s.watched.insert(range.clone());
             if !is_new {
@@ -162,7 +162,7 @@ impl Core {
     }
 
     /// Counts the memory of all processes, under the lock: what leaves a process meanwhile would
-    /// count twice. What is shared since a fork counts once.
+    /// count twice. Memory that is shared since a fork counts once.
     pub(super) fn count(&mut self) -> Vec<Sized> {
         let are_forked = self.spaces.iter().flatten().any(|s| s.forked);
         self.limit_under_way(are_forked);

@@ -13,7 +13,7 @@ use super::maps;
 use crate::pagemap::Pagemap;
 use crate::uffd::{Feature, PAGE, Uffd};
 
-/// What an agent's userfaultfd has.
+/// Features of an agent's userfaultfd.
 const FEATURES: [Feature; 10] = [
     Feature::PAGEFAULT_FLAG_WP,
     Feature::WP_UNPOPULATED,

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::order::{Change, Outcome, Piece};
 
-/// What became of memory by one change that follows all that was read before: nothing is to be
-/// found out. What a move left is unmapped by a change of its own, if it is.
+/// Outcome of one change that follows all that was read before: nothing is to be found out. The
+/// place that a move left is unmapped by a change of its own, if it is.
 pub(super) fn of_one(change: &Change) -> Outcome {
     let piece = |at: Range<usize>, origin, watched| Piece { at, origin, watched };
     let mut now = match change {

@@ -1,5 +1,6 @@
-//! What the parent of this process gave it, and the program is to find as it was: standard
-//! descriptors that are closed, and limits that the manager has to keep, too, or raises for itself.
+//! State that the parent of this process gave it, and that the program is to find as it was:
+//! standard descriptors that are closed, and limits that the manager has to keep, too, or raises
+//! for itself.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,7 +16,7 @@ pub(super) const PRELOAD_NAME: &str = "librefault_preload.so";
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 /// The runtime of the language opens `/dev/null` in the place of standard descriptors that are
-/// closed, and then nobody can tell any more. What is listed here is called before.
+/// closed, and then nobody can tell any more. Functions that are listed here are called before.
 #[used]
 // SAFETY: the loader calls what is in this section as functions of the C language; this one needs
 // nothing to be set up.
@@ -46,8 +47,8 @@ pub(super) fn close_what_was_closed() -> io::Result<()> {
 const FEWEST_OPEN_FILES: u64 = 64;
 
 /// This process has some files open for each process that it serves, so it may have as many as it
-/// can (`ulimit -n`), whatever the program may. What the program may; a limit that is too small is
-/// refused.
+/// can (`ulimit -n`), whatever the program may. Returns the program's limit; a limit that is too
+/// small is refused.
 pub(super) fn raise_open_files() -> Result<libc::rlimit, Error> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is filled by the call.

@@ -33,11 +33,11 @@ struct State {
     /// The threads of each lane, and the processor to which they are bound.
     threads: Vec<Vec<u32>>,
     bound: Vec<Option<usize>>,
-    /// Of each process, by its number.
+    /// State of each process, by its number.
     processes: Vec<Process>,
 }
 
-/// What is known of a process, and the lane that it is in.
+/// State of a process, and the lane that it is in.
 struct Process {
     serial: u32,
     lane: usize,
@@ -71,7 +71,7 @@ impl Lanes {
         lane
     }
 
-    /// What there is to be done in a lane.
+    /// Next thing to be done in a lane.
     pub(super) fn wait(&self, lane: usize) -> io::Result<Option<Ready>> {
         self.lanes[lane].wait()
     }
@@ -117,8 +117,8 @@ impl Lanes {
         };
         let rank = cpu.and_then(|cpu| self.cpus.iter().position(|&c| c == cpu));
         let lane = rank.map_or(process.lane, |rank| rank % self.len());
-        // What came before is told in the new lane once more. If it cannot be waited for there, it
-        // stays where it is.
+        // Events from before are told in the new lane once more. If it cannot be waited for there,
+        // it stays where it is.
         if lane != process.lane && self.lanes[lane].add_faults(fd, index).is_ok() {
             self.lanes[process.lane].remove(fd);
             process.lane = lane;

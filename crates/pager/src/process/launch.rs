@@ -28,11 +28,11 @@ pub struct Outcome {
     pub status: ExitStatus,
     /// Whether its memory was ever served: not if it ended before it was loaded.
     pub was_served: bool,
-    /// What the run did and took.
+    /// Counters and memory of the run.
     pub stats: TreeStats,
     /// From the start of the program to the end of the last process.
     pub wall: Duration,
-    /// What was touched, if that was to be recorded.
+    /// Touches of the run, if they were to be recorded.
     pub recording: Option<Recording>,
 }
 
@@ -155,10 +155,11 @@ fn return_what_is_freed() {
     }
 }
 
-/// What this process and all that it starts must be: without huge pages (they would have to be
-/// split), and processes whose parents are gone come to this one, so that it knows them as its own.
-/// The signals that are passed on are blocked from here on; the mask from before is the program's.
-/// Blocked, too, is the signal by which the kernel says that a file would be larger than `ulimit
+/// Sets properties of this process and of all that it starts: without huge pages (they would have
+/// to be split), and processes whose parents are gone come to this one, so that it knows them as
+/// its own. The signals that are passed on are blocked from here on; the mask from before is the
+/// program's. Blocked, too, is the signal by which the kernel says that a file would be larger than
+/// `ulimit
 /// -f` allows: the write fails, and that is said.
 fn prepare() -> Result<libc::sigset_t, Error> {
     // SAFETY: the calls take numbers and change properties of this process.

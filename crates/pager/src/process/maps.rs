@@ -1,4 +1,4 @@
-//! What `/proc` says of a process: its mappings, and the memory that it has.
+//! Facts in `/proc` about a process: its mappings, and the memory that it has.
 
 use std::fs;
 use std::io::{self, Read};
@@ -44,9 +44,9 @@ fn parse(line: &str) -> Option<Range<usize>> {
 pub(super) struct Size {
     /// Anonymous memory that it has, as its counters say (they may be off by some 64 a thread).
     pub(super) resident: u64,
-    /// What it may write to of its own: what it could have without another mapping.
+    /// Memory of its own that it may write to: what it could have without another mapping.
     pub(super) writable: u64,
-    /// What it has of files and of memory that is shared.
+    /// Memory that it has of files and of memory that is shared.
     pub(super) shared: u64,
 }
 
@@ -189,7 +189,7 @@ pub(super) fn tracer(pid: i32) -> Option<i32> {
         let status = read(pid, "status").ok()?;
         status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<i32>().ok()
     };
-    // That is the thread; it may be any of its process.
+    // The tracer is a thread; it may be any of its process.
     number(number(pid, "TracerPid:").filter(|&tracer| tracer > 0)?, "Tgid:")
 }
 

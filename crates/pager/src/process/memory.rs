@@ -1,4 +1,4 @@
-//! What the engine's orders mean for the memory of processes: page states, and what is to be put in
+//! Effects of the engine's orders on the memory of processes: page states, and what is to be put in
 //! place.
 
 use std::collections::{HashMap, VecDeque};
@@ -35,15 +35,15 @@ pub(super) struct Fill {
     pub(super) source: Source,
 }
 
-/// What is to be put there.
+/// Content that is to be put there.
 pub(super) enum Source {
     /// Nothing: the kernel's page of zeros.
     Zero,
     /// A page of zeros of its own.
     Zeros,
-    /// What is in a staging place.
+    /// Content of a staging place.
     Place(usize),
-    /// What was read.
+    /// Content that was read.
     Content(Box<PageBuf>),
 }
 
@@ -92,11 +92,12 @@ pub(super) struct Memory {
     /// `madvise` is about to drop what is in place, or did: it must not be moved out as long as it
     /// may be there.
     pub(super) doomed: Vec<bool>,
-    /// What is being read or written is of no use any more.
+    /// Marks pages whose content is being read or written and is of no use any more.
     pub(super) dropped: Vec<bool>,
     /// It was taken away, but could not be marked.
     pub(super) unmarked: Vec<bool>,
-    /// What was there is to be discarded, with its mark, and that may be done or not.
+    /// Marks pages whose old content is to be discarded, with its mark, and that may be done or
+    /// not.
     pub(super) is_discarding: Vec<bool>,
     /// Pages that could not be marked.
     pub(super) to_mark: Vec<u32>,
@@ -107,7 +108,7 @@ pub(super) struct Memory {
     pub(super) fills: VecDeque<Fill>,
     /// The one that is being put there.
     pub(super) filling: Option<Fill>,
-    /// What the engine learns of is in place already, or will be with its neighbours.
+    /// Pages that the engine learns of are in place already, or will be with their neighbours.
     pub(super) in_place: bool,
     /// Reclaim waits when so many pages are on their way: they take memory until they are written.
     pub(super) most_under_way: u64,
@@ -186,13 +187,13 @@ impl Memory {
         self.census.of.get(space).copied().unwrap_or(0)
     }
 
-    /// Those of all processes.
+    /// Pages in memory of all processes.
     pub(super) fn all_resident(&self) -> u64 {
         self.count(State::Mapped) + self.count(State::Leaving)
     }
 
-    /// Places for so many pages: those of no use first. What is in them is overwritten by a copy,
-    /// so nobody has to empty them before.
+    /// Places for so many pages: those of no use first. Their content is overwritten by a copy, so
+    /// nobody has to empty them before.
     pub(super) fn take_places(&mut self, n: usize) -> Vec<u32> {
         // A page may be about to be put in its place from one.
         let is_needed = self.filling.is_some() || !self.fills.is_empty();

@@ -14,8 +14,9 @@ use crate::uffd::PAGE;
 pub(super) type Place = (usize, usize);
 
 impl Shared {
-    /// Who was served goes on, now or later. Pages that reclaim orders out for it are out, and then
-    /// free, before the engine says how long; else all would wait for pages that go soon.
+    /// Lets threads whose faults were served go on, now or later. Pages that reclaim orders out for
+    /// it are out, and then free, before the engine says how long; else all would wait for pages
+    /// that go soon.
     #[cold]
     pub(super) fn resume_faults<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         for _ in 0..2 {
@@ -72,7 +73,8 @@ impl Core {
         }
     }
 
-    /// Those whose time has come go on. Returns how many nanoseconds it is until the next.
+    /// Lets the sleepers whose time has come go on. Returns how many nanoseconds it is until the
+    /// next.
     pub(super) fn wake_sleepers(&mut self) -> Option<u64> {
         for places in self.memory.high.take_due(self.now_ns) {
             self.engine.throttle_ended(ThrottleReason::High);

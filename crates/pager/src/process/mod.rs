@@ -91,8 +91,8 @@ const THREAD_BYTES: usize = 160 << 10;
 /// Up to 2 to the power of this pages are read at a time, while faults follow one another.
 const READ_AHEAD_ORDER: u32 = 4;
 
-/// Of the memory, this part may be pages that are on their way out, and so many at the most: 16
-/// batches.
+/// Share of the memory that may be pages on their way out, one part of so many, and their number at
+/// the most: 16 batches.
 const UNDER_WAY: u64 = 16;
 const MOST_UNDER_WAY: u64 = 1024;
 /// While processes share memory, this part: a page that leaves one of them is copied first, which
@@ -102,27 +102,27 @@ const SHARED_UNDER_WAY: u64 = 64;
 /// Unless the number of threads is chosen.
 const MOST_LANES: usize = 4;
 
-/// What is loaded into programs.
+/// Library that is loaded into programs.
 static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 
 /// A program and the memory of its processes.
 #[derive(Debug)]
 pub struct TreeConfig {
-    /// Limits, policy and stores, as of a region. Of no meaning are its size, who serves faults and
-    /// how they wait, standby places, samples, folios and how the swap file is written.
+    /// Limits, policy and stores, as of a region. Its size has no meaning here, nor have who serves
+    /// faults and how they wait, standby places, samples, folios and how the swap file is written.
     pub memory: RegionConfig,
     /// A file for what was touched.
     pub record: Option<File>,
 }
 
-/// What the threads share.
+/// State that the threads share.
 struct Shared {
     common: Common<Core>,
     area: Arc<SwapArea>,
     lanes: Lanes,
     latency: CpuLatencyQos,
     listener: Listener,
-    /// What became of the program itself: it is served, or why not.
+    /// State of the program itself: it is served, or why not.
     first: Mutex<Option<Result<(), String>>>,
     arrived: Condvar,
 }
@@ -275,7 +275,7 @@ impl Shared {
         core = self.finish(core);
         if !core.waiting_for_frame.is_empty() {
             core.take_wakes().give();
-            // Who waits for room makes some.
+            // A thread that waits for room makes some.
             core = self.evict_round(core);
             core.retry_waiting();
             core = self.finish(core);
@@ -297,7 +297,7 @@ impl Shared {
     fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
             core.serve_pending();
-            // What is lent is read by who serves it.
+            // Lent pages are read by the thread that serves them.
             self.tick(&mut core);
             core.memory.free_slots();
             for index in std::mem::take(&mut core.is_new) {
@@ -326,8 +326,8 @@ impl Shared {
         core
     }
 
-    /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is
-    /// tried once more.
+    /// Reads pages, and tells the engine. A page that failed on the way may be well where it is, so
+    /// it is tried once more.
     fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
         let mut contents: Vec<_> = reads.iter().map(|_| core.memory.buffer()).collect();
         let (keeps, wakes) = (core.wakes.are_kept(), core.take_wakes());

@@ -28,7 +28,7 @@ pub(super) struct NoProgress {
 
 impl NoProgress {
     /// A round of who makes room. A page that is moved out is no progress: where nothing can be
-    /// written, it comes back. That nobody waits is: who waited has what he waited for.
+    /// written, it comes back. It is progress that nobody waits: who waited has what he waited for.
     pub(super) fn round(&mut self, now_ns: u64, moved: Moved, anyone_waits: bool) {
         (self.now_ns, self.now) = (now_ns, moved);
         if moved.swapped != self.then.swapped || !anyone_waits {
@@ -42,7 +42,7 @@ impl NoProgress {
         (self.since_ns, self.then, self.rounds) = (self.now_ns, self.now, 0);
     }
 
-    /// What held others up is no more: as many attempts once more.
+    /// Allows as many attempts once more, for what held others up is no more.
     pub(super) fn allow_more(&mut self) {
         (self.rounds, self.then.failed) = (0, self.now.failed);
     }
@@ -56,8 +56,8 @@ impl NoProgress {
         self.now_ns - self.since_ns
     }
 
-    /// Whether there will be none, after so many nanoseconds, with so many pages in place. What is
-    /// on its way may take as long as a slow disk takes, unless such ways have ended in errors.
+    /// Whether there will be none, after so many nanoseconds, with so many pages in place. Pages on
+    /// their way may take as long as a slow disk takes, unless such ways have ended in errors.
     pub(super) fn is_over(&self, patience_ns: u64, in_place: u64, is_under_way: bool) -> bool {
         let failed = self.now.failed - self.then.failed;
         let tried_all = failed > TRIES * in_place || self.rounds > NO_PROGRESS_ROUNDS;
@@ -95,7 +95,7 @@ mod tests {
         assert!(!p.is_over(NO_PROGRESS_NS, IN_PLACE, false), "progress");
     }
 
-    /// Of several runs at once, each round took 25 ms, and 200 of them did not go by.
+    /// With several runs at once each round took 25 ms, and 200 of them did not go by.
     #[test]
     fn regression_all_pages_that_come_back_again_and_again_are_enough() {
         let mut p = NoProgress::default();

@@ -18,8 +18,8 @@ const ROOM_ROUNDS: u32 = 20;
 /// A debugger of a process that does not move its pages out gets some of what is kept for reclaim
 /// when it has waited for room for so many nanoseconds.
 const HELPED_AFTER_NS: u64 = 2_000_000;
-/// What it has then stays in memory for so long: it may be all that can leave, and would come and
-/// go.
+/// Nanoseconds for which the pages that a helped process has then stay in memory: they may be all
+/// that can leave, and would come and go.
 const HELPED_FOR_NS: u64 = 100_000_000;
 
 /// If nothing is kept any more, it gets memory beyond the limit, while less than one part in so
@@ -102,7 +102,7 @@ impl Core {
     pub(super) fn retry_waiting(&mut self) {
         let c = &self.memory.counts;
         let moved = Moved { swapped: c.swapped_out + c.swapped_in, failed: c.write_errors };
-        // Who waits for a page that is being written is back here when that has failed.
+        // A thread that waits for a page that is being written is back here when that has failed.
         let anyone_waits = !(self.waiting_for_frame.is_empty() && self.waiting.is_empty());
         self.progress.round(self.now_ns, moved, anyone_waits);
         let under_way = self.memory.is_under_way();
@@ -110,11 +110,11 @@ impl Core {
             return;
         }
         let waits_too_long = self.progress.stuck_ns() > self.stall_limit_ns;
-        // What has no place to go to need not be waited for.
+        // Pages that have no place to go to need not be waited for.
         let patience_ns = if self.is_swap_full() { NO_PROGRESS_NS / 10 } else { NO_PROGRESS_NS };
         let is_stuck = waits_too_long || self.progress.is_over(patience_ns, self.memory.all_resident(), under_way);
         if is_stuck && !waits_too_long && self.sharing.forget(self.now_ns) {
-            // What is not known for certain has nobody killed.
+            // Figures that are not known for certain have nobody killed.
             self.progress.allow_more();
             return self.charge_overhead();
         }
@@ -147,8 +147,8 @@ impl Core {
         self.note_pressure();
     }
 
-    /// What the pool and the pager take, and what processes have beyond what the engine knows of,
-    /// is taken from the memory.
+    /// Charges the memory that the pool and the pager take, and that processes have beyond what the
+    /// engine knows of.
     pub(super) fn charge_overhead(&mut self) {
         let area = self.memory.area.stats();
         self.peak_swap = self.peak_swap.max(area.pages);
@@ -162,7 +162,7 @@ impl Core {
         self.note_peak();
     }
 
-    /// What the pool and the pager take.
+    /// Pages that the pool and the pager take.
     pub(super) fn overhead_pages(&self) -> u64 {
         let stores = self.memory.area.stats().usage.memory_bytes;
         (self.own_bytes() as u64 + stores).div_ceil(PAGE as u64)

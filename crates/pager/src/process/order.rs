@@ -1,10 +1,11 @@
 //! In which order changes of mappings happened.
 //!
 //! The kernel tells of an unmapping or a move after it was done, without the lock of the mappings,
-//! so another thread may have taken the addresses, and may be heard first. What is heard between
-//! two moments at which nothing was under way is a *batch*: a set without an order. Here the order
-//! is found, or orders that come to the same: all orders of those changes that may have to do with
-//! each other are tried, and those are ruled out that contradict what is known for certain:
+//! so another thread may have taken the addresses, and may be heard first. Changes that are heard
+//! between two moments at which nothing was under way are a *batch*: a set without an order. Here
+//! the order is found, or orders that come to the same: all orders of those changes that may have
+//! to do with each other are tried, and those are ruled out that contradict what is known for
+//! certain:
 //!
 //! - memory that was moved was there, and where it went, nothing was watched;
 //! - in the end, pages are marked where the order has content that is not in place, and nowhere
@@ -59,16 +60,17 @@ pub(super) struct Piece {
     pub(super) watched: Option<bool>,
 }
 
-/// What became of the addresses that a batch is about, in the order of addresses.
+/// Outcome for the addresses that a batch is about, in the order of addresses.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Outcome {
-    /// Of the process.
+    /// Pieces of the process.
     pub(super) now: Vec<Piece>,
-    /// Of the processes that were forked from it, by their numbers; with all addresses of `now`.
+    /// Pieces of the processes that were forked from it, by their numbers; with all addresses of
+    /// `now`.
     pub(super) forks: Vec<(usize, Vec<Piece>)>,
 }
 
-/// What keeps an outcome from being found.
+/// Reason why an outcome cannot be found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Doubt {
     /// Something is under way after all: there is more to be read.
@@ -77,7 +79,7 @@ pub(super) enum Doubt {
     Unknown,
 }
 
-/// What the kernel says of an address.
+/// Answer of the kernel about an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Watched {
     Yes,
@@ -99,7 +101,7 @@ pub(super) enum Mark {
     Discarding,
 }
 
-/// What is known beside the changes.
+/// Facts that are known beside the changes.
 pub(super) trait Evidence {
     /// Addresses in a range that are or may be marked, in order.
     fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)>;
@@ -121,7 +123,7 @@ const MOST_CONTENTS: usize = 4_000_000;
 /// Changes of a component at most: they are a mask.
 const MOST_CHANGES: usize = 64;
 
-/// What became of memory.
+/// Finds the outcome for memory.
 pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result<Outcome, Doubt> {
     let fork = |(i, c): (usize, &Change)| if let Change::Fork(n) = c { Some((i, *n)) } else { None };
     let (at_forks, forks): (Vec<usize>, Vec<usize>) = changes.iter().enumerate().filter_map(fork).unzip();
@@ -160,7 +162,7 @@ fn forgotten(changes: &[Change], component: &[usize], forks: &[usize]) -> Outcom
     Outcome { forks: forks.iter().map(|&n| (n, now.clone())).collect(), now }
 }
 
-/// What is at a piece.
+/// Content of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Content {
     /// The piece that it was before.
@@ -178,11 +180,11 @@ struct Content {
 struct State {
     left: u64,
     content: Vec<Content>,
-    /// What forked processes got.
+    /// Content that forked processes got.
     snapshots: Vec<Option<Vec<Content>>>,
 }
 
-/// What is known of the pieces beside the changes.
+/// Facts of the pieces that are known beside the changes.
 struct Known {
     /// Offsets into each piece of what may be marked.
     held: Vec<Vec<(usize, Mark)>>,
@@ -191,7 +193,8 @@ struct Known {
 }
 
 struct Component {
-    /// In the order in which they were read, with their numbers. What is said twice is left out.
+    /// In the order in which they were read, with their numbers. A change that is said twice is
+    /// left out.
     changes: Vec<(usize, Change)>,
     pieces: Vec<Range<usize>>,
     forks: Vec<usize>,
@@ -202,7 +205,7 @@ struct Component {
 }
 
 impl Component {
-    /// Of these changes, and of the forks, which are those changes, with these numbers.
+    /// Component of these changes, and of the forks, which are those changes, with these numbers.
     fn new(all: &[Change], members: &[usize], at_forks: &[usize], forks: &[usize]) -> Result<Component, Doubt> {
         // After a move, what it left is told of as unmapped: that is part of it.
         let mut part_of_a_move = HashSet::new();
@@ -275,9 +278,9 @@ impl Component {
         });
         let known = Known { marks: marks.collect(), held };
         let mut fitting: Vec<State> = Vec::new();
-        // What was to be discarded before a fork was read of is not in the forked process, unless
-        // that does not fit: then both were under way. And a forked process may have less than its
-        // parent (MADV_DONTFORK): then what it has need not fit.
+        // Memory that was to be discarded before a fork was read of is not in the forked process,
+        // unless that does not fit: then both were under way. And a forked process may have less
+        // than its parent (MADV_DONTFORK): then what it has need not fit.
         for (by_reading, strict) in [(true, true), (false, true), (true, false), (false, false)] {
             for end in self.search(start.clone(), by_reading)? {
                 if self.fits(&end, &known, evidence, strict)? {
@@ -333,7 +336,7 @@ impl Component {
     fn may_be_next(&self, state: &State, i: usize, by_reading: bool) -> bool {
         let content = |p: &u16| state.content[*p as usize];
         let (number, change) = &self.changes[i];
-        // What a move brought is changed by those who know of it: not before it was read.
+        // Content that a move brought is changed by those who know of it: not before it was read.
         let is_known = |p: &u16| content(p).by.is_none_or(|by| usize::from(by) < *number);
         let is_left = |j: usize| state.left >> j & 1 == 1;
         let (first, second) = &self.of[i];
@@ -352,7 +355,7 @@ impl Component {
         let fits = match change {
             Change::Unmap(_) => first.iter().any(|p| content(p).watched != Some(false)),
             Change::Remap { .. } => {
-                // What follows the first page may have grown there: nothing tells of that.
+                // Memory that follows the first page may have grown there: nothing tells of that.
                 first.first().is_some_and(|p| content(p).watched != Some(false))
                     && second.iter().all(|p| content(p).watched != Some(true))
             }
@@ -401,8 +404,8 @@ impl Component {
                 return Ok(false);
             }
             let Some(should) = content.watched else { continue };
-            // What is watched is known for certain where content was or should be. Mappings may
-            // grow, and then are watched where nothing said so.
+            // Whether memory is watched is known for certain where content was or should be.
+            // Mappings may grow, and then are watched where nothing said so.
             let first = held.first().or(known.held[i].first()).map_or(0, |h| h.0);
             match evidence.is_watched(None, piece.start + first) {
                 Watched::No if should => return Ok(false),

@@ -12,7 +12,7 @@ use crate::process::in_order::of_one;
 struct Slot {
     is_mapped: bool,
     is_watched: bool,
-    /// What is there, and not in place: where it was before the batch.
+    /// Content that is there, and not in place: where it was before the batch.
     content: Option<usize>,
     may_be_gone: bool,
 }
@@ -28,9 +28,9 @@ const SLOTS: usize = 24;
 
 #[derive(Default)]
 struct Thread {
-    /// What it mapped and nobody else touches.
+    /// Ranges that it mapped and nobody else touches.
     owns: Vec<(usize, usize)>,
-    /// What it has done, and has not been read.
+    /// Changes that it has made, and that have not been read.
     told: VecDeque<Change>,
 }
 
@@ -86,7 +86,7 @@ impl Kernel {
         self.slots[at..at + n].fill(Slot::default());
     }
 
-    /// What a thread told first is read. `madvise` discards after that.
+    /// Reads the change that a thread told first. `madvise` discards after that.
     fn read(&mut self, t: usize, all: &mut Vec<Change>) {
         let Some(change) = self.threads[t].told.pop_front() else { return };
         if let Some(range) = removed(&change) {

@@ -1,5 +1,5 @@
-//! What a program leaves behind when it ends: processes that have just been forked or are being
-//! loaded have no memory that is served yet, and would find nobody to serve it.
+//! Processes that a program leaves behind when it ends: those that have just been forked or are
+//! being loaded have no memory that is served yet, and would find nobody to serve it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;

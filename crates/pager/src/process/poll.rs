@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use crate::calls::{self, Call};
 use crate::threads::fatal;
 
-/// What there is to be done.
+/// Work that is ready in a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ready {
     /// Faults or changes of mappings of a process: its number.
@@ -29,10 +29,10 @@ pub(super) struct Poll {
 const FAULTS: u64 = 1 << 62;
 const GONE: u64 = 2 << 62;
 const SERIAL_BITS: u32 = 30;
-/// What tells that an agent is gone.
+/// Events that tell that an agent is gone.
 const END: libc::c_int = libc::EPOLLRDHUP | libc::EPOLLHUP;
 
-/// What is said of an agent.
+/// Data of epoll for an agent: its number and serial.
 fn of_agent(index: usize, serial: u32) -> u64 {
     GONE | u64::from(serial & ((1 << SERIAL_BITS) - 1)) << 32 | index as u64
 }

@@ -2,7 +2,7 @@
 //! `/proc/pressure/memory` ([`Psi`]).
 //!
 //! Stalled are threads that wait for a page that was in memory before, for room, or because of
-//! `memory.high`. That is known at any time. Who works instead is looked at now and then
+//! `memory.high`. It is known at any time. Threads that work instead are looked at now and then
 //! (`/proc/PID/task/TID/stat`): threads that ran then or were stalled are the ones that are not
 //! idle, and those of them that are not stalled at another time are productive then.
 
@@ -19,7 +19,7 @@ const MOST_THREADS: usize = 64;
 /// seen to run nor known to wait.
 const LOOKS: usize = 4;
 
-/// Who waits for memory, and who works.
+/// Threads that wait for memory, and threads that work.
 pub(super) struct Pressure {
     psi: Psi,
     stalled: u32,

@@ -85,7 +85,7 @@ impl Recorder {
         if self.recent.len() >= RECENT {
             self.put_in_order(at_ns);
         }
-        // What was read before a look and is served after it belongs behind it.
+        // A touch that was read before a look and is served after it belongs behind it.
         self.note(at_ns.max(self.since_ns), space, address, write);
     }
 
@@ -143,7 +143,7 @@ impl Recorder {
         self.processes.remove(&space);
     }
 
-    /// What was recorded.
+    /// Ends the recording and returns it.
     pub(super) fn finish(mut self) -> io::Result<Recording> {
         self.put_in_order(u64::MAX);
         self.file.flush()?;
@@ -157,7 +157,7 @@ impl Recorder {
     }
 }
 
-/// What was recorded of a run.
+/// Recording of a run.
 #[derive(Debug)]
 pub struct Recording {
     file: File,

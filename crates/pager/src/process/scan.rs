@@ -35,7 +35,7 @@ const MOST_PAUSE_SHARED: Duration = Duration::from_millis(2);
 /// The scanner goes before programs.
 const NICE: libc::c_int = -10;
 
-/// What is to be done about a process.
+/// Work to be done about a process.
 struct Look {
     index: usize,
     pid: i32,
@@ -47,9 +47,8 @@ struct Look {
 impl Shared {
     /// The scanner's thread.
     pub(super) fn scan(&self) {
-        // What it finds late is memory beyond the limit. If the system does not let it go first,
-        // that is only later.
-        // SAFETY: the call changes the priority of this thread (0 names it).
+        // Memory that it finds late is beyond the limit. If the system does not let it go first,
+        // that is only later. SAFETY: the call changes the priority of this thread (0 names it).
         _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
         let mut reconciled = Instant::now();
         // Closer looks take longer, and pause for themselves.
@@ -211,8 +210,8 @@ fn chunks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 }
 
 impl Core {
-    /// Whose pagemap could not be opened when it came, perhaps for lack of descriptors: what it has
-    /// in place cannot be found without.
+    /// Opens the pagemaps that could not be opened when a process came, perhaps for lack of
+    /// descriptors: what it has in place cannot be found without.
     fn open_pagemaps(&mut self) {
         for index in 0..self.spaces.len() {
             let Some(s) = self.space_mut(index).filter(|s| s.pid > 0 && s.pagemap.is_none()) else { continue };
@@ -257,8 +256,8 @@ impl Core {
         let Ok(mut present) = look.pagemap.present(range) else { return };
         self.forgive(look.index, range, &present);
         if self.space(look.index).is_some_and(|s| s.forked) {
-            // What is shared with another process is that process's, unless that has it no more: it
-            // ended, or the page left it.
+            // A page that is shared with another process is that process's, unless that has it no
+            // more: it ended, or the page left it.
             let own = present.iter().filter_map(|r| look.pagemap.exclusive(r).ok()).flatten();
             let own: Vec<usize> = own.collect();
             let is_short = self.missing() > 0;

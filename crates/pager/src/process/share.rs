@@ -29,7 +29,7 @@ const GROWN: u64 = 64;
 /// shares can leave memory.
 const NEWBORN_NS: u64 = 500_000_000;
 
-/// What is known of memory that is shared.
+/// State of memory that is shared.
 #[derive(Default, Debug)]
 pub(super) struct Sharing {
     /// When copies were counted last, in nanoseconds.
@@ -42,7 +42,7 @@ pub(super) struct Sharing {
     /// How many more they could have without more memory of their own: pages that more than one of
     /// them has.
     possible: u64,
-    /// What each of them had beyond what is known, together.
+    /// Pages that each of them had beyond what is known, together.
     beyond: u64,
     /// Copies since then, of pages that left a process.
     moved: u64,
@@ -109,7 +109,7 @@ impl Core {
         self.space(index).is_some_and(|s| s.shares) && self.awaits_child()
     }
 
-    /// Of pages of a process, a bit for each that another has, too, as far as is known.
+    /// Asks about pages of a process: a bit for each that another has, too, as far as is known.
     pub(super) fn shared_of(&self, index: usize, addresses: &[usize]) -> u64 {
         let Some(s) = self.space(index).filter(|s| s.shares) else { return 0 };
         let Some(pagemap) = &s.pagemap else { return u64::MAX };
@@ -128,7 +128,7 @@ impl Core {
         }
     }
 
-    /// Pages that have left a process leave the others that shared them. What is there is theirs
+    /// Pages that have left a process leave the others that shared them. A page there is theirs
     /// alone now; where there are still two, it is known as one of the first from now on, and
     /// leaves the next when it has left that one.
     pub(super) fn follow(&mut self, owner: usize, addresses: &[usize]) {
@@ -210,7 +210,7 @@ impl Core {
         sharing.iter().map(|&(i, ..)| self.memory.resident(i)).sum()
     }
 
-    /// What those that were not forked themselves have beyond what is known.
+    /// Pages that processes which were not forked themselves have beyond what is known.
     fn beyond_of(&self, sharing: &[Sized]) -> u64 {
         sharing.iter().filter_map(|&(i, ..)| self.space(i).filter(|s| !s.forked)).map(|s| s.beyond).sum()
     }

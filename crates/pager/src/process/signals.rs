@@ -11,7 +11,7 @@ use super::orphans;
 /// Signals that are passed on to the program.
 const PASSED_ON: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
-/// Of these, the ones that tell a run to end.
+/// Signals of these that tell a run to end.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 /// A program that catches its signal may be interrupted again and again and go on: but not twice
 /// within so long.
@@ -92,7 +92,7 @@ impl Signals {
     fn take(&self, signal: libc::c_int, from: libc::c_int) {
         const SENT_BY_KERNEL: libc::c_int = 0x80;
         let has_ended = self.has_ended.load(Ordering::Acquire);
-        // What the terminal sends, the program gets by itself.
+        // Signals that the terminal sends, the program gets by itself.
         if from == SENT_BY_KERNEL && !has_ended {
             return;
         }
@@ -132,7 +132,8 @@ impl Signals {
         if !self.has_ended.load(Ordering::Acquire) {
             pids.push(self.program);
         }
-        // Those that are being loaded are children of this process now, or of one of the others.
+        // Processes that are being loaded are children of this process now, or of one of the
+        // others.
         pids.extend(orphans::living_children().into_iter().filter(|&pid| orphans::is_of_run(pid, &self.name)));
         pids.sort_unstable();
         pids.dedup();
@@ -171,7 +172,7 @@ impl Signals {
             (since.told, since.left_behind, since.killed, is_due)
         };
         if is_due {
-            // Those that were being forked then.
+            // For processes that were being forked then.
             self.send_to_all(libc::SIGKILL);
         } else if killed.is_none() && is_over(left_behind.or(told), LEFT_BEHIND) {
             self.kill_all("it was told to end, and the program has ended");

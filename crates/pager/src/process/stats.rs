@@ -1,4 +1,4 @@
-//! What a run did and took.
+//! Counters and memory of a run.
 
 use refault_mm::CpuLatencyQosStats;
 
@@ -9,7 +9,7 @@ use crate::store::AreaStats;
 /// A run at a moment. Sizes are in pages of 4 KiB where the name says no other.
 #[derive(Clone, Debug, Default)]
 pub struct TreeStats {
-    /// What happened, counted where it happens.
+    /// Events, counted where they happen, from the start on.
     pub counts: Counts,
     /// `memory.max`.
     pub max_pages: u64,
@@ -32,9 +32,9 @@ pub struct TreeStats {
     pub peak_unserved_bytes: u64,
     /// Memory that is counted now.
     pub memory_pages: u64,
-    /// Of it, what the pool and the pager use.
+    /// Pages of it that the pool and the pager use.
     pub overhead_pages: u64,
-    /// Of the overhead, bytes that are tables of the engine and of the pager, stacks and buffers.
+    /// Bytes of the overhead that are tables of the engine and of the pager, stacks and buffers.
     pub own_bytes: u64,
     /// The most bytes that tables (of the engine and of the pager) took, and of how many pages they
     /// were then.
@@ -55,8 +55,8 @@ pub struct TreeStats {
     pub area: AreaStats,
     /// Programs that were started and served.
     pub processes: u64,
-    /// Of these, those whose C library could not be caught: memory that they make is found later,
-    /// instead of being watched before it is touched.
+    /// Processes among these whose C library could not be caught: memory that they make is found
+    /// later, instead of being watched before it is touched.
     pub uncaught: u64,
     /// The functions of the C library that could not be caught in any of them.
     pub uncaught_functions: Vec<&'static str>,
@@ -77,7 +77,7 @@ pub struct TreeStats {
     /// Microseconds in which some thread waited so, as `some` of `/proc/pressure/memory`: where
     /// other threads worked meanwhile, on other processors, the share of those that waited.
     pub stall_some_us: u64,
-    /// Of these, as `full`: microseconds in which nobody worked in place of those who waited.
+    /// Microseconds of these as `full`: nobody worked in place of those who waited.
     pub stall_full_us: u64,
     /// The counters of the engine, under their kernel names.
     pub vmstat: Vec<(&'static str, u64)>,

@@ -9,7 +9,7 @@ use super::maps;
 
 /// From one look to the next, for each four processes.
 const EVERY: Duration = Duration::from_millis(20);
-/// Of a process that is being started, a look may find anything: so many say the same.
+/// Looks at a process that is being started may find anything: so many say the same.
 const LOOKS: u32 = 2;
 /// A program that has the library is known within so long.
 const GREETS_WITHIN: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(super) struct Strangers {
     seen: HashMap<i32, Unknown>,
 }
 
-/// What was found.
+/// Findings of a look.
 #[derive(Default)]
 pub(super) struct Found {
     /// Processes that were not found before.

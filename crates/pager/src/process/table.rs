@@ -93,7 +93,7 @@ impl Ranges {
         }
     }
 
-    /// What of a range is not in the set.
+    /// Parts of a range that are not in the set.
     pub(super) fn gaps(&self, range: &Range<usize>) -> Vec<Range<usize>> {
         let mut gaps = Vec::new();
         let mut at = range.start;
@@ -111,7 +111,7 @@ impl Ranges {
         gaps
     }
 
-    /// What of a range is in the set.
+    /// Parts of a range that are in the set.
     pub(super) fn parts(&self, range: &Range<usize>) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
         let mut at = range.start;

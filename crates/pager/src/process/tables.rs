@@ -51,7 +51,7 @@ impl Core {
         self.engine.swap_used_pages() + self.swap_pages / 16 >= self.swap_pages
     }
 
-    /// What takes the memory, and what would help.
+    /// Tells what takes the memory, and what would help.
     fn what_is_short(&self) -> String {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let (area, max) = (self.memory.area.stats(), self.budget.max_pages * PAGE as u64);

@@ -5,8 +5,8 @@
 //! choice of an address and the move. Waiting for ever there would stop all processes, and the one
 //! that is to let this one go on may be one of them (a debugger inside of the run). So the order
 //! stays open: its pages keep their state and their places, and until it is answered nothing of
-//! that process is read, served or put in place. What is done for others goes on. The kernel keeps
-//! all that the process says meanwhile, in order.
+//! that process is read, served or put in place. Work for others goes on. The kernel keeps all that
+//! the process says meanwhile, in order.
 
 use super::Shared;
 use super::core::{Core, Pending};
@@ -22,15 +22,15 @@ pub(super) struct Unanswered {
     since_ns: u64,
     /// The pages, with their places, in the order of the window.
     moves: Vec<(u32, u32)>,
-    /// Of these, a bit for each that another process had, too.
+    /// Bits by move: another process had the page, too.
     shared: u64,
     /// Faults that were read before, and pages of calls that were touched before.
     faults: Vec<Pending>,
     asked: Vec<usize>,
     /// Pages that could not be marked.
     to_mark: Vec<u32>,
-    /// What became of pages that were being read, or could not be written: they would have to be
-    /// put in place.
+    /// Results of pages that were being read, or could not be written: they would have to be put in
+    /// place.
     read: Vec<(u32, Result<Box<PageBuf>, StoreError>)>,
     unwritten: Vec<u32>,
 }
@@ -85,7 +85,7 @@ impl Core {
         self.open_order(space).map(|u| u.to_mark.push(page)).is_some()
     }
 
-    /// Likewise a page that was read, or could not be. What is not held is given back.
+    /// Likewise a page that was read, or could not be. A result that is not held is given back.
     pub(super) fn holds_read(
         &mut self,
         page: u32,

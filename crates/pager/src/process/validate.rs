@@ -1,4 +1,4 @@
-//! What must be so at any time.
+//! Invariants of the processes at any time.
 
 use super::core::Core;
 use crate::core::State;

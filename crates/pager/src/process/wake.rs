@@ -30,7 +30,7 @@ impl Wakes {
         self.places.push((uffd, address));
     }
 
-    /// Those who wait go on.
+    /// Wakes the threads that wait.
     pub(super) fn give(self) {
         self.places.into_iter().for_each(|(uffd, address)| wake_at(&uffd, address, PAGE));
     }
@@ -42,13 +42,13 @@ impl Core {
         self.wakes.are_kept = true;
     }
 
-    /// Those that were kept, to be given without the lock. No more are kept.
+    /// Takes the wakes that were kept, to be given without the lock. No more are kept.
     pub(super) fn take_wakes(&mut self) -> Wakes {
         std::mem::take(&mut self.wakes)
     }
 }
 
-/// Those who wait there go on.
+/// Wakes the threads that wait there.
 pub(super) fn wake_at(uffd: &Uffd, start: usize, len: usize) {
     let mut errno = 0;
     for attempt in 0..8 {

@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A run as it is now.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// What the run did and took so far.
+    /// Counters and memory of the run so far.
     pub stats: TreeStats,
     /// Since the start.
     pub wall: Duration,

@@ -14,17 +14,17 @@ use crate::core::{State, extend};
 use crate::pagemap::Pagemap;
 use crate::uffd::PAGE;
 
-/// What it takes to know.
+/// Means to know what was written.
 #[derive(Default)]
 pub(super) struct Written {
-    /// Of the processes, by their numbers.
+    /// Page maps of the processes, by their numbers.
     pagemaps: Vec<Option<Arc<Pagemap>>>,
     /// There was a walk.
     has_walked: bool,
     /// Pages that came in unprotected since then: the walk takes them for written, whatever was
     /// done to them.
     came: Vec<bool>,
-    /// What was asked of pages that may leave, since time went on last.
+    /// Answers about pages that may leave, since time went on last.
     asked: Asked,
 }
 
@@ -91,7 +91,7 @@ impl Written {
     }
 
     /// Pages of all processes that were written since the last walk, as ranges of addresses that go
-    /// up, and how long it took to find them. What cannot be had is not known.
+    /// up, and how long it took to find them. Writes that cannot be had are not known.
     fn take(&self) -> (Vec<Vec<Range<usize>>>, Duration) {
         let began = Instant::now();
         let take = |map: &Option<Arc<Pagemap>>| {

@@ -1,4 +1,4 @@
-//! What a program says about the pages of a region.
+//! Advice of a program about the pages of a region.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Region {
     pub fn cold(&self, range: Range<usize>) -> Result<(), Error> {
         let pages = self.pages_of(range)?;
         let mut core = self.shared.lock();
-        // What they were accessed for before is forgotten, too.
+        // Accesses from before are forgotten, too.
         core.advise_cold(pages);
         Ok(())
     }

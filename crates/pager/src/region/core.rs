@@ -12,14 +12,14 @@ use crate::core::{self, used_pages};
 use crate::evict::Driven;
 use crate::uffd::PAGE;
 
-/// What is said of the core of all drivers is said of this one, too.
+/// Core of a region: that of all drivers, with sampling and reuse of frames.
 pub(super) struct Core {
     core: core::Core<RegionMemory>,
     /// Its pages.
     pub(super) mapping: MappingId,
     pub(super) sampling: Sampling,
     pub(super) frames: Frames,
-    /// What the pager itself takes at most: with tables that are as large as they can get.
+    /// Bytes that the pager itself takes at most: with tables that are as large as they can get.
     pub(super) most_own_bytes: usize,
 }
 

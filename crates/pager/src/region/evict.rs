@@ -171,8 +171,8 @@ impl Shared {
             let begun = Instant::now();
             moves.go_on(&*self.memory, || begun.elapsed() < MOVE_UNDER_LOCK);
             if !moves.is_done() {
-                // Someone runs all the while, and is interrupted. Who faults need not wait for
-                // that.
+                // Someone runs all the while, and is interrupted. A thread that faults need not
+                // wait for that.
                 drop(core);
                 moves.go_on(&*self.memory, || true);
                 core = self.lock();

@@ -21,7 +21,7 @@ const ALONE: u32 = 64;
 const PART: u64 = 256;
 const MOST: u64 = 512;
 
-/// Who made the last faults.
+/// Thread that made the last faults, and how many it made in a row.
 #[derive(Default)]
 pub(super) struct Frames {
     thread: libc::pthread_t,
@@ -94,13 +94,13 @@ impl Shared {
                 return Ok(core);
             }
             Moved::Busy | Moved::PlaceTaken => core.memory.discards.push(place),
-            // What was read is in the slot still.
+            // The page that was read is in the slot still.
             Moved::Lost => core.memory.places.give_back(place),
         }
         Err(core)
     }
 
-    /// Moves a page from its place; nobody is woken. What became of it, as of a page that leaves
+    /// Moves a page from its place; nobody is woken. Returns the outcome, as of a page that leaves
     /// its place.
     fn move_in(&self, page: u32, place: u32) -> Moved {
         let (to, from) = (self.memory.address(page), self.memory.place_address(place));
@@ -110,7 +110,7 @@ impl Shared {
         if done.bytes == PAGE {
             return Moved::Out;
         }
-        // What is where decides, not what the error says.
+        // The content of both places decides, not the error.
         match Moved::look(&*self.memory, page, place) {
             Moved::Busy => Moved::Out,
             Moved::Out => Moved::Busy,

@@ -22,7 +22,7 @@ impl Limits {
         }
     }
 
-    /// What is impossible in them for a region that was made with `made`.
+    /// Checks that they are possible for a region that was made with `made`.
     fn check(&self, made: &RegionConfig) -> Result<(), Error> {
         let first = Limits::of(made);
         let wrong = if self.memory_max < RegionConfig::MIN_MEMORY {
@@ -94,7 +94,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the region so many pages. What is too much is evicted; for want of progress for so
+    /// Gives the region so many pages. Pages beyond that are evicted; for want of progress for so
     /// long it is an error.
     fn resize<'a>(
         &'a self,

@@ -53,7 +53,7 @@ const THREAD_BYTES: usize = 160 << 10;
 /// Pages that are read at a time at the most, while faults follow one another: 16.
 const READ_AHEAD_ORDER: u32 = 4;
 
-/// What the threads share.
+/// State that the threads share.
 struct Shared {
     common: Common<Core>,
     uffd: Arc<Uffd>,
@@ -69,10 +69,10 @@ struct Shared {
 
 /// Anonymous memory that may be larger than the memory it takes.
 ///
-/// It is ordinary memory: read it and write it through [`Region::as_ptr`]. What is not in memory
-/// comes back when it is touched. A page that cannot be brought back (its store failed, or there is
-/// no room and nothing to reclaim) raises `SIGBUS` in the thread that touches it, and a line on
-/// standard error says why; it never reads as zeros or as something older.
+/// It is ordinary memory: read it and write it through [`Region::as_ptr`]. Pages that are not in
+/// memory come back when they are touched. A page that cannot be brought back (its store failed, or
+/// there is no room and nothing to reclaim) raises `SIGBUS` in the thread that touches it, and a
+/// line on standard error says why; it never reads as zeros or as something older.
 ///
 /// With [`FaultMode::Signal`], some of that is different for the program.
 ///
@@ -126,11 +126,11 @@ impl Region {
         let staging = Mapping::new(windows * WINDOW * PAGE)
             .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
         let threads = match config.fault_threads {
-            // Who faults serves itself; at work at a time are about as many.
+            // A thread that faults serves itself; at work at a time are about as many.
             n if n == 0 || by_signal => {
                 let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
-                // Who waits for no device gains nothing by company, and takes a processor from
-                // those who fault.
+                // A thread that waits for no device gains nothing by company, and takes a processor
+                // from those that fault.
                 if store.reads_wait() { cpus.min(4) } else { (cpus / 2).clamp(1, 4) }
             }
             n => n,
@@ -252,7 +252,7 @@ impl Region {
         self.shared.uffd.scope()
     }
 
-    /// What it did, holds and takes.
+    /// Counters, content and memory of the region.
     pub fn stats(&self) -> RegionStats {
         RegionStats { awake: self.shared.latency.stats(), ..self.shared.lock().stats() }
     }
@@ -273,7 +273,7 @@ impl Region {
     /// other, what comes back from the pool meanwhile is counted twice.
     pub fn pages_in_use(&self) -> std::io::Result<u64> {
         let core = self.shared.lock();
-        // What goes to the pool during the look is seen where it was.
+        // Pages that go to the pool during the look are seen where they were.
         let own = core.stats().overhead_pages;
         Ok(self.populated()? + own)
     }
@@ -389,7 +389,7 @@ impl Shared {
             let mut core = self.finish(core);
             if core.is_waiting_for_frame() {
                 turn = None;
-                // Who waits for room makes some.
+                // A thread that waits for room makes some.
                 core = self.evict_round(core);
                 core.retry();
                 core = self.finish(core);

@@ -22,8 +22,8 @@ pub(super) struct RegionMemory {
     pub(super) pagemap: Pagemap,
     /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
     pub(super) writes: Option<Pagemap>,
-    /// Those who serve their own faults, and wait; `None`: threads of the region serve faults, and
-    /// the kernel wakes who waits.
+    /// Threads that serve their own faults, and wait; `None`: threads of the region serve faults,
+    /// and the kernel wakes who waits.
     pub(super) waiters: Option<Waiters>,
 }
 
@@ -47,7 +47,7 @@ impl RegionMemory {
 impl Operations for RegionMemory {
     fn fill(&self, first: u32, pages: usize, source: Source<'_>, mode: FillMode) -> usize {
         let (to, len) = (self.address(first), pages * PAGE);
-        // Who serves itself looks whether its page is there.
+        // A thread that serves itself looks whether its page is there.
         let mode = FillMode { quiet: mode.quiet || self.waiters.is_some(), ..mode };
         let from = match source {
             Source::ZeroPage => None,

@@ -36,8 +36,8 @@ impl Shared {
         if core.has_discards() { self.discard(core) } else { core }
     }
 
-    /// Reads pages, puts them in place and tells the engine. What failed on the way may be well
-    /// where it is, so it is tried once more.
+    /// Reads pages, puts them in place and tells the engine. A page that failed on the way may be
+    /// well where it is, so it is tried once more.
     fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
         // Where threads of the region serve faults, who faulted would go on before what it led to
         // is counted; and beyond `memory.high` it may have to wait although its page is there.
@@ -109,8 +109,8 @@ impl Shared {
         }
     }
 
-    /// Reads a folio, and tells the engine. What failed on the way may be well where it is, so it
-    /// is tried once more.
+    /// Reads a folio, and tells the engine. A page that failed on the way may be well where it is,
+    /// so it is tried once more.
     fn read_folio<'a>(&'a self, mut core: MutexGuard<'a, Core>, read: FolioRead) -> MutexGuard<'a, Core> {
         let is_read = |p: &u32| core.memory.state(*p) == State::Reading;
         let pages: Vec<u32> = (read.first..read.first + read.pages).filter(is_read).collect();

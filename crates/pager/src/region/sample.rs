@@ -1,4 +1,4 @@
-//! Access sampling: old pages wait in staging places for a while before they are written. Those
+//! Access sampling: old pages wait in staging places for a while before they are written. Pages
 //! that are touched meanwhile are in use, which the engine learns as by an accessed bit. How many
 //! wait is the engine's to say, by what they cost ([`SampleBudget`]).
 
@@ -53,7 +53,7 @@ impl Core {
         self.keep_samples();
     }
 
-    /// Pages that waited were touched, and were brought back in that time, if there are any. Those
+    /// Pages that waited were touched, and were brought back in that time, if there are any. Pages
     /// that stay take their place as samples, or others do.
     pub(super) fn note_rescued(&mut self, took: impl FnOnce() -> Duration) {
         let pages = std::mem::take(&mut self.rescued);

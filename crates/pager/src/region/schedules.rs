@@ -124,7 +124,7 @@ impl Pager {
         Pager { core: Mutex::new(core), fake, area }
     }
 
-    /// What a handler of `SIGBUS` does: it serves its own fault, or waits for who does.
+    /// Handles `SIGBUS`: serves the thread's own fault, or waits for the one that does.
     fn fault_by_signal(&self, page: u32) {
         let mut core = self.core.lock().unwrap();
         core.fault(page, false);
@@ -157,7 +157,7 @@ impl Pager {
         }
     }
 
-    /// What the evictor does: pages are moved out, written and discarded.
+    /// Plays the evictor: pages are moved out, written and discarded.
     fn page_out(&self) {
         let mut core = self.core.lock().unwrap();
         core.page_out(0..PAGES);

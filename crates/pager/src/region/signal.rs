@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::threads::fatal;
 use crate::uffd::PAGE;
 
-/// Who handled the signal before.
+/// Handler of the signal before this one.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// It wanted to be called once, and was.
 static BEFORE_IS_SPENT: AtomicBool = AtomicBool::new(false);
@@ -99,7 +99,7 @@ unsafe fn is_write(_: *const libc::c_void) -> bool {
     false
 }
 
-/// What is no region's goes to who handled the signal before, as if this handler were not there.
+/// Signals of no region go to the handler before, as if this one were not there.
 ///
 /// # Safety
 /// The arguments are those of a signal handler.
@@ -178,7 +178,7 @@ impl Shared {
         self.fault(&mut core, self.memory.address(page), write);
         core = self.finish(core);
         if core.is_waiting_for_frame() {
-            // Who waits for room makes some.
+            // A thread that waits for room makes some.
             core = self.evict_round(core);
             core.retry();
             core = self.finish(core);
@@ -189,8 +189,8 @@ impl Shared {
         }
         drop(core);
         if !alone {
-            // Who serves a fault by itself wakes nobody, but several wait for each other: one moves
-            // pages out, and others for the lock.
+            // A thread that serves a fault by itself wakes nobody, but several wait for each other:
+            // one moves pages out, and others for the lock.
             self.latency.woke(1);
         }
         true

@@ -1,4 +1,4 @@
-//! What a region did, holds and takes.
+//! Counters, content and memory of a region.
 
 use refault_mm::{CpuLatencyQosStats, MemcgEvents, SampleStats, SizeStats};
 
@@ -9,7 +9,7 @@ use crate::store::AreaStats;
 /// A region at a moment. Sizes are in pages of 4 KiB where the name says no other.
 #[derive(Clone, Debug, Default)]
 pub struct RegionStats {
-    /// What happened so far.
+    /// Events so far.
     pub counts: Counts,
     /// The limits as they are, in bytes.
     pub limits: Limits,
@@ -19,11 +19,11 @@ pub struct RegionStats {
     pub memory_pages: u64,
     /// The most there was at one time.
     pub peak_pages: u64,
-    /// Of the memory, what the pool and the pager use.
+    /// Pages of the memory that the pool and the pager use.
     pub overhead_pages: u64,
-    /// Of the overhead, bytes that are tables of the engine and of the pager, stacks and buffers.
+    /// Bytes of the overhead that are tables of the engine and of the pager, stacks and buffers.
     pub own_bytes: u64,
-    /// Of the overhead, bytes that the store takes: compressed pages and tables.
+    /// Bytes of the overhead that the store takes: compressed pages and tables.
     pub store_bytes: u64,
     /// Pages in staging places.
     pub staged_pages: u64,
@@ -37,7 +37,7 @@ pub struct RegionStats {
     pub awake: CpuLatencyQosStats,
     /// Access sampling.
     pub samples: SampleStats,
-    /// Those of the sizes of folios: `hugepages-<size>kB/stats`.
+    /// Counters of the sizes of folios: `hugepages-<size>kB/stats`.
     pub sizes: SizeStats,
     /// The counters of the engine, under their kernel names.
     pub vmstat: Vec<(&'static str, u64)>,

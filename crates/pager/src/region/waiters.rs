@@ -6,7 +6,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Condvar, MutexGuard};
 use crate::threads;
 
-/// Who waits for a page looks again after so long, whether it was woken or not.
+/// Time after which a thread that waits for a page looks again, whether it was woken or not.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Default)]

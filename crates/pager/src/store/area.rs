@@ -1,6 +1,6 @@
 //! A store whose pages come back as they were given, or not at all.
 //!
-//! Of every page a checksum is kept, over its content, whose page it is, and which write it was. So
+//! A checksum is kept of every page, over its content, whose page it is, and which write it was. So
 //! what a store mixes up, loses, tears, or keeps from an earlier time is found when it is read.
 //! Pages that repeat one word are kept as that word and never reach the store.
 
@@ -19,7 +19,7 @@ use super::sparse::{Entry, Sparse};
 use super::{Note, Page, Store, StoreError, Usage};
 use crate::uffd::PAGE;
 
-/// What is known of a slot.
+/// State of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Kind {
     #[default]
@@ -30,8 +30,8 @@ enum Kind {
     Stored,
 }
 
-/// What is known of a cell: a slot of the store. It holds what was written to a slot of the owner,
-/// and lives as long as that slot or a cow_swap of it.
+/// State of a cell: a slot of the store. It holds what was written to a slot of the owner, and
+/// lives as long as that slot or a cow_swap of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Meta {
     word: u64,
@@ -67,8 +67,8 @@ pub struct CowSwap {
     page: u32,
 }
 
-/// Cells, and which slot has which. That of slot n is n, unless a cow_swap of it outlived what was
-/// in the slot.
+/// Cells, and which slot has which. The cell of slot n is n, unless a cow_swap of it outlived what
+/// was in the slot.
 #[derive(Debug)]
 struct Cells {
     cells: Sparse<Meta>,
@@ -107,12 +107,12 @@ impl Cells {
     }
 }
 
-/// What an area did.
+/// Counters of an area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AreaStats {
     /// Slots in use.
     pub pages: u64,
-    /// Of those, pages that repeat one word.
+    /// Pages among them that repeat one word.
     pub same_filled: u64,
     /// Reads whose content was not what had been written.
     pub corrupt: u64,
@@ -122,7 +122,7 @@ pub struct AreaStats {
     pub write_errors: u64,
     /// Writes that were not made, because the slot held the very page already.
     pub unchanged: u64,
-    /// What the store holds and takes, with the tables of the area.
+    /// Content and memory of the store, with the tables of the area.
     pub usage: Usage,
 }
 
@@ -204,7 +204,7 @@ impl SwapArea {
         let cell = match cells.of(slot) {
             Some(cell) if cells.cells.get(cell).users == 1 => cell,
             Some(cell) => {
-                // What is lent stays where it is.
+                // Lent content stays where it is.
                 self.leave(&mut cells, cell);
                 cells.take(Some(slot))
             }
@@ -265,8 +265,8 @@ impl SwapArea {
         self.store.writes_wait()
     }
 
-    /// Reads page `page` of the owner. What comes back is what was written last, or an error; then
-    /// `content` is anything.
+    /// Reads page `page` of the owner. The content that was written last comes back, or an error;
+    /// then `content` is anything.
     pub fn read(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
         let known = {
             let cells = self.cells();
@@ -336,8 +336,8 @@ impl SwapArea {
         (meta.kind != Kind::Empty).then_some(meta.page)
     }
 
-    /// What is in a slot, for someone else, until [`SwapArea::end_cow_swap`]. `None`: nothing is in
-    /// it.
+    /// Lends the content of a slot to someone else, until [`SwapArea::end_cow_swap`]. `None`:
+    /// nothing is in it.
     pub fn share(&self, slot: u32) -> Option<CowSwap> {
         let mut cells = self.cells();
         let cell = cells.of(slot)?;
@@ -369,7 +369,7 @@ impl SwapArea {
         self.read_counted(Some((cow_swap.cell, meta)), cow_swap.page, content)
     }
 
-    /// What was lent is needed no more.
+    /// Ends a loan: the content is needed no more.
     pub fn end_cow_swap(&self, cow_swap: CowSwap) {
         self.leave(&mut self.cells(), cow_swap.cell);
     }
@@ -399,7 +399,7 @@ impl SwapArea {
         self.store.tend();
     }
 
-    /// What it did, holds and takes.
+    /// Counters, content and memory of the area.
     pub fn stats(&self) -> AreaStats {
         let mut usage = self.store.usage();
         let cells = self.cells();

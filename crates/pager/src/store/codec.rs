@@ -49,7 +49,7 @@ impl FromStr for Codec {
     }
 }
 
-/// What a thread keeps from page to page.
+/// Buffers that a thread keeps from page to page.
 struct Scratch {
     lz4: CompressTable,
     zstd: Option<(zstd::bulk::Compressor<'static>, zstd::bulk::Decompressor<'static>)>,

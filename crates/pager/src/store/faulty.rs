@@ -1,9 +1,9 @@
 //! A store that fails as it is told: for tests of its users.
 //!
-//! Calls that fail by plan ([`crate::calls`]) are not enough for that. What a store does wrong and
-//! no single call can, is to give back an older content of a slot, or half of a page; that is told
-//! by the number of its operation, of a pool (which makes no call) as of a file, and without a file
-//! on any medium.
+//! Calls that fail by plan ([`crate::calls`]) are not enough for that. A store can give back an
+//! older content of a slot, or half of a page, which no single call can; that is told by the number
+//! of its operation, of a pool (which makes no call) as of a file, and without a file on any
+//! medium.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::{Page, Store, StoreError, Usage};
 use crate::uffd::PAGE;
 
-/// What goes wrong.
+/// Fault of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The read fails (`EIO`).
@@ -45,7 +45,7 @@ type Plan = Box<dyn FnMut(u64, bool) -> Option<Fault> + Send>;
 struct State {
     plan: Plan,
     operations: u64,
-    /// What each slot held before it held what it holds.
+    /// Content of each slot before the one that it has now.
     before: Vec<Option<Box<Page>>>,
     now: Vec<Option<Box<Page>>>,
 }

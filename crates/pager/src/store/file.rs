@@ -40,7 +40,7 @@ pub struct FileStore {
     held: Mutex<Held>,
 }
 
-/// What is in the file.
+/// Content of the file.
 #[derive(Debug, Default)]
 struct Held {
     /// Slots that hold a page, a bit each. A word is a part of the file.
@@ -82,8 +82,8 @@ impl FileStore {
         FileStore::with_io(directory, slots, SwapIo::default())
     }
 
-    /// Who reads is to poll for the page rather than sleep until it is there, while the device is
-    /// fast and there is io_uring.
+    /// Makes threads that read poll for the page rather than sleep until it is there, while the
+    /// device is fast and there is io_uring.
     pub fn polling(mut self) -> FileStore {
         self.polled = Some(PolledReads::default());
         self
@@ -262,7 +262,7 @@ fn is_aligned(page: &Page) -> bool {
     page.as_ptr().addr().is_multiple_of(PAGE)
 }
 
-/// What became of a run of so many pages: less than all of it is an error.
+/// Result of a run of so many pages: less than all of it is an error.
 fn whole(n: io::Result<usize>, pages: usize) -> Result<(), StoreError> {
     match n {
         Ok(n) if n == pages * PAGE => Ok(()),
@@ -308,7 +308,7 @@ impl Store for FileStore {
                 written[i] = true;
             }
         }
-        // What was not written in full is written by itself, which says what is wrong.
+        // Pages that were not written in full are written by themselves, which says what is wrong.
         let each = pages.iter().zip(written);
         each.map(|(&(slot, page), written)| if written { Ok(()) } else { self.write(slot, page) }).collect()
     }

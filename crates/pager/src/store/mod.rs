@@ -63,7 +63,7 @@ pub enum StoreError {
     Full,
     /// Nothing was ever written to this slot, or it was freed.
     Absent,
-    /// What is there is not what was written.
+    /// The content there is not what was written.
     Corrupt(&'static str),
     /// The system said no.
     Io(io::Error),
@@ -82,7 +82,7 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// What a store holds and takes.
+/// Content and memory of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Pages in memory.
@@ -97,11 +97,11 @@ pub struct Usage {
     pub file_pages: u64,
     /// Pages that went from memory to disk since the start.
     pub written_back: u64,
-    /// What became of waits for reads from disk, where they are polled for.
+    /// Outcomes of waits for reads from disk, where they are polled for.
     pub polling: PollingStats,
 }
 
-/// What a store can be told that it does not see.
+/// Events that a store can be told of because it does not see them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
     /// A page left memory and was not written: its slot, that holds it already, or none, for it is
@@ -131,7 +131,7 @@ pub trait Store: Send + Sync {
     /// The slot holds nothing from now on.
     fn free(&self, slot: u32);
 
-    /// What it holds and takes.
+    /// Pages that it holds and memory that it takes.
     fn usage(&self) -> Usage;
 
     /// Whether [`Store::write_many`] and [`Store::read_run`] are faster than one page at a time.
@@ -160,8 +160,8 @@ pub trait Store: Send + Sync {
         false
     }
 
-    /// Another limit of what it takes of memory for pages, not above the first one. What is beyond
-    /// stays where it is.
+    /// Another limit of what it takes of memory for pages, not above the first one. Pages beyond it
+    /// stay where they are.
     fn set_pool_limit(&self, _bytes: usize) {}
 
     /// Writes some of what is beyond that limit to disk, if it has one. Whether there is more.

@@ -49,7 +49,7 @@ impl PolledReads {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What became of waits, and the memory of the rings.
+    /// Outcomes of waits, and the memory of the rings.
     pub(super) fn usage(&self) -> (PollingStats, u64) {
         let state = self.state();
         (state.polling.stats(), state.rings as u64 * Self::RING_BYTES)
@@ -59,7 +59,7 @@ impl PolledReads {
     /// it was not read, and is to be read in another way.
     ///
     /// # Safety
-    /// What the vectors name is nobody else's until this returns.
+    /// Memory that the vectors name is nobody else's until this returns.
     pub(super) unsafe fn read(&self, file: &File, parts: &[libc::iovec], at: u64) -> Option<io::Result<usize>> {
         let (mut ring, most_ns) = self.take()?;
         let entry =
@@ -117,14 +117,14 @@ impl PolledReads {
 /// Hands an entry to the kernel. False: the kernel did not take it.
 ///
 /// # Safety
-/// What the entry names is there until it is complete.
+/// Memory that the entry names is there until it is complete.
 unsafe fn submit(ring: &mut IoUring, entry: &io_uring::squeue::Entry) -> bool {
     // SAFETY: the caller's contract.
     if unsafe { ring.submission().push(entry) }.is_err() {
         return false;
     }
     _ = calls::made(Call::RingEnter, || ring.submit());
-    // What became of the entry decides, not what the call says.
+    // The state of the entry decides, not what the call says.
     ring.submission().is_empty()
 }
 

@@ -40,8 +40,8 @@ struct Inner {
     pages: u64,
 }
 
-/// Pages, compressed, in at most so much memory. What does not get smaller is kept as it is, or
-/// refused.
+/// Pages, compressed, in at most so much memory. A page that does not get smaller is kept as it is,
+/// or refused.
 #[derive(Debug)]
 pub struct Pool {
     codec: Codec,
@@ -66,7 +66,7 @@ impl Pool {
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What the pool would keep of a page: it compressed, or it as it is.
+    /// Bytes that the pool would keep of a page: it compressed, or it as it is.
     pub(super) fn pack<'a>(&self, page: &'a Page, out: &'a mut [u8; COMPRESS_BOUND]) -> Result<&'a [u8], StoreError> {
         let len = compress(self.codec, page, out)?.filter(|&len| len < PAGE);
         Ok(len.map_or(page.as_slice(), |len| &out[..len]))

@@ -41,7 +41,7 @@ impl Ring {
     /// `pwritev`. None is under way afterwards.
     ///
     /// # Safety
-    /// What the vectors name can be read until this returns.
+    /// Memory that the vectors name can be read until this returns.
     pub(super) unsafe fn write(&mut self, file: &File, calls: &[(u64, &[libc::iovec])]) -> Vec<isize> {
         let mut results = vec![-1; calls.len()];
         for (n, batch) in calls.chunks(ENTRIES as usize).enumerate() {
@@ -76,7 +76,7 @@ impl Ring {
     }
 }
 
-/// What an entry came to, as of the call that it stands for.
+/// Result of an entry, as of the call that it stands for.
 pub(super) fn result(entry: &cqueue::Entry) -> isize {
     match calls::next(Call::RingResult) {
         Some(CallFault::Fails(errno)) => -(errno as isize),
@@ -97,7 +97,7 @@ impl Patience {
         match calls::made(Call::RingEnter, enter) {
             Ok(_) => self.attempts = 0,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // The kernel may be short of something for the moment. What is under way completes
+            // The kernel may be short of something for the moment. Entries under way complete
             // whatever this call says.
             Err(_) if self.attempts < ATTEMPTS => {
                 self.attempts += 1;

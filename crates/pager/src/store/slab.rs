@@ -71,8 +71,8 @@ impl Slab {
         Ok(Slab { mapping, blocks: Vec::new(), free_blocks: Vec::new(), kept: Vec::new(), partial, in_use: 0, limit })
     }
 
-    /// Another limit, not above the first one. What is beyond it stays, and nothing is added until
-    /// enough of it is gone.
+    /// Another limit, not above the first one. Pages beyond it stay, and nothing is added until
+    /// enough of them are gone.
     pub(super) fn set_limit(&mut self, bytes: usize) {
         self.limit = (bytes / BLOCK).clamp(1, self.mapping.bytes() / BLOCK);
         while let Some(b) = self.kept.pop() {

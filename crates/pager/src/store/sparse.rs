@@ -7,9 +7,9 @@ use std::fmt::Debug;
 /// Entries of a part: as many as a cluster has slots.
 const PART: usize = 512;
 
-/// What a table can forget.
+/// Entry that a table can forget.
 pub(super) trait Entry: Copy + Debug {
-    /// What is known of a slot of which nothing is known.
+    /// State of a slot of which nothing is known.
     const VACANT: Self;
 
     /// As good as [`Entry::VACANT`].

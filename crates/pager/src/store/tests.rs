@@ -54,7 +54,7 @@ enum Op {
     Write(u32, u32),
     Read(u32),
     Free(u32),
-    /// Of the pool, in bytes.
+    /// Limit of the pool, in bytes.
     Limit(usize),
 }
 
@@ -236,7 +236,7 @@ fn what_the_pool_has_no_room_for_goes_on_to_the_file_coldest_first() {
     assert_eq!(u.file_pages + u.pool_pages, 200);
     // The last ones are in memory.
     assert!(tiers.pool().coldest(1)[0].0 > 100);
-    // What does not get smaller goes to the file at once and pushes nothing out.
+    // A page that does not get smaller goes to the file at once and pushes nothing out.
     tiers.write(500, &content(401)).unwrap();
     assert_eq!(tiers.usage(), Usage { file_pages: u.file_pages + 1, memory_bytes: tiers.usage().memory_bytes, ..u });
     let mut page = content(0);
@@ -351,7 +351,8 @@ fn a_batch_is_written_as_page_by_page() {
     }
 }
 
-/// What is polled for is what was written, also by several at a time, and it is counted.
+/// Pages that are polled for are those that were written, also by several at a time, and they are
+/// counted.
 #[test]
 fn reads_that_are_polled_for_are_right() {
     let store = file(256).polling();
@@ -427,7 +428,7 @@ fn areas_take_batches_with_pages_of_one_word_and_faults() {
     let batch: Vec<(u32, u32, &Page)> =
         pages.iter().enumerate().map(|(i, p)| (i as u32, i as u32 + 50, &**p)).collect();
     let results = area.write_many(&batch);
-    // Of the three that reach the store, the last fails.
+    // The last of the three that reach the store fails.
     assert_eq!(results.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, false, true]);
     let mut back = content(0);
     for (slot, page, expected) in batch {

@@ -16,7 +16,7 @@ use crate::uffd::PAGE;
 
 /// Locks for slots that are being written to the lower store: two slots may share one.
 const STRIPES: usize = 64;
-/// What does not get smaller than this is better off below.
+/// Bytes from which a compressed page is better off below.
 const WORTH_KEEPING: usize = PAGE * 3 / 4;
 /// Pages that one write has go on to the file before it goes there itself.
 const MAX_WRITEBACK: usize = 64;
@@ -39,13 +39,14 @@ pub struct Tiers<L> {
 }
 
 impl<L: Store> Tiers<L> {
-    /// Of these two.
+    /// Tiers of these two.
     pub fn new(pool: Pool, lower: L) -> Tiers<L> {
         let writing = std::array::from_fn(|_| Mutex::new(()));
         Tiers { pool, lower, writing, written_back: AtomicU64::new(0), batches: Batches::default(), tuner: None }
     }
 
-    /// Of these two, the pool as large as the engine decides, and never larger than it may be.
+    /// Tiers of these two, the pool as large as the engine decides, and never larger than it may
+    /// be.
     pub fn adapting(pool: Pool, lower: L) -> Tiers<L> {
         let tuner = Some(Tuner::new(pool.limit_bytes()));
         let tiers = Tiers { tuner, ..Tiers::new(pool, lower) };
@@ -64,8 +65,8 @@ impl<L: Store> Tiers<L> {
         results
     }
 
-    /// The lower store did not take a page. If the pool could be larger, it is from now on. What
-    /// became of the page.
+    /// The lower store did not take a page. If the pool could be larger, it is from now on. Returns
+    /// the result for the page.
     fn write_after_all(&self, slot: u32, page: &Page, error: StoreError) -> Result<(), StoreError> {
         if !self.tuner.as_ref().is_some_and(Tuner::device_is_full) {
             return Err(error);
@@ -248,7 +249,7 @@ impl<L: Store> Store for Tiers<L> {
         self.lower.takes_no_memory(slot)
     }
 
-    /// Those that are below, as runs, the others one by one.
+    /// Reads pages that are below as runs, the others one by one.
     fn read_run(&self, first: u32, pages: &mut [&mut Page]) -> Result<(), StoreError> {
         let mut at = 0;
         while at < pages.len() {

@@ -1,4 +1,4 @@
-//! What the engine is to know to decide how large the pool is ([`PoolBalance`]): when each page
+//! Facts that the engine needs to decide how large the pool is ([`PoolBalance`]): when each page
 //! left memory, and what loads and stores take.
 
 use std::sync::Mutex;

@@ -76,7 +76,7 @@ pub struct Range {
     pub len: u64,
 }
 
-/// Of `UFFDIO_API`.
+/// Argument of `UFFDIO_API`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Api {
@@ -85,7 +85,7 @@ pub struct Api {
     pub ioctls: u64,
 }
 
-/// Of `UFFDIO_REGISTER`.
+/// Argument of `UFFDIO_REGISTER`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Register {
@@ -94,7 +94,7 @@ pub struct Register {
     pub ioctls: u64,
 }
 
-/// Of `UFFDIO_COPY` and `UFFDIO_MOVE`, whose layouts are the same.
+/// Argument of `UFFDIO_COPY` and `UFFDIO_MOVE`, whose layouts are the same.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Copy {
@@ -106,7 +106,7 @@ pub struct Copy {
     pub done: i64,
 }
 
-/// Of `UFFDIO_ZEROPAGE` and `UFFDIO_POISON`, whose layouts are the same.
+/// Argument of `UFFDIO_ZEROPAGE` and `UFFDIO_POISON`, whose layouts are the same.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ZeroPage {
@@ -116,7 +116,7 @@ pub struct ZeroPage {
     pub done: i64,
 }
 
-/// Of `UFFDIO_WRITEPROTECT`.
+/// Argument of `UFFDIO_WRITEPROTECT`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteProtect {
@@ -124,16 +124,16 @@ pub struct WriteProtect {
     pub mode: u64,
 }
 
-/// What is read from the descriptor: 32 bytes. A fault uses the event, its flags and the address;
-/// other events use the same fields for what their constants say.
+/// Message that is read from the descriptor: 32 bytes. A fault uses the event, its flags and the
+/// address; other events use the same fields for what their constants say.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message {
     pub event: u8,
     pub reserved: [u8; 7],
-    /// Of a fault: its flags.
+    /// Flags of a fault.
     pub flags: u64,
-    /// Of a fault: where.
+    /// Address of a fault.
     pub address: u64,
     /// The third field.
     pub rest: u64,

@@ -20,7 +20,7 @@ pub use modes::FillMode;
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
 
-/// What a kernel may offer beyond the basics.
+/// Feature that a kernel may offer beyond the basics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Feature {
     /// Its bit.
@@ -76,7 +76,7 @@ features! {
     MOVE = 16;
 }
 
-/// What [`Uffd::probe`] finds.
+/// Finding of [`Uffd::probe`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
     /// Memory that is watched.
@@ -95,7 +95,7 @@ pub enum Probe {
 pub enum Scope {
     /// All: memory that is not there may be handed to system calls.
     Everything,
-    /// Those of user mode: a system call that meets memory that is not there fails with `EFAULT`.
+    /// Faults of user mode: a system call that meets memory that is not there fails with `EFAULT`.
     UserMode,
 }
 
@@ -120,7 +120,7 @@ pub struct Fault {
     pub thread: u32,
 }
 
-/// What is read from a descriptor that has events.
+/// Event that is read from a descriptor that has events.
 #[derive(Debug)]
 pub enum Event {
     /// A fault.
@@ -352,7 +352,7 @@ impl Uffd {
         Ok(())
     }
 
-    /// What there is, without waiting. True: there may be more.
+    /// Reads the events that there are, without waiting. True: there may be more.
     pub fn read_events(&self, events: &mut Vec<Event>) -> io::Result<bool> {
         const ROOM: usize = 32;
         let mut messages = [abi::Message::default(); ROOM];
@@ -397,7 +397,7 @@ impl Uffd {
 
     fn ioctl<T>(&self, request: libc::c_ulong, arg: &mut T) -> io::Result<()> {
         // SAFETY: `arg` is the structure that belongs to the request (the callers pair them), and
-        // outlives the call. What the request does to memory is the callers' contract.
+        // outlives the call. The effect of the request on memory is the callers' contract.
         let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), request, std::ptr::from_mut(arg)) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -407,7 +407,7 @@ fn range(start: usize, len: usize) -> abi::Range {
     abi::Range { start: start as u64, len: len as u64 }
 }
 
-/// What the kernel's two answers, the status and the field, mean together. The field counts; where
+/// Meaning of the kernel's two answers, the status and the field, together. The field counts; where
 /// nothing was done it is the error. Some errors (a bad range) are found before the field is
 /// written.
 fn progress(result: io::Result<()>, done: i64, len: usize) -> Progress {
@@ -429,7 +429,7 @@ fn raw_open(scope: Scope) -> io::Result<OwnedFd> {
     if scope == Scope::UserMode || error.raw_os_error() != Some(libc::EPERM) {
         return Err(error);
     }
-    // Who may open the device may handle all faults.
+    // A process that may open the device may handle all faults.
     let Ok(device) = File::open("/dev/userfaultfd") else { return Err(error) };
     // SAFETY: the request takes flags by value and gives a new descriptor.
     let make = || unsafe { libc::ioctl(device.as_raw_fd(), abi::USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };

@@ -9,7 +9,7 @@ use crate::calls;
 /// How a page is put in its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FillMode {
-    /// Who waits for it goes on waiting, until [`Uffd::wake`].
+    /// Threads that wait for it go on waiting, until [`Uffd::wake`].
     pub quiet: bool,
     /// The first write to it is a fault.
     pub protected: bool,

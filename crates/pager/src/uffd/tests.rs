@@ -1,5 +1,5 @@
-//! What this layer says the kernel does, asked of the kernel. Where it has no userfaultfd, tests
-//! say that they skip.
+//! Tests of what this layer says the kernel does, asked of the kernel. Where it has no userfaultfd,
+//! tests say that they skip.
 
 use super::*;
 use crate::mem::{Mapping, Pagemap};

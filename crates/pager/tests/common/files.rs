@@ -1,4 +1,4 @@
-//! What tests of mapped files need.
+//! Helpers for tests of mapped files.
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};

@@ -42,7 +42,7 @@ pub fn in_lab(pages: &[usize], thp: &ThpConfig) -> f64 {
     hits as f64 / pages.len() as f64
 }
 
-/// Of so many pages in so much memory; accesses that hit, and those that did not.
+/// Replays so many pages in so much memory; returns accesses that hit, and those that did not.
 pub fn hits_in_lab(pages: &[usize], all: usize, memory_pages: usize, thp: &ThpConfig) -> (u64, u64) {
     let mut config = Config::new(Policy::Mglru);
     (config.total_pages, config.swap.pages) = (memory_pages as u64, all as u64);

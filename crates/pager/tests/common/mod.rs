@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers of several tests.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod files;
@@ -9,7 +9,7 @@ use refault_pager::uffd::Scope;
 use refault_pager::{Error, Region, RegionConfig};
 use refault_testing::{Need, Program, absent};
 
-/// What was made; `None`: this machine cannot, as was said.
+/// Unwraps what was made; `None`: this machine cannot, as was said.
 #[track_caller]
 pub fn made<T>(result: Result<T, Error>) -> Option<T> {
     match result {

@@ -25,7 +25,7 @@ const NAMES: &[(i32, &str)] = &[
     (libc::ECONNRESET, "ECONNRESET"),
 ];
 
-/// What the ioctls of userfaultfd say.
+/// Errors of the ioctls of userfaultfd.
 const OF_UFFD: [i32; 8] =
     [libc::EAGAIN, libc::EEXIST, libc::ENOENT, libc::ESRCH, libc::ENOMEM, libc::EFAULT, libc::EBUSY, libc::EINVAL];
 
@@ -105,7 +105,7 @@ pub fn faults(call: Call) -> Vec<CallFault> {
     all
 }
 
-/// What an allocation is called in the table.
+/// Name of an allocation in the table.
 pub const ALLOCATION: (&str, &str) = ("allocation of memory", "fails");
 
 /// The calls of agents: their names, numbers, requests, and errors.
@@ -140,7 +140,7 @@ pub fn rows() -> Vec<(&'static str, Vec<String>)> {
     Call::ALL.iter().map(of_call).chain(of_agents).chain([allocation]).collect()
 }
 
-/// What it is called in the table.
+/// Name of a fault in the table.
 pub fn name(fault: CallFault) -> String {
     let errno = |e: i32| NAMES.iter().find(|n| n.0 == e).map_or_else(|| format!("error {e}"), |n| n.1.to_string());
     match fault {

@@ -89,7 +89,7 @@ fn run(report: &'static Report, base: fn(Call, u64) -> Option<CallFault>) {
                 return;
             }
         }
-        // What a flush that went well leaves in the file is all.
+        // After a flush that went well, the file has all of it.
         let there = content();
         if there.len() != BYTES {
             report.wrong("the length of the file changed");
@@ -128,10 +128,10 @@ pub fn lossy(report: &'static Report) {
     run(report, |call, n| (call == Call::FileRead && n % 60 < 20).then_some(CallFault::Fails(libc::EIO)));
 }
 
-/// Of a file that does not fit, for the pager itself takes half of so little.
+/// Sizes of a file that does not fit, for the pager itself takes half of so little.
 const SMALL_PAGES: usize = 700;
 const SMALL_BYTES: usize = SMALL_PAGES * PAGE - 500;
-/// Of them, so many pages are written: far from each other, for each is a fault.
+/// One page in so many is written: they are far from each other, for each is a fault.
 const SMALL_EVERY: usize = 40;
 
 /// Everything once, with few calls: pages are read in order, so most of them come ahead of their

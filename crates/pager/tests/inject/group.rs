@@ -1,12 +1,12 @@
-//! What the processes of a run are at: for the watchdog, which is about what hangs and not about
-//! who waits for a processor.
+//! State of the processes of a run: for the watchdog, which is about what hangs and not about who
+//! waits for a processor.
 
 use std::fs;
 use std::time::Duration;
 
-/// What was seen of them.
+/// State of the processes at a look.
 pub struct Group {
-    /// What all their threads waited for a processor.
+    /// Time that all their threads waited for a processor.
     pub waited: Duration,
     /// Each thread: its name, its state, and where in the kernel it is.
     pub threads: String,

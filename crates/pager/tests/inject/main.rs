@@ -1,9 +1,9 @@
 //! Faults injected at every call: a scenario is run once to count its calls, and then once for each
-//! call and each way in which it can fail. What the program gets is right bytes or an explicit
-//! error: an error value, a lost page (`SIGBUS`, or `EFAULT` of a system call) with a line on
-//! standard error, or the end of the process with such a line. Never other bytes, never a hang:
-//! each run is a process of its own, with a watchdog. Allocations fail likewise, and pairs of calls
-//! that a seed chooses.
+//! call and each way in which it can fail. The program gets right bytes or an explicit error: an
+//! error value, a lost page (`SIGBUS`, or `EFAULT` of a system call) with a line on standard error,
+//! or the end of the process with such a line. Never other bytes, never a hang: each run is a
+//! process of its own, with a watchdog. Allocations fail likewise, and pairs of calls that a seed
+//! chooses.
 //!
 //! By default some of the failures are tried, each at one call: with `REFAULT_LONG=1` about 800,
 //! without it a twentieth of these. `REFAULT_INJECT=small` tries every failure of every call of the
@@ -38,8 +38,7 @@ use table::{Cells, SCENARIOS};
 #[global_allocator]
 static HEAP: heap::FailingHeap = heap::FailingHeap;
 
-/// What the program does, with one injected fault or none; the rest of the plan is the scenario's
-/// own.
+/// Program, with one injected fault or none; the rest of the plan is the scenario's own.
 #[derive(Clone, Copy)]
 struct Scenario {
     name: &'static str,
@@ -66,7 +65,7 @@ enum Calls {
 const SAMPLED: u64 = 24;
 /// Allocations of a scenario that fail: if there are more, every second, third and so on.
 const MOST_ALLOCATIONS: u64 = 4000;
-/// What must come of failures that are always tried, in scenarios of that column.
+/// Results of failures that are always tried, in scenarios of that column.
 const ALWAYS: &[(usize, Planned, u32)] = &[
     (3, (Call::Wake, 0, CallFault::Fails(libc::ENOENT)), runner::RIGHT),
     (3, (Call::Wake, 0, CallFault::Fails(libc::ESRCH)), runner::RIGHT),
@@ -153,7 +152,7 @@ fn tried(made: u64, fault: CallFault, salt: u64) -> Vec<u64> {
 }
 
 impl Scenario {
-    /// What comes of it without an injected fault.
+    /// Result without an injected fault.
     fn healthy(&self) -> Run {
         // The whole program is ended by the signal; others ask by system calls, or are looked at.
         match self.name {
@@ -163,7 +162,8 @@ impl Scenario {
         }
     }
 
-    /// What it calls, without a fault. `None`: this machine does not allow it.
+    /// Runs the scenario without a fault, to know its calls. `None`: this machine does not allow
+    /// it.
     fn base(&self) -> Option<Done> {
         let is_repeated =
             self.is_small() && step().is_some() || matches!(self.calls, Calls::Only([])) && self.column == 3;
@@ -313,7 +313,7 @@ fn at_a_time(s: &Scenario) -> usize {
         .map_or(usual, |n| n.parse().expect("REFAULT_INJECT_AT_A_TIME is a number"))
 }
 
-/// What is run by default is a twentieth of what is run with `REFAULT_LONG`.
+/// Part of the runs with `REFAULT_LONG` that is run by default: a twentieth.
 const SHORT_PART: &str = "1/20";
 
 /// Whether a run is of the part that is asked for. Which part it is of depends on nothing but what

@@ -59,7 +59,7 @@ fn content(page: usize, version: u64) -> [u8; PAGE] {
     bytes
 }
 
-/// What a region should hold.
+/// Content that a region should hold.
 pub struct Model<'a> {
     report: &'static Report,
     region: &'a Region,
@@ -70,7 +70,7 @@ pub struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// Of a region of so many pages, in which nothing was stored.
+    /// Model of a region of so many pages, in which nothing was stored.
     pub fn new(report: &'static Report, region: &'a Region, pages: usize, mode: FaultMode) -> Model<'a> {
         let pipe = (mode == FaultMode::Threads).then(Pipe::new);
         Model { report, region, pipe, version: vec![0; pages], lost: vec![false; pages] }
@@ -80,7 +80,7 @@ impl<'a> Model<'a> {
         self.version.len()
     }
 
-    /// What a call said.
+    /// Notes the result of a call.
     pub fn told<T>(&self, result: Result<T, Error>) {
         if result.is_err() {
             self.report.got(ERROR_VALUE);

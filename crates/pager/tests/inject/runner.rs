@@ -18,7 +18,7 @@ const MOST_WAITED: Duration = Duration::from_secs(180);
 pub const AT_A_TIME: usize = 2;
 pub const SMALL_AT_A_TIME: usize = 24;
 
-/// What the program got, as bits.
+/// Results that the program got, as bits.
 pub const RIGHT: u32 = 1;
 pub const ERROR_VALUE: u32 = 2;
 pub const LOST: u32 = 4;
@@ -44,7 +44,7 @@ pub enum Run {
     Silent(i32),
 }
 
-/// What a run tells, in memory that both processes map.
+/// Report of a run, in memory that both processes map.
 #[repr(C)]
 pub struct Report {
     counts: [AtomicU64; 64],
@@ -52,7 +52,7 @@ pub struct Report {
     outcome: AtomicU32,
     /// Allocations of a run in which none fails.
     allocations: AtomicU64,
-    /// What fails: written before the fork.
+    /// Failure to inject: written before the fork.
     inject: Inject,
 }
 
@@ -112,7 +112,7 @@ impl Report {
 /// A call, its number among calls of its kind, and what goes wrong with it.
 pub type Planned = (Call, u64, CallFault);
 
-/// What fails in a run.
+/// Failure of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inject {
     None,
@@ -264,7 +264,7 @@ impl Running {
             if self.since.elapsed() <= self.allowed {
                 return None;
             }
-            // What it was at is part of what it said.
+            // The state of the processes is added to what the run said.
             _ = self
                 .stderr
                 .seek(std::io::SeekFrom::End(0))

@@ -15,7 +15,7 @@ pub const SCENARIOS: [&str; 4] = ["`Region`", "`Region` by signal", "`MappedFile
 
 type Row = [u32; SCENARIOS.len()];
 
-/// What came of failures: by call and failure, for each column.
+/// Results of failures: by call and failure, for each column.
 #[derive(Default)]
 pub struct Cells(BTreeMap<(&'static str, String), Row>);
 

@@ -14,8 +14,8 @@ use crate::runner::{ENDED, ERROR_VALUE, RIGHT, Report, WRONG};
 /// Tells this executable that it is the program.
 pub const ROLE: &str = "REFAULT_INJECT_PROGRAM";
 const PAGES: usize = 4000;
-/// Of a program of which each call of the pager can fail in each way: what little there is for it
-/// then, it cannot do without the pager.
+/// Pages of a program of which each call of the pager can fail in each way: what little there is
+/// for it then, it cannot do without the pager.
 const SMALL_PAGES: usize = 400;
 /// The forked child was ended by a signal.
 const CHILD_ENDED: i32 = 7;

@@ -69,7 +69,7 @@ fn stress_with(name: &str, memory: RegionConfig, data: usize, threads: usize, ch
     Some(o.stats)
 }
 
-/// What the programs have, twice to three times the memory.
+/// Bytes that the programs have, twice to three times the memory.
 const DATA: usize = 60 << 20;
 
 fn config(policy: Policy) -> RegionConfig {
@@ -117,7 +117,7 @@ fn stress_of_one_thread() {
     stress_with("one thread", memory, DATA, 1, true);
 }
 
-/// What cannot leave memory goes beyond `memory.high`, and the thread that makes it grow has to
+/// Memory that cannot leave goes beyond `memory.high`, and the thread that makes it grow has to
 /// wait.
 #[test]
 fn beyond_memory_high_a_thread_that_faults_waits() {
@@ -191,7 +191,7 @@ fn orders_are_about_many_pages_where_processes_take_turns() {
     assert!(c.moved_out > 3000 && c.moved_out > 8 * c.moves, "{} pages by {} orders", c.moved_out, c.moves);
 }
 
-/// What runs below this process: the program's name is that of this file.
+/// Processes that run below this one: the program's name is that of this file.
 fn descendants() -> Vec<i32> {
     let parent = |pid: i32| -> Option<i32> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -204,7 +204,7 @@ fn descendants() -> Vec<i32> {
     pids.filter(is_below).collect()
 }
 
-/// Who stops the threads of another process, its agent among them, is served meanwhile.
+/// A debugger that stops the threads of another process, its agent among them, is served meanwhile.
 #[test]
 fn a_debugger_inside_of_the_run_goes_on() {
     let memory = RegionConfig { swap_directory: directory(), ..config(Policy::Mglru) };
@@ -214,8 +214,8 @@ fn a_debugger_inside_of_the_run_goes_on() {
     assert_eq!((o.stats.undecided, o.stats.strays, o.stats.counts.poisoned, o.stats.killed), (0, 0, 0, 0));
 }
 
-/// It is not known for long that a fork is over: it is read of, and dealt with later. What comes in
-/// meanwhile was not there for the child.
+/// It is not known for long that a fork is over: it is read of, and dealt with later. Pages that
+/// come in meanwhile were not there for the child.
 #[test]
 fn a_child_has_what_came_in_while_it_was_forked() {
     let plan = |call, n: u64| (call == Call::Probe && n % 50 < 45).then_some(CallFault::Fails(libc::EAGAIN));

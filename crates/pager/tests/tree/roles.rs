@@ -1,4 +1,4 @@
-//! What the program does.
+//! Work of the program.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -153,8 +153,8 @@ pub fn trace() {
 /// The role of a program with a child that is stopped and has much of the memory.
 pub const HOLD: &str = "hold";
 
-/// What the stopped child has cannot leave memory. Others make do with what is left, as well as
-/// with that much memory alone.
+/// Memory of the stopped child cannot leave. Others make do with what is left, as well as with that
+/// much memory alone.
 pub fn hold() {
     // SAFETY: the child writes memory and reads it, and ends without a word.
     let child = unsafe { libc::fork() };

@@ -5,8 +5,8 @@ use refault_testing::Rng;
 pub const PAGE: usize = 4096;
 const WORDS: usize = PAGE / 8;
 
-/// What a page holds at a version; version 0 is untouched memory. Some pages are noise, some
-/// compress well, some repeat one word.
+/// Word of a page at a version; version 0 is untouched memory. Some pages are noise, some compress
+/// well, some repeat one word.
 pub fn word(version: u64, i: usize) -> u64 {
     match version {
         0 => 0,

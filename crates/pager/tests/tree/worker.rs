@@ -34,8 +34,8 @@ impl Worker {
         let run = 1 + self.rng.below((pages - page).min(24));
         let mut choice = self.rng.below(1000);
         if self.churns && self.rng.below(10) == 0 {
-            // What the kernel tells of after it was done, so that others may have taken the
-            // addresses.
+            // Changes of which the kernel tells after they were done, so that others may have taken
+            // the addresses.
             choice = 970 + self.rng.below(30);
         }
         match choice {
@@ -159,8 +159,8 @@ impl Worker {
         // SAFETY: a segment of this thread goes to a place that was just made for it.
         let got = unsafe { libc::mremap(segment.at as *mut _, bytes, bytes, flags, to as *mut libc::c_void) };
         if got == libc::MAP_FAILED {
-            // It grew while it was watched, so it is two mappings for a moment. What became of it
-            // is not known.
+            // It grew while it was watched, so it is two mappings for a moment. Its outcome is not
+            // known.
             *segment = Segment::new(segment.versions.len());
             return;
         }

@@ -1,4 +1,4 @@
-//! What programs say of how they will use files and mapped memory.
+//! Advice of programs on how they will use files and mapped memory.
 
 use super::{Assembler, Files, PAGE_SHIFT};
 use crate::event::{Event, Inode};
@@ -61,7 +61,7 @@ impl Assembler {
         advice: u64,
         files: &mut impl Files,
     ) {
-        // The numbers of `madvise`. What the others do is of anonymous memory, or of page tables.
+        // The numbers of `madvise`. The others are about anonymous memory, or about page tables.
         let advised = match advice {
             0 => Advised::MapNormal,
             1 => Advised::MapRandom,

@@ -38,7 +38,7 @@ impl Descriptors {
 /// How much of what was read and written by descriptor bypassed the page cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bypass {
-    /// Of all files.
+    /// Bytes of all files.
     pub all: DirectIo,
     /// The share of these bytes in all that were read and written by descriptor, 0 to 1.
     pub share: f64,
@@ -56,7 +56,7 @@ impl Assembler {
         }
     }
 
-    /// What bypassed the page cache of the object with this number.
+    /// Bytes of the object with this number that bypassed the page cache.
     pub fn direct(&self, object: usize) -> Option<DirectIo> {
         self.descriptors.direct.get(&(object as u32)).copied()
     }

@@ -4,7 +4,7 @@ use super::length::FirstLength;
 use super::{Assembler, Files, Numbered};
 use crate::event::{Event, Inode};
 
-/// What is known of a file.
+/// State of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct File {
     pub(super) object: u32,
@@ -69,7 +69,7 @@ impl Assembler {
         {
             self.files.entry(inode).and_modify(|file| (file.pages, file.doubted) = (Some(pages), false));
         }
-        // What is read is there, whatever is known.
+        // A page that is read is there, whatever is known.
         self.files[&inode].pages.unwrap_or(0).max(page + 1)
     }
 
@@ -83,12 +83,12 @@ impl Assembler {
         }
     }
 
-    /// What has a number.
+    /// Objects that have a number.
     pub fn objects(&self) -> u32 {
         self.objects
     }
 
-    /// What has a number, and was used.
+    /// Objects that have a number, and were used.
     pub fn used(&self) -> u32 {
         self.objects - self.unused
     }

@@ -48,7 +48,7 @@ const SETTLED_NS: u64 = 500_000_000;
 /// Records in the queue: with more of them the oldest go, known or not.
 const MOST_QUEUED: usize = 1 << 20;
 
-/// What the machine knows of files.
+/// Facts of files that the machine knows.
 pub trait Files {
     /// The length of a file in pages; none: not known.
     fn pages(&mut self, inode: Inode, pid: u32) -> Option<u64>;
@@ -89,7 +89,7 @@ struct Open {
     at: u64,
     inode: Inode,
     kind: Kind,
-    /// What the call asks for ends here: a page of a read, a byte of a write.
+    /// End of what the call asks for: a page of a read, a byte of a write.
     end: u64,
 }
 
@@ -121,13 +121,13 @@ struct Thread {
     number: u32,
     group: u32,
     open: Option<Open>,
-    /// What it added to the page cache since its last access.
+    /// Pages that it added to the page cache since its last access.
     fresh: Vec<Added>,
     /// Depth of reclaim.
     reclaims: u32,
     /// The address of the fault that began last, until the kernel says what it does about it.
     address: Option<u64>,
-    /// What it reads or writes without the page cache: it is not known yet which.
+    /// File that it reads or writes without the page cache: it is not known yet which.
     direct: Option<(Inode, u64)>,
     /// It said that pages shall be reclaimed, and does that itself.
     pages_out: bool,
@@ -425,10 +425,10 @@ impl Assembler {
         }
     }
 
-    /// What must hold at any time.
+    /// Checks the invariants.
     ///
     /// # Errors
-    /// What does not.
+    /// The invariant that does not hold.
     pub fn validate(&self) -> Result<(), String> {
         if !self.queue.iter().is_sorted_by_key(|r| r.time_ns) {
             return Err("records are not in the order of time".to_owned());

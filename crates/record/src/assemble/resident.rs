@@ -1,9 +1,9 @@
 //! Pages in memory when a file was first seen.
 //!
 //! A look at the page cache comes after the events that are taken: between the moment at which a
-//! file becomes known and the look, pages come and go. Of each page the first event since then says
-//! whether it was in memory, and of pages without one the look does. So a place is kept in the
-//! queue of records until the events up to the look are taken.
+//! file becomes known and the look, pages come and go. The first event of a page since then says
+//! whether it was in memory, and the look does so for pages without an event. So a place is kept in
+//! the queue of records until the events up to the look are taken.
 
 use super::{Assembler, Files};
 use crate::event::Inode;
@@ -30,7 +30,7 @@ struct Waiting {
     object: u32,
     /// The pages that came (false: they were not in memory before) and went (true), in their order.
     changes: Vec<(Range<u64>, bool)>,
-    /// What was in memory, and when that was known.
+    /// Pages that were in memory, and when that was known.
     seen: Option<(Vec<Range<u64>>, u64)>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Residents {
     known: FxHashSet<u32>,
     /// Files that somebody else looks at.
     later: Vec<(Inode, u32)>,
-    /// Of all that wait.
+    /// Sums over all files that wait: changes, and ranges of pages in memory.
     changes: usize,
     rows: usize,
     /// Files of which it will not be known.

@@ -1,4 +1,4 @@
-//! What looks at the memory of processes tell, and faults on anonymous memory.
+//! Accesses that looks at the memory of processes tell, and faults on anonymous memory.
 
 use super::space::{Change, Space};
 use super::{Assembler, Files, PAGE_SHIFT};
@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::scan::Scan;
 use refault_trace::{Act, Advised, Op, Via};
 
-/// What programs have of the address space.
+/// End of the address space that programs have.
 const END: u64 = 1 << 56;
 
 impl Assembler {
@@ -20,7 +20,7 @@ impl Assembler {
         let op = Op { write: scan.writes, via: Some(Via::Map) };
         self.last_ns = self.last_ns.max(event.time_ns);
         for &inode in &scan.in_view {
-            // Of a file that nobody uses otherwise nothing is known but that it is mapped.
+            // Nothing is known of a file that nobody uses otherwise but that it is mapped.
             if let Some(file) = self.files.get(&inode) {
                 self.in_view.insert(file.object);
             }

@@ -13,7 +13,7 @@ struct Page {
     look: u32,
 }
 
-/// What became of pages that follow one another.
+/// Outcome for pages that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) act: Act,
@@ -81,7 +81,7 @@ impl Space {
     }
 }
 
-/// Appends a change, to the last one where it goes on. Of misses each is one by itself.
+/// Appends a change, to the last one where it goes on. Each miss is one by itself.
 fn join(changes: &mut Vec<Change>, next: Change) {
     match changes.last_mut() {
         Some(last)

@@ -1,4 +1,4 @@
-//! What the kernel told, decoded: tracepoints by the layouts that tracefs gives, and what rings say
+//! Events of the kernel, decoded: tracepoints by the layouts that tracefs gives, and what rings say
 //! of tasks.
 
 mod sources;
@@ -18,7 +18,8 @@ pub struct Inode {
 /// The length of a name that the kernel has for a thread.
 pub const COMM: usize = 16;
 
-/// What happened. Pages count from the start of the file; bounds are part of what they bound.
+/// Kind of an event, with its figures. Pages count from the start of the file; bounds are part of
+/// what they bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what the variants say")]
 pub enum What {
@@ -88,7 +89,7 @@ impl What {
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Of the clock CLOCK_MONOTONIC.
+    /// Nanoseconds of the clock CLOCK_MONOTONIC.
     pub time_ns: u64,
     /// The process.
     pub pid: u32,
@@ -96,7 +97,7 @@ pub struct Event {
     pub tid: u32,
     /// The number of its cgroup of the second version; 0: not known.
     pub cgroup: u64,
-    /// What happened.
+    /// Event itself.
     pub what: What,
 }
 
@@ -121,10 +122,10 @@ enum Kind {
     DirectStep,
 }
 
-/// What `posix_fadvise` calls `POSIX_FADV_WILLNEED`, which `readahead` is, too.
+/// Number of `POSIX_FADV_WILLNEED` in `posix_fadvise`, which `readahead` is, too.
 const WILL_NEED: u64 = 3;
 
-/// What is lost when the kernel does not have an event.
+/// Part of a recording that is lost when the kernel does not have an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Reads by descriptor and the page cache: nothing is recorded without.
@@ -137,7 +138,7 @@ pub enum Part {
     Reclaim,
     /// Deleted files.
     Deletion,
-    /// What programs say of how they will use files and mapped memory.
+    /// Advice of programs on how they will use files and mapped memory.
     Advice,
     /// When programs have files written; each file system has an event of its own.
     Syncs,
@@ -146,7 +147,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// What there is without it, in words.
+    /// Consequence of its absence, in words.
     pub fn consequence(self) -> &'static str {
         match self {
             Part::Cache => "nothing can be recorded",
@@ -166,7 +167,7 @@ impl Part {
 pub struct Known {
     /// Its name, such as `filemap/mm_filemap_get_pages`.
     pub event: &'static str,
-    /// What it is for.
+    /// Part of the recording that it serves.
     pub part: Part,
     /// Whether the kernel has it.
     pub is_there: bool,
@@ -211,7 +212,7 @@ pub struct Decoder {
     layouts: Vec<Option<Layout>>,
     /// The parts that there is an event of, in the order of [`SOURCES`].
     parts: Vec<Part>,
-    /// What of an event is wanted, by its number, as the kernel takes it.
+    /// Filters of events, by their number, as the kernel takes them.
     filters: Vec<(u16, String)>,
     /// How much the last index of a read is beyond the last page.
     pub last_beyond: u64,
@@ -272,7 +273,7 @@ impl Decoder {
         self.layouts.iter().enumerate().filter(|(_, layout)| layout.is_some()).map(|(id, _)| id as u16)
     }
 
-    /// What of an event is wanted, as the kernel takes it; none: all.
+    /// Filter of an event, as the kernel takes it; `None`: all are wanted.
     pub(crate) fn filter(&self, id: u16) -> Option<&str> {
         self.filters.iter().find(|(of, _)| *of == id).map(|(_, filter)| filter.as_str())
     }
@@ -282,7 +283,7 @@ impl Decoder {
         self.parts.contains(&part)
     }
 
-    /// What raw data say; none: they are not of these events, or cut.
+    /// Decodes raw data; `None`: they are not of these events, or cut.
     #[inline]
     pub fn decode(&self, raw: &[u8]) -> Option<What> {
         let id = u16::from_ne_bytes([*raw.first()?, *raw.get(1)?]);

@@ -30,7 +30,7 @@ const fn source(
     Source { event, part, kind, first, second, range: [""; 2] }
 }
 
-/// What some kernels and machines do not say.
+/// Fields that some kernels and machines do not have.
 pub(super) const OF_SOME: &[&str] = &["order", "error_code"];
 
 pub(super) const SOURCES: [Source; 28] = [
@@ -65,8 +65,8 @@ pub(super) const SOURCES: [Source; 28] = [
     source("iomap/iomap_iter", Part::Direct, Kind::DirectStep, &["flags"], &[]),
 ];
 
-/// What takes the place of the events that kernels before 6.12 lack: probes, in a group of a
-/// recorder's own.
+/// Replacements of the events that kernels before 6.12 lack: probes, in a group of a recorder's
+/// own.
 pub(super) const PROBED: [Source; 3] = [
     source("read", Part::Cache, Kind::Begin, &["size"], &[]).of_range("pos", "bytes"),
     source("fault", Part::Faults, Kind::Fault, &["index"], &[]),

@@ -1,8 +1,9 @@
 //! Files by inode: their paths and lengths, while somebody uses them.
 //!
-//! Of ext2, ext3 and ext4 the kernel opens a file by its number (`numbers`). Elsewhere the process
-//! that uses it has it open or mapped. What is left is looked for at the end, in the folders where
-//! programs ran (`search`). `mounts` says where file systems are, and which are memory.
+//! On ext2, ext3 and ext4 the kernel opens a file by its number (`numbers`). Elsewhere the process
+//! that uses it has it open or mapped. Files that are left are looked for at the end, in the
+//! folders where programs ran (`search`). `mounts` says where file systems are, and which are
+//! memory.
 
 mod mounts;
 mod numbers;
@@ -22,7 +23,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What is known of what has a number in records.
+/// Facts of an object that has a number in records.
 #[derive(Clone, Debug)]
 struct Known {
     inode: Inode,
@@ -34,14 +35,14 @@ struct Known {
     memory_of: Option<String>,
 }
 
-/// What a process had mapped, and when that was read.
+/// Mappings of a process, and when they were read.
 #[derive(Debug, Default)]
 struct Mapped {
     all: Vec<Mapping>,
     read: Option<Instant>,
 }
 
-/// What is mapped is read again after this long at the earliest.
+/// Mappings are read again after this long at the earliest.
 const REREAD: Duration = Duration::from_millis(5);
 
 /// The files of this machine.
@@ -62,7 +63,7 @@ pub struct Names {
     mapped: FxHashMap<u32, Mapped>,
 }
 
-/// What an object is, for the header.
+/// Description of an object, for the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its name: a path, if that is known.
@@ -192,8 +193,8 @@ impl Names {
         Some((fs::read_link(hint).unwrap_or_else(|_| hint.clone()), metadata))
     }
 
-    /// What a process has mapped at an address: as it was when it was last looked at, or now if
-    /// nothing was there.
+    /// Mapping of a process at an address: as it was when it was last looked at, or now if nothing
+    /// was there.
     fn mapping(&mut self, pid: u32, address: u64) -> Option<&Mapping> {
         let page = address >> 12;
         let place = |all: &[Mapping]| {
@@ -214,7 +215,7 @@ impl Names {
         self.by_number(inode).or_else(|| self.by_hint(inode)).or_else(|| self.of_process(inode, pid))
     }
 
-    /// What every object is, by its number in records.
+    /// Descriptions of all objects, by their number in records.
     pub fn all(&self, anonymized: bool) -> Vec<About> {
         let of = |(at, file): (usize, &Known)| {
             let kind = if file.memory_of.is_some() { ObjectKind::Anon } else { ObjectKind::File };
@@ -305,7 +306,7 @@ impl Files for Names {
         debug_assert_eq!(object as usize, self.files.len());
         let shmem = self.mounts.is_memory(inode.dev, pid);
         let mut found = self.find(inode, pid);
-        // Of several names the kernel tells the one that it looked up last: the process knows which
+        // The kernel tells the one of several names that it looked up last: the process knows which
         // it used.
         if found.as_ref().is_some_and(|(_, metadata)| metadata.nlink() > 1) {
             found = self.of_process(inode, pid).or(found);
@@ -320,12 +321,12 @@ impl Files for Names {
     }
 }
 
-/// What a process has mapped.
+/// Mappings of a process.
 fn maps(pid: u32) -> Vec<Mapping> {
     Mapping::parse_all(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default())
 }
 
-/// What of a file a mapping has between two addresses.
+/// Part of a file that a mapping has between two addresses.
 fn mapped(mapping: &Mapping, from: u64, to: u64) -> Option<(Inode, u64, u64)> {
     let inode = mapping.file.filter(|_| !mapping.is_shm)?;
     let (first, last) = ((from >> 12).max(mapping.pages.start), to.div_ceil(4096).min(mapping.pages.end));
@@ -347,7 +348,7 @@ mod tests {
         let inode = Inode { dev: device(&metadata), ino: metadata.ino() };
         let mut names = Names::new();
         let numbered = names.numbered(inode, 0, std::process::id());
-        // What was written is in memory.
+        // Pages that were written are in memory.
         assert!(
             matches!(&numbered.look, Look::Seen(pages, _) if pages[..] == *std::slice::from_ref(&(0..3))),
             "{numbered:?}"
@@ -368,7 +369,7 @@ mod tests {
         fs::write(&used, "x").expect("writable");
         fs::hard_link(&used, &other).expect("a link");
         let open = File::open(&used).expect("there");
-        // What looks it up last is another.
+        // The name that is looked up last is another.
         drop(File::open(&other).expect("there"));
         let metadata = open.metadata().expect("there");
         let mut names = Names::new();

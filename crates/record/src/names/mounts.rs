@@ -1,4 +1,4 @@
-//! What is mounted, and which of it is memory.
+//! Mounts, and which of them are memory.
 
 use super::{device, numbers};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,7 +20,7 @@ struct Mount {
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     here: FxHashMap<u32, Mount>,
-    /// That of memory without a path: shared anonymous memory, segments of System V, memfd.
+    /// Device of memory without a path: shared anonymous memory, segments of System V, memfd.
     internal: Option<u32>,
     /// Devices that are mounted elsewhere, such as in a container: whether they are memory.
     elsewhere: FxHashMap<u32, bool>,

@@ -19,7 +19,7 @@ impl Names {
         let nameless = |file: &Known| file.path.is_none() && file.memory_of.is_none() && !file.shmem;
         for (at, file) in self.files.iter().enumerate().filter(|(_, file)| nameless(file)) {
             let dev = file.inode.dev;
-            // What cannot be opened by its number is deleted, and in no folder.
+            // A file that cannot be opened by its number is deleted, and in no folder.
             let can_be = self.mounts.by_number(dev).is_none() || self.by_number(file.inode).is_some();
             if self.mounts.has(dev) && can_be {
                 wanted.entry(file.inode).or_default().push(at);

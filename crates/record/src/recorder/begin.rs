@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Child;
 
-/// What is recorded, as it begins.
+/// Target of the recording, as it begins.
 pub(super) struct Started {
     pub(super) child: Option<Child>,
     pub(super) members: Members,

@@ -1,4 +1,4 @@
-//! What a recording says of itself.
+//! Header of a recording: what it says of itself.
 
 use super::{Options, Recorder, Target};
 use crate::event::{Decoder, Part};
@@ -60,7 +60,7 @@ impl Recorder {
     }
 }
 
-/// What is seen, in words.
+/// Accesses that are seen, in words.
 pub(super) fn sees(decoder: &Decoder) -> Vec<String> {
     let parts = [
         (Part::Cache, "reads by descriptor"),

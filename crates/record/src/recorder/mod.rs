@@ -30,14 +30,14 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 use warm::Warm;
 
-/// What is recorded.
+/// Programs that are recorded.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A program that the recorder starts, with all that descends from it.
     Command(Vec<OsString>),
     /// Processes that run, with what they start from now on.
     Pids(Vec<u32>),
-    /// What is in the group.
+    /// Processes in the group.
     Group,
     /// Everything but the recorder.
     All,
@@ -104,12 +104,12 @@ pub enum End {
     Signal,
 }
 
-/// What came of it.
+/// Result of a recording.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// At the end.
     pub progress: Progress,
-    /// What the file says of itself.
+    /// Header of the file.
     pub recording: Recording,
     /// Why it ended.
     pub end: End,
@@ -145,7 +145,7 @@ struct Recorder {
     events: Vec<Event>,
     records: Vec<Record>,
     snapshot_every: Duration,
-    /// Who looks at memory in place; none: nobody.
+    /// Sampler that looks at memory in place; `None`: nobody does.
     sampler: Option<Sampler>,
     /// Looks of which the events come next, in their order.
     scans: VecDeque<Scan>,
@@ -339,8 +339,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Looks at the memory of all programs that are recorded. What it found has its place among the
-    /// events by the time at which it was.
+    /// Looks at the memory of all programs that are recorded. Touches that it found have their
+    /// place among the events by the time of the look.
     fn look_at_memory(&mut self) {
         let Some(sampler) = &mut self.sampler else { return };
         let pids = self.members.pids().chain(members::more(self.members.rule(), self.group.as_ref())).collect();
@@ -383,7 +383,7 @@ impl Recorder {
     }
 
     fn finish(mut self, options: &Options, end: End, tell: &mut impl FnMut(&Progress)) -> Result<Report, String> {
-        // What is being written into a ring is there after a moment.
+        // An event that is being written into a ring is there after a moment.
         std::thread::sleep(STEP);
         self.snapshot();
         self.look_at_memory();

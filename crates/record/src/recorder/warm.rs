@@ -1,4 +1,4 @@
-//! What was in memory before the recording: files that are looked at beside the events.
+//! Pages that were in memory before the recording: files that are looked at beside the events.
 
 use super::Recorder;
 use crate::census::{self, Walk};
@@ -23,12 +23,12 @@ const MOST_PAGES: u64 = 1 << 30;
 struct Look {
     inode: Inode,
     file: File,
-    /// Those that are still to be looked at.
+    /// Pages that are still to be looked at.
     left: Range<u64>,
     seen: Vec<Range<u64>>,
 }
 
-/// What is still to be looked at.
+/// Files that are still to be looked at.
 #[derive(Debug, Default)]
 pub(super) struct Warm {
     looks: VecDeque<Look>,

@@ -1,7 +1,7 @@
 //! Idle page tracking: a bit for each frame, which is cleared when the frame is touched.
 //!
 //! Reading a bit asks the page tables, and what they say is kept for reclaim, which does not see
-//! less by it. Of a large folio only the first frame has a bit.
+//! less by it. Only the first frame of a large folio has a bit.
 
 use rustc_hash::FxHashMap;
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
 const FLAGS: &str = "/proc/kpageflags";
 
-/// Of the flags of a frame: it is of a large folio, and not the first one.
+/// Flag of a frame: it is of a large folio, and not the first one.
 const TAIL: u64 = 1 << 16;
 
 /// The most frames of a folio.

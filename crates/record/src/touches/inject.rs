@@ -62,7 +62,7 @@ impl Traced {
     fn look(&self) -> Stop {
         // SAFETY: all zeros are a value of this structure of numbers.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // What is looked at stays: the program's own end is for whoever started it.
+        // A process that is looked at stays: the program's own end is for whoever started it.
         let how = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL;
         // SAFETY: the kernel fills the structure that the pointer is to.
         let done = unsafe { libc::waitid(libc::P_PID, self.pid as libc::id_t, &mut info, how) };
@@ -76,7 +76,7 @@ impl Traced {
             (_, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED, ..) => Stop::Gone,
             (.., libc::SIGTRAP, libc::PTRACE_EVENT_STOP) => Stop::There,
             (.., libc::PTRACE_EVENT_STOP) => Stop::Group,
-            // Of a system call.
+            // A stop at a system call.
             (_, _, signal, 0) if signal == libc::SIGTRAP | 0x80 => Stop::There,
             (_, _, signal, _) => Stop::Signal(signal),
         }
@@ -183,7 +183,7 @@ fn refuse_filters(pid: pid_t) -> Result<(), String> {
 /// A call that the stop interrupted begins anew, as the kernel does where no handler ran.
 #[cfg(target_arch = "x86_64")]
 fn begun_anew(mut registers: libc::user_regs_struct) -> libc::user_regs_struct {
-    /// What the kernel calls ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
+    /// Numbers that the kernel calls ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
     /// ERESTART_RESTARTBLOCK.
     const AGAIN: [i64; 3] = [-512, -513, -514];
     const GO_ON: i64 = -516;

@@ -43,7 +43,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Whether a method works here; why not.
 ///
 /// # Errors
-/// What the machine lacks.
+/// A machine without what the method needs.
 pub fn touches_possible(method: TouchMethod) -> Result<(), String> {
     match method {
         TouchMethod::Idle => Idle::open().map(drop),
@@ -105,7 +105,7 @@ impl Sampler {
     /// As it is wanted; none: not at all.
     ///
     /// # Errors
-    /// What was asked for does not work here.
+    /// A method that was asked for and does not work here.
     pub(crate) fn new(sampling: Sampling) -> Result<Option<Sampler>, String> {
         let (interval, method) = match sampling {
             Sampling::Off => return Ok(None),
@@ -134,7 +134,7 @@ impl Sampler {
         }))
     }
 
-    /// What it did so far.
+    /// Summary of the looks so far.
     pub(crate) fn about(&self) -> Touches {
         let span = self.first.zip(self.last).map(|(first, last)| last - first).filter(|_| self.looks > 1);
         let interval = span.map_or(self.interval, |span| span / (self.looks - 1));

@@ -1,4 +1,4 @@
-//! What is in the page tables of a process: `/proc/PID/pagemap`, and the request `PAGEMAP_SCAN` of
+//! Pages in the page tables of a process: `/proc/PID/pagemap`, and the request `PAGEMAP_SCAN` of
 //! Linux 6.7 and later, which passes over what is empty and protects what it finds.
 
 use crate::scan::{Mapping, Region};
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 const PAGE_SHIFT: u32 = 12;
 
-/// Of an entry.
+/// Bits of an entry.
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const FILE: u64 = 1 << 61;
@@ -25,7 +25,7 @@ const IS_PRESENT: u64 = 1 << 3;
 const IS_SWAPPED: u64 = 1 << 4;
 const IS_ZERO: u64 = 1 << 5;
 const IS_SOFT_DIRTY: u64 = 1 << 7;
-/// What matches is write-protected.
+/// Flag: pages that match are write-protected.
 const WP_MATCHING: u64 = 1;
 
 /// Regions at a time: 24 bytes each.
@@ -80,7 +80,8 @@ impl Pagemap {
         !matches!(self.0.read_at(&mut [0; 8], 0), Ok(8))
     }
 
-    /// What has content, of these mappings; `touched` are pages whose soft-dirty bit is set.
+    /// Regions of these mappings that have content; `touched` are pages whose soft-dirty bit is
+    /// set.
     pub(super) fn regions(&self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
         let (Some(first), Some(last)) = (mappings.first(), mappings.last()) else { return Ok(Vec::new()) };
         let arg = ScanArg {

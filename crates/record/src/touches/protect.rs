@@ -1,6 +1,6 @@
 //! Memory of another process that is write-protected in a way that the kernel lifts by itself: a
-//! userfaultfd of that process, with asynchronous protection (Linux 6.7). What was written since is
-//! then known by `PAGEMAP_SCAN`.
+//! userfaultfd of that process, with asynchronous protection (Linux 6.7). Pages that were written
+//! since are then known by `PAGEMAP_SCAN`.
 //!
 //! Only a process itself can make one, so that it is made in its place ([`super::inject`]), taken
 //! over, and closed there. It ends with the recorder.
@@ -19,7 +19,7 @@ const fn ioctl(number: u64, size: usize) -> libc::c_ulong {
     3 << 30 | (size as libc::c_ulong) << 16 | 0xAA << 8 | number as libc::c_ulong
 }
 
-/// Of `UFFDIO_API`, and of `UFFDIO_REGISTER`, as the manual page has them.
+/// Arguments of `UFFDIO_API`, and of `UFFDIO_REGISTER`, as the manual page has them.
 type Api = [u64; 3];
 type Register = [u64; 4];
 const UFFDIO_API: libc::c_ulong = ioctl(0x3F, size_of::<Api>());
@@ -31,7 +31,7 @@ pub(super) struct Protection {
 }
 
 impl Protection {
-    /// Of a process.
+    /// Opens the protection of a process.
     pub(super) fn of(pid: u32) -> Result<Protection, String> {
         // SAFETY: takes numbers.
         let handle = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) }).map_err(|e| e.to_string())?;
@@ -50,8 +50,9 @@ impl Protection {
         Ok(protection)
     }
 
-    /// Watches the private memory of these mappings that can be written. What is watched already
-    /// stays so; what somebody else watches, or cannot be, is left alone.
+    /// Watches the private memory of these mappings that can be written. Memory that is watched
+    /// already stays so; memory that somebody else watches, or that cannot be watched, is left
+    /// alone.
     pub(super) fn watch(&self, mappings: &[Mapping]) {
         for mapping in mappings.iter().filter(|m| m.writable && !m.shared) {
             let (start, end) = (mapping.pages.start << 12, mapping.pages.end << 12);

@@ -57,7 +57,7 @@ pub enum Pattern {
 pub struct Stream {
     /// The name of the object; streams of one name share it.
     pub object: String,
-    /// What backs the object.
+    /// Backing of the object.
     pub kind: ObjectKind,
     /// The order.
     pub pattern: Pattern,

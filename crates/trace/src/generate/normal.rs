@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use super::guide::Guide;
 use super::rng::{Fraction, Rng};
 
-/// What places are drawn from: a radius and the cosine of an angle, each by a number in [0, 1).
+/// Guides that places are drawn from: a radius and the cosine of an angle, each by a number in [0,
+/// 1).
 static GUIDES: LazyLock<[Guide; 2]> = LazyLock::new(|| {
     // Where the radius is x its derivative is e^(x^2 / 2) / x.
     [Guide::of_growing([0.0, 1.0], radius, |x: f64| (x * x / 2.0).exp() / x), Guide::of_cosine()]
@@ -56,7 +57,7 @@ impl Normal {
         Normal { n, sigma, by_table: ByTable::new(n, sigma) }
     }
 
-    /// A place. What lies outside is drawn again, at most until chance gives up.
+    /// Draws a place. One that lies outside is drawn again, at most until chance gives up.
     #[inline]
     pub fn place(&self, rng: &mut Rng) -> u64 {
         let parts = [rng.fraction(), rng.fraction()];

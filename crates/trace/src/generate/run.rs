@@ -7,7 +7,7 @@ use crate::format::Format;
 use crate::memcg::MAX_GROUPS;
 use crate::record::{CHUNK, Header, MAX_OBJECTS, ObjectInfo, Op, Record, RecordSource};
 
-/// What the random numbers of a phase are for.
+/// Purposes of the random numbers of a phase.
 const PICK: u64 = 0;
 const DRAW: u64 = 1;
 const PERMUTE: u64 = 2;

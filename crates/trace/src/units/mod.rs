@@ -142,7 +142,7 @@ pub(crate) fn strict(mut source: Box<dyn RecordSource>) -> Result<Box<dyn Record
         match source.next_chunk(&mut chunk) {
             Ok(true) => records += chunk.len() as u64,
             Ok(false) => break,
-            // What is broken is said where it is reached.
+            // A broken place is reported where it is reached.
             Err(error) => {
                 failed = Some(error);
                 break;

@@ -54,9 +54,9 @@ pub(super) struct Alternative {
     pub(super) topic: Topic,
     /// The field and how it is read.
     read: &'static str,
-    /// What speaks for the other reading; `None`: nothing.
+    /// Sign that speaks for the other reading; `None`: nothing does.
     sign: fn(&Watch) -> Option<String>,
-    /// What the numbers would be then.
+    /// Meaning of the numbers in the other reading.
     pub(super) meant: &'static str,
     /// The flags for the other reading and for this one; `{page}` is the size of a page.
     flags: &'static str,
@@ -266,7 +266,7 @@ pub(super) const TABLE: &[Alternative] = &[
     },
 ];
 
-/// What is in doubt after what was seen, a sentence a topic.
+/// Doubts after the numbers that were seen, a sentence a topic.
 pub(super) fn doubts(watch: &Watch) -> Vec<String> {
     let mut topics = Vec::new();
     let mut said = Vec::new();
@@ -320,7 +320,7 @@ fn anywhere(watch: &Watch) -> Option<String> {
         .then(|| "accesses of whole pages begin anywhere in a page".to_owned())
 }
 
-/// Of numbers in their own order the lowest byte is the one with most values.
+/// The lowest byte of numbers in their own order is the one with most values.
 fn lowest_byte(watch: &Watch) -> Option<String> {
     let highest = if matches!(watch.format, U32Le | U32Be) { 3 } else { 7 };
     let [low, high] = watch.number.bytes(highest);

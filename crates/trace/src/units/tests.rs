@@ -44,7 +44,7 @@ fn accesses() -> Vec<(u64, u64, u64)> {
     (0..2000).map(|i| (next(50_000), 1 + next(4), 3_100_000_000 * i)).collect()
 }
 
-/// What a format writes when it is honest.
+/// Writing of a format that is honest.
 fn own(format: Format) -> Writing {
     let (number, count) = match format {
         Format::Msr | Format::Lackey | Format::Address | Format::Drmemtrace => (1, 1),
@@ -75,7 +75,7 @@ const FORMATS: [Format; 13] = [
     Format::Drmemtrace,
 ];
 
-/// Whose unit is part of the format.
+/// Formats whose unit is part of the format.
 const SURE: [Format; 2] = [Format::Native, Format::PgTrace];
 
 fn write(format: Format, how: Writing) -> Vec<u8> {

@@ -14,13 +14,13 @@ pub struct MachineSpec {
     pub cpus: u32,
     /// Memory, all of it.
     pub memory_pages: u64,
-    /// Of it, what is taken by things that are never reclaimed.
+    /// Pages among them that are taken by things that are never reclaimed.
     pub kernel_pages: u64,
-    /// Of memory, what is in the zone DMA; never more than an eighth.
+    /// Pages of memory in the zone DMA; never more than an eighth.
     pub dma_pages: u64,
-    /// What of the rest is in the zone DMA32.
+    /// Pages of the rest in the zone DMA32.
     pub dma32_pages: u64,
-    /// Of memory, what boot gave back when reserves of zones had been computed.
+    /// Pages of memory that boot gave back when reserves of zones had been computed.
     pub init_pages: u64,
     /// CPUs keep free pages for themselves, many at a time.
     pub per_cpu_lists: bool,
@@ -105,7 +105,7 @@ pub struct NodeSpec {
     pub name: String,
     /// Its size.
     pub pages: u64,
-    /// What it is like.
+    /// Preset of the node: its kind of memory.
     pub preset: NodePreset,
     /// The figures of the preset, or what the scenario says.
     pub perf: NodePerf,
@@ -118,16 +118,16 @@ pub struct NodeSpec {
 pub struct DeviceSpec {
     /// Its name.
     pub name: String,
-    /// What it is like: one of [`PRESETS`].
+    /// Kind of device: one of [`PRESETS`].
     pub preset: String,
-    /// What differs from the preset.
+    /// Differences from the preset.
     pub overrides: DeviceOverrides,
 }
 
 /// The presets of devices.
 pub const PRESETS: [&str; 6] = ["hdd", "sata-ssd", "nvme", "ramdisk", "zram", "pmem"];
 
-/// What differs from a preset. `None`: as the preset has it.
+/// Differences from a preset. `None`: as the preset has it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceOverrides {
     /// Requests that are served at once.

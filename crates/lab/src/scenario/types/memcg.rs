@@ -10,7 +10,7 @@ pub struct MemcgSpec {
     pub path: String,
     /// The group above it, an index below its own; `None`: the root.
     pub parent: Option<usize>,
-    /// What can be set of it.
+    /// Limits that can be set.
     pub limits: MemcgLimits,
     /// It is not there before an event makes it.
     pub made_by_event: bool,
@@ -18,7 +18,7 @@ pub struct MemcgSpec {
     pub cache_ext: Option<CacheExtPolicy>,
 }
 
-/// What an administrator does while the machine runs.
+/// Event that an administrator causes while the machine runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventSpec {
     /// When; with `after`, how long after the end of that task.
@@ -27,7 +27,7 @@ pub struct EventSpec {
     pub after: Option<usize>,
     /// It happens when conditions hold, from then on.
     pub watch: Option<WatchSpec>,
-    /// What happens.
+    /// Action of the event.
     pub action: EventAction,
 }
 
@@ -49,7 +49,7 @@ pub enum EventAction {
         task: usize,
         /// The group, an index; `None`: the root.
         to: Option<usize>,
-        /// What is charged for it moves along.
+        /// Memory charged for it moves along.
         charges: bool,
     },
     /// A group (an index) without tasks and children is removed.
@@ -110,7 +110,7 @@ pub struct LimitChanges {
 }
 
 impl LimitChanges {
-    /// Those limits with these changes.
+    /// Limits with these changes.
     pub fn applied_to(&self, limits: &MemcgLimits) -> MemcgLimits {
         MemcgLimits {
             min: self.min.unwrap_or(limits.min),

@@ -1,5 +1,4 @@
-//! What a scenario is once it is read: plain data, names resolved to indices, units in the names of
-//! fields.
+//! Scenario once it is read: plain data, names resolved to indices, units in the names of fields.
 
 mod machine;
 mod memcg;
@@ -25,7 +24,7 @@ pub use watch::{Amount, Condition, SysctlChanges, Victim, WatchSpec};
 pub struct Scenario {
     /// Its name, for people and for the command line.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub about: String,
     /// The publication that it is taken from.
     pub source: Option<String>,
@@ -52,11 +51,11 @@ pub struct Scenario {
     pub objects: Vec<ObjectSpec>,
     /// Tasks, in the order of the file.
     pub tasks: Vec<TaskSpec>,
-    /// What happens to the machine and to groups meanwhile, in the order of the file.
+    /// Events of the machine and of groups meanwhile, in the order of the file.
     pub events: Vec<EventSpec>,
-    /// What was published.
+    /// Numbers that were published.
     pub published: Option<Published>,
-    /// What its file sets of the machine, key and value as they stand there, whatever is changed
+    /// Settings of the machine in its file, key and value as they stand there, whatever is changed
     /// afterwards.
     pub settings: Vec<(String, String)>,
 }

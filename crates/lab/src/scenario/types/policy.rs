@@ -12,7 +12,7 @@ use refault_mm::{
 /// Settings of tiering that are not those of Linux.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TieringSpec {
-    /// What a hint fault leads to.
+    /// Decision on promotion at a hint fault.
     pub promotion: Option<PromotionPolicy>,
     /// Bits of the time stamp of a folio.
     pub stamp_bits: Option<u32>,
@@ -27,7 +27,7 @@ pub struct TieringSpec {
 pub struct PolicySpec {
     /// The named policy.
     pub policy: Policy,
-    /// Whose rules.
+    /// Kernel whose rules hold.
     pub kernel: Kernel,
     /// Non-resident clock of the two lists.
     pub clock: Option<Clock>,
@@ -65,7 +65,7 @@ pub struct PolicySpec {
     pub retry_without_trim: Option<bool>,
     /// kswapd writes dirty pages of files.
     pub kswapd_writes_files: Option<bool>,
-    /// What advice on access patterns means to reclaim.
+    /// Meaning of advice on access patterns to reclaim.
     pub advice_recency: Option<AdviceRecency>,
     /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
     pub memcgs: Option<MemcgSelection>,
@@ -158,15 +158,15 @@ impl PolicySpec {
         }
     }
 
-    /// What the kernel has, without the variants.
+    /// Configuration of the kernel, without the variants.
     pub fn kernel_config(&self) -> Config {
         let mut config = Config::new(self.policy);
         self.kernel.apply(&mut config);
         config
     }
 
-    /// The configuration of the engine. What belongs to the machine (CPUs, swap, seed, ...) is as
-    /// [`Config::new`] has it.
+    /// The configuration of the engine. Settings that belong to the machine (CPUs, swap, seed, ...)
+    /// are as [`Config::new`] has them.
     pub fn config(&self) -> Config {
         fn set<T: Copy>(place: &mut T, value: Option<T>) {
             *place = value.unwrap_or(*place);

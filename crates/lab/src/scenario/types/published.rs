@@ -1,16 +1,16 @@
-//! What was published.
+//! Published measurements.
 
 use super::policy::PolicySpec;
 use std::collections::BTreeMap;
 
-/// What was published: numbers of several kernels, or of several settings of one.
+/// Published measurements: numbers of several kernels, or of several settings of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// What is compared, at least one; the first is what the second is compared with.
+    /// Variants that are compared, at least one; the first is what the second is compared with.
     pub variants: Vec<PublishedVariant>,
     /// The numbers.
     pub rows: Vec<PublishedRow>,
-    /// What a reader of the numbers should know.
+    /// Notes for a reader of the numbers.
     pub notes: Vec<String>,
     /// Seeds that a comparison takes if nobody says how many: 1 to so many. `None`: the seed of the
     /// scenario.
@@ -43,9 +43,9 @@ pub struct PublishedVariant {
 /// One number, of each variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRow {
-    /// What it is compared with: the name of one of our results.
+    /// Name of the result of ours that it is compared with.
     pub metric: String,
-    /// What people call it.
+    /// Name that people use.
     pub label: String,
     /// The unit in which it is published.
     pub unit: String,
@@ -77,7 +77,7 @@ pub struct PublishedRatio {
 pub struct Band {
     /// Its ends. The upper one may be infinite.
     pub ends: [f64; 2],
-    /// What follows from what was published, or what the scenario says.
+    /// Origin of the band: the publication, or the scenario.
     pub from: BandFrom,
 }
 

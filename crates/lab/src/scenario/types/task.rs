@@ -5,14 +5,14 @@ use std::ops::Range;
 use refault_mm::{AccessAdvice, HugeAdvice};
 use refault_trace::{ObjectKind, Via};
 
-/// What the pages of an object hold: shares of all, 0 to 1.
+/// Content of the pages of an object: shares of all, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContentSpec {
     /// Nothing but zeros.
     pub zero: f64,
     /// One word over and over.
     pub same: f64,
-    /// What no compressor makes smaller.
+    /// Share that no compressor makes smaller.
     pub incompressible: f64,
     /// Bytes of the other pages over bytes that they are compressed to, on the whole.
     pub ratio: f64,
@@ -23,7 +23,7 @@ pub struct ContentSpec {
 pub struct ObjectSpec {
     /// Its name.
     pub name: String,
-    /// What backs it.
+    /// Backing of the object.
     pub kind: ObjectKind,
     /// Its size.
     pub pages: u64,
@@ -32,11 +32,11 @@ pub struct ObjectSpec {
     pub areas: Vec<u64>,
     /// The device of a file, an index; `None` for anonymous memory.
     pub device: Option<usize>,
-    /// Who is charged, an index; `None`: the root.
+    /// Group that is charged, an index; `None`: the root.
     pub memcg: Option<usize>,
     /// Each copy of the task has its own. Only one task uses it then.
     pub private: bool,
-    /// What its pages hold; `None`: all are alike, and compress as the device or zswap has it.
+    /// Content of its pages; `None`: all are alike, and compress as the device or zswap has it.
     pub content: Option<ContentSpec>,
     /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` on anonymous memory.
     pub huge: HugeAdvice,
@@ -57,8 +57,8 @@ pub struct TaskSpec {
     pub stagger_ns: u64,
     /// The task (an index) of which every copy must have ended before this one starts.
     pub after: Option<usize>,
-    /// What it does, one after the other; at least one. With a trace there is exactly one, without
-    /// streams.
+    /// Phases of the task, one after the other; at least one. With a trace there is exactly one,
+    /// without streams.
     pub phases: Vec<PhaseSpec>,
     /// Phases that it does more than once, in their order; no phase is in two of them.
     pub loops: Vec<LoopSpec>,
@@ -70,7 +70,7 @@ pub struct TaskSpec {
     pub background: bool,
     /// `oom_score_adj`.
     pub oom_score_adj: i32,
-    /// What policies in the form of cache_ext learn of it.
+    /// Hint that policies in the form of cache_ext get of it.
     pub cache_ext_hint: u8,
 }
 
@@ -83,7 +83,7 @@ pub struct TraceSpec {
     pub device: Option<usize>,
     /// Accesses come no earlier than the trace says; otherwise one after the other.
     pub timed: bool,
-    /// What its program says of how it accesses its files.
+    /// Advice of its program on how it accesses its files.
     pub advice: AccessAdvice,
     /// Before each access the program asks with `mincore` whether the page is there, which takes a
     /// page and gives it back.
@@ -97,7 +97,7 @@ pub struct LoopSpec {
     pub phases: Range<usize>,
     /// How often.
     pub times: u64,
-    /// What each time changed in the counters of the machine is among the results.
+    /// Records the changes in the counters of the machine by each time through, for the results.
     pub record: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct LoopSpec {
 pub struct PhaseSpec {
     /// Its name.
     pub name: Option<String>,
-    /// What is accessed. None at all: the task sleeps until the phase ends.
+    /// Accesses of the phase. None at all: the task sleeps until the phase ends.
     pub streams: Vec<StreamSpec>,
     /// How long.
     pub until: Until,
@@ -158,7 +158,7 @@ pub enum Until {
 pub struct StreamSpec {
     /// The object, an index.
     pub object: usize,
-    /// What is done with it.
+    /// Action on the blocks.
     pub action: Action,
     /// Call after each block that the program has written by descriptor.
     pub sync: Sync,
@@ -168,11 +168,11 @@ pub struct StreamSpec {
     pub weight: f64,
     /// By descriptor or by mapping.
     pub via: Via,
-    /// Of the blocks, those that are written: 0 to 1.
+    /// Share of the blocks that are written: 0 to 1.
     pub write_share: f64,
     /// Consecutive pages that are accessed together.
     pub block_pages: u32,
-    /// What the program says of how it accesses the object: `MADV_RANDOM` or `POSIX_FADV_RANDOM`,
+    /// Advice of the program on how it accesses the object: `MADV_RANDOM` or `POSIX_FADV_RANDOM`,
     /// and so on.
     pub advice: AccessAdvice,
     /// The first page that is used.
@@ -191,7 +191,7 @@ pub struct StreamSpec {
     pub times: u32,
 }
 
-/// What a stream does with the blocks that it comes to.
+/// Action of a stream on the blocks that it comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It reads or writes them.

@@ -42,7 +42,7 @@ pub enum Condition {
     FreeSwapBelow(Amount),
     /// An average of ten seconds of `memory.pressure` is higher, in percent.
     Avg10Above {
-        /// Of a group, an index; `None`: of the machine.
+        /// Group, an index; `None`: the machine.
         memcg: Option<usize>,
         /// Some or full.
         kind: PsiKind,
@@ -51,7 +51,7 @@ pub enum Condition {
     },
     /// Stalls since the last look are longer.
     StallAbove {
-        /// Of a group, an index; `None`: of the machine.
+        /// Group, an index; `None`: the machine.
         memcg: Option<usize>,
         /// Some or full.
         kind: PsiKind,
@@ -91,7 +91,7 @@ impl Amount {
 pub enum Victim {
     /// The task with the highest `oom_score`, as the kernel computes it.
     OomScore,
-    /// Of the tasks with the highest `oom_score_adj` the largest.
+    /// The largest of the tasks with the highest `oom_score_adj`.
     OomScoreAdj,
     /// The group that uses most memory, inactive pages of files left out.
     LargestGroup,

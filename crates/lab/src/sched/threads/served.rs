@@ -1,9 +1,10 @@
-//! Who was served least, with ticks, as EEVDF has it (Linux since 6.6) for threads of one weight.
+//! Choice of the thread that was served least, with ticks, as EEVDF has it (Linux since 6.6) for
+//! threads of one weight.
 //!
-//! A thread counts the CPU time that it had. Who had no more than the mean of all that may run is
-//! owed a turn: it takes the CPU when it is woken, and a turn that ends ends in favour of who had
-//! least. What a thread is owed when it falls asleep it is owed still when it is woken (lag); what
-//! it had too much it sleeps off (delayed dequeue).
+//! A thread counts the CPU time that it had. A thread that had no more than the mean of all that
+//! may run is owed a turn: it takes the CPU when it is woken, and a turn that ends ends in favour
+//! of the one that had least. Time that a thread is owed when it falls asleep it is owed still when
+//! it is woken (lag); time that it had too much it sleeps off (delayed dequeue).
 //!
 //! Mechanism: `docs/mechanisms.md#ticks`.
 
@@ -13,7 +14,7 @@ use super::{TICK_NS, Threads};
 use crate::scenario::Scenario;
 use crate::sched::Thread;
 
-/// What EEVDF does on a machine.
+/// Settings of EEVDF on a machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fair {
     /// `CONFIG_PREEMPT_LAZY`: in the kernel a thread gives way at a tick only, and first at the one

@@ -1,4 +1,4 @@
-//! What must be so after every step, by name.
+//! Invariants after every step, by name.
 
 use refault_mm::PageId;
 
@@ -44,7 +44,7 @@ fn is_valid(v: &View) -> Result<(), String> {
     v.core.validate()
 }
 
-/// Every byte is right, or its loss is said. What is elsewhere is looked at when it comes back.
+/// Every byte is right, or its loss is said. Content elsewhere is looked at when it comes back.
 fn content_in_place(v: &View) -> Result<(), String> {
     let kernel = v.kernel.0.borrow();
     for (page, frame) in kernel.pages.iter().enumerate() {
@@ -117,7 +117,7 @@ fn charges(v: &View) -> Result<(), String> {
     Ok(())
 }
 
-/// What is in the swap area is there until it is in memory, and no longer.
+/// A page in the swap area is there until it is in memory, and no longer.
 fn slots(v: &View) -> Result<(), String> {
     let m = &v.core.memory;
     let is_away = |p: &u32| matches!(m.state(*p), State::Written | State::Stored | State::Reading);

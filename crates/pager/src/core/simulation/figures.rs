@@ -1,8 +1,8 @@
-//! What the runs met.
+//! Figures of the runs.
 
 use super::kernel::Injected;
 
-/// What a run met.
+/// Figures of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
     pub(super) steps: u64,

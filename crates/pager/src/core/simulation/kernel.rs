@@ -19,7 +19,7 @@ pub(crate) struct Message {
     pub(crate) write: bool,
 }
 
-/// What went wrong so far, as it was told.
+/// Faults that were injected so far, as they were told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Injected {
     pub(crate) fills_refused: u64,
@@ -89,7 +89,7 @@ pub(crate) struct State {
 /// The kernel, as the core and those who make its calls see it.
 pub(crate) struct Kernel(pub(crate) RefCell<State>);
 
-/// What came of an access.
+/// Outcome of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     Done,
@@ -254,7 +254,7 @@ impl Operations for Kernel {
 
     fn protect(&self, page: u32, protect: bool) -> bool {
         let k = &mut *self.0.borrow_mut();
-        // That a protection cannot be lifted ends the process, so it always can be.
+        // A protection that cannot be lifted ends the process, so it always can be.
         if protect && k.goes_wrong(k.rates.protect_refused) {
             k.injected.protects_refused += 1;
             return false;

@@ -9,7 +9,7 @@
 //! REFAULT_SEED=n cargo test -p refault-pager --lib simulation
 //! ```
 //!
-//! What stands below the core and above it is simulated; the core, the engine and the swap area are
+//! Parts below the core and above it are simulated; the core, the engine and the swap area are
 //! those that programs run on. After every step [`checkers`] look at all of it. `REFAULT_LONG=1`
 //! runs thousands of seeds, `REFAULT_SEEDS=n` so many.
 

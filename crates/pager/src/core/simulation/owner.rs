@@ -1,4 +1,4 @@
-//! What the owner of memory does: it gives advice, and changes limits.
+//! Owner of memory: it gives advice, and changes limits.
 
 use super::anonymous::Run;
 use crate::core::{ProgressGuard, WINDOW};

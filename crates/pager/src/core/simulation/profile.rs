@@ -1,4 +1,4 @@
-//! What kind of machine a seed has, and what goes wrong there.
+//! Kind of machine that a seed has, and what goes wrong there.
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy, ThpConfig, ThpDefrag, ThpSize};
 
@@ -66,7 +66,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// That of a seed.
+    /// Profile of a seed.
     pub(crate) fn of(seed: u64) -> Profile {
         let mut r = Random::new(seed ^ 0x5EED);
         let memory_pages = 160 + r.below(200);
@@ -105,7 +105,7 @@ fn large_folios(r: &mut Random) -> ThpConfig {
     thp
 }
 
-/// What costs time and nothing else.
+/// Rates of faults that cost time and nothing else.
 fn gentle(r: &mut Random) -> Rates {
     let mut often = |n: u64| if r.one_in(2) { n + r.below(n * 4) } else { 0 };
     Rates {

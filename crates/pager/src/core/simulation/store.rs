@@ -7,7 +7,7 @@ use super::profile::Profile;
 use super::random::Random;
 use crate::store::{Fault as StoreFault, Faulty};
 
-/// What goes wrong in the store.
+/// Plan of faults in the store.
 #[derive(Default)]
 pub(super) struct StorePlan {
     pub(super) is_calm: Arc<AtomicBool>,

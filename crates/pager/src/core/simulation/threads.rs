@@ -66,7 +66,7 @@ impl Threads {
     }
 }
 
-/// What each page should hold: the number of the last write to it; 0: zeros.
+/// Content that each page should hold: the number of the last write to it; 0: zeros.
 pub(crate) struct Model {
     of_page: Vec<u32>,
     writes: u32,

@@ -62,7 +62,8 @@ impl SwapArea {
     }
 
     /// Whether a slot has this very page already: it was read from there, and the slot was kept.
-    /// What the page holds decides, by its checksum, so nothing depends on who wrote to it when.
+    /// The content of the page decides, by its checksum, so nothing depends on who wrote to it
+    /// when.
     pub(super) fn holds(&self, slot: u32, page: u32, content: &Page) -> bool {
         let known = {
             let cells = self.cells();

@@ -10,7 +10,7 @@ use refault_trace::Advised;
 /// Files of ten pages each.
 #[derive(Default)]
 struct Ten(
-    /// Those that have a number.
+    /// Files that have a number.
     u32,
     /// How often a length was asked for.
     u32,
@@ -38,7 +38,7 @@ impl Files for Ten {
 
     fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered {
         self.memory_numbered(object, pid);
-        // Of one file page 2, and what comes later, is in memory.
+        // One file has page 2, and pages that come later, in memory.
         let look = match inode {
             C => Look::Seen(vec![2..3, 5..7], NOW_NS),
             LARGE => Look::Later,
@@ -73,7 +73,7 @@ const B: Inode = Inode { dev: 1, ino: 2 };
 const C: Inode = Inode { dev: 1, ino: 3 };
 const LARGE: Inode = Inode { dev: 1, ino: 4 };
 
-/// What comes out of these events, each by a thread, a nanosecond apart.
+/// Records that come out of these events, each by a thread, a nanosecond apart.
 fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
     let mut assembler = Assembler::new(100, [99]).with_pagers_out([98].into_iter().collect());
     let (mut files, mut out) = (Ten::default(), Vec::new());
@@ -129,7 +129,7 @@ fn regression_a_page_that_is_read_ahead_evicted_and_read_again_is_a_miss() {
         kernel(Act::Hit, 2, 1),
     ];
     assert_eq!(records(&ahead), want);
-    // Of a read that went on, what is added later is of the next one.
+    // After a read that went on, pages that are added later are of the next one.
     let later = [(1, add(4)), (1, read(4, 4)), gone(4), (1, add(4)), (1, read(4, 4))];
     assert_eq!(records(&later).iter().filter(|(act, ..)| *act == Act::Miss).count(), 2);
 }
@@ -139,9 +139,9 @@ fn advice_on_a_range_is_of_its_pages() {
     let advise = |advice, offset, bytes| (1, What::Advise { fd: 3, advice, offset, bytes });
     let (will, dont) = (Act::Advise(Advised::WillNeed), Act::Advise(Advised::DontNeed));
     let events = [
-        // What is wanted, with the pages in which it begins and ends.
+        // Ranges that are wanted, with the pages in which they begin and end.
         advise(3, 4095, 2),
-        // What is not wanted, without: there is no whole one in the second.
+        // Ranges that are not wanted, without: there is no whole page in the second.
         advise(4, 4095, 8194),
         advise(4, 4095, 2),
         // The file has ten pages; no length is up to its end.
@@ -219,7 +219,7 @@ fn batches_of_one_read_are_cut_where_the_next_begins() {
 #[test]
 fn a_read_ends_with_its_file() {
     assert_eq!(records(&[(1, read(8, 300))]), [(Act::Hit, false, 8, 2)]);
-    // What was written is there.
+    // A page that was written is there.
     let write = What::Write { inode: A, pos: 11 * 4096, bytes: 10 };
     assert_eq!(records(&[(1, write), (1, read(11, 300))])[1], (Act::Hit, false, 11, 1));
 }
@@ -322,7 +322,7 @@ fn code_is_known_before_it_is_touched_once() {
     assert_eq!(seen, [code, (Act::Hit, false, 0, 1), (Act::Hit, false, 0, 1)]);
 }
 
-/// What is known of a process is told by one object, until it ends or runs another program.
+/// One object stands for the memory of a process, until it ends or runs another program.
 #[test]
 fn memory_of_a_process_is_an_object() {
     let (mut assembler, mut files, mut out) = (Assembler::new(0, []), Ten::default(), Vec::new());

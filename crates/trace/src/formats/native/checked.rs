@@ -18,7 +18,7 @@ pub(super) struct Checked {
     optional: bool,
 }
 
-/// What a writer may put into a block of differences; those that exist put 128 or 256.
+/// Largest block of differences that a writer may put; writers that exist put 128 or 256.
 const MAX_DELTA_BLOCK: u64 = 1 << 16;
 
 /// Bits of an index into a dictionary.

@@ -125,8 +125,8 @@ pub(super) mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(Head::read(&bytes[..cut]), None);
         }
-        // Of a negative size; of a size that is not a number of 32 bits; without a size; without a
-        // body.
+        // Heads of a negative size; of a size that is not a number of 32 bits; without a size;
+        // without a body.
         assert_eq!(Head::read(&head(0, &[1], &[6], PLAIN)), None);
         assert_eq!(Head::read(&head(0, &[0xff, 0xff, 0xff, 0xff, 0x7f], &[6], PLAIN)), None);
         assert_eq!(Head::read(&[0x15, 0, 0x25, 2, 0x2c, 0x15, 2, 0x15, 0, 0x15, 6, 0, 0]), None);

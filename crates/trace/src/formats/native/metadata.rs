@@ -24,15 +24,15 @@ const BLOCK: u64 = 1 << 20;
 /// How this program calls itself as a writer, before its version.
 const OWN: &[u8] = b"refault ";
 
-/// What all our keys begin with; other writers add their own.
+/// Prefix of all our keys; other writers add their own.
 const OUR_KEYS: &[u8] = b"refault.";
 
-/// What a file says about itself.
+/// Metadata of a file.
 #[derive(Default)]
 pub(super) struct Metadata {
     /// Rows in total; nothing but a hint.
     pub(super) rows: i64,
-    /// Those of our columns that are there, by their place among all.
+    /// Columns of ours that are there, by their place among all.
     pub(super) columns: Vec<Leaf>,
     pub(super) groups: Vec<Group>,
     /// This program wrote it.

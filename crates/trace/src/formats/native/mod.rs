@@ -27,7 +27,7 @@ pub use write::NativeWriter;
 
 use crate::record::{Act, Advised, Op, Via};
 
-/// What every Parquet file starts and ends with.
+/// Bytes that every Parquet file starts and ends with.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
 
 /// The newest version that is read. Written is 1, and 2 if there is a record that is more than a
@@ -63,27 +63,27 @@ message refault_trace {
 /// Names of the columns, in the order of [`SCHEMA`].
 const COLUMNS: [&str; 7] = ["time_ns", "task", "memcg", "object", "page", "pages", "op"];
 
-/// What is added to the code of a touch that the kernel had in memory, and had not.
+/// Numbers that are added to the code of a touch that the kernel had in memory, and had not.
 const HIT: i32 = 8;
 const MISS: i32 = 16;
 /// Codes of what is no touch.
 const DROP: i32 = 32;
 const ADD: i32 = 33;
 const EVICT: i32 = 34;
-/// That of the first of [`Advised::ALL`].
+/// Code of the first of [`Advised::ALL`].
 const ADVISE: i32 = 35;
 /// Pages that were in memory when the recorder first looked.
 const RESIDENT: i32 = 48;
 /// Pages that were added for somebody who is not recorded.
 const ADD_OTHER: i32 = 49;
-/// What is added to the code of a touch that was seen by sampling.
+/// Number that is added to the code of a touch that was seen by sampling.
 const SAMPLED: i32 = 64;
 
-/// What the codes are, for messages.
+/// Ranges of the codes, for messages.
 const OPS: &str = "0 to 5, 8 to 13, 16 to 21, 32 to 49 or 64 to 69";
 
-/// The code of an operation. Of a touch bit 0 is write, bits 1 and 2 are 0 unspecified, 1 by
-/// descriptor, 2 by mapping.
+/// The code of an operation. In the code of a touch bit 0 is write, bits 1 and 2 are 0 unspecified,
+/// 1 by descriptor, 2 by mapping.
 fn op_code(op: Op, act: Act) -> i32 {
     let via = match op.via {
         None => 0,

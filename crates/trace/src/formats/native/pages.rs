@@ -18,14 +18,14 @@ const MAX_PAGE: u64 = 128 << 20;
 /// More than a value takes in any encoding, its levels included: 8 bytes when it is plain.
 const MAX_VALUE: u64 = 20;
 
-/// What a page may have beside its values: headers, and a last block of differences that is filled
-/// up.
+/// Bytes that a page may have beside its values: headers, and a last block of differences that is
+/// filled up.
 const MAX_EXTRA: u64 = 1 << 16;
 
 /// More than a page header of whole numbers takes, statistics included.
 const PEEK: usize = 4096;
 
-/// What is read at once.
+/// Bytes that are read at once.
 const WINDOW: usize = 1 << 16;
 
 /// Reads the pages of a column in a row group.
@@ -173,7 +173,7 @@ fn damaged(error: impl std::fmt::Display) -> ParquetError {
     ParquetError::General(format!("a page cannot be decompressed: {error}"))
 }
 
-/// Those of whole numbers, by their number in a header.
+/// Encoding of whole numbers, by its number in a header.
 fn encoding(number: i32) -> Result<Encoding> {
     [Encoding::PLAIN, Encoding::PLAIN_DICTIONARY, Encoding::RLE_DICTIONARY, Encoding::DELTA_BINARY_PACKED]
         .into_iter()
@@ -184,7 +184,7 @@ fn encoding(number: i32) -> Result<Encoding> {
 /// A part of a file, read from its start to its end.
 struct Window {
     file: Arc<File>,
-    /// What is not yet in the buffer.
+    /// Range that is not yet in the buffer.
     part: Range<u64>,
     buffer: Vec<u8>,
     /// How much of the buffer is used up.
@@ -197,7 +197,7 @@ impl Window {
         self.part.start - (self.buffer.len() - self.used) as u64
     }
 
-    /// What comes next, enough for a header.
+    /// Next bytes, enough for a header.
     fn peek(&mut self) -> io::Result<&[u8]> {
         if self.buffer.len() - self.used < PEEK && !self.part.is_empty() {
             self.buffer.drain(..self.used);
@@ -248,7 +248,7 @@ impl Iterator for Pages {
     }
 }
 
-/// Of which the decoder of a column without lists takes only the next page.
+/// The decoder of a column without lists takes only the next page.
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         self.next_page()

@@ -48,7 +48,7 @@ pub(crate) fn from_input(mut input: Input) -> Result<Box<dyn RecordSource>, Trac
 
 /// One column of the current row group, as 64-bit values.
 struct Column {
-    /// What it is in the file; `None` for an absent column, which holds `default`.
+    /// Column in the file; `None` for an absent column, which holds `default`.
     present: Option<Present>,
     name: &'static str,
     /// Absent columns have this value.
@@ -261,7 +261,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// What is wrong with a row that cannot be a record.
+    /// Complaint about a row that cannot be a record.
     #[cold]
     fn wrong(&self, i: usize) -> String {
         let [_, task, memcg, object, page, pages, op] = std::array::from_fn(|column: usize| self.columns[column][i]);
@@ -283,7 +283,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What the checksums say.
+/// Error that the checksums show.
 fn damaged(name: &str, what: &str) -> TraceError {
     let what = format!("is damaged: {what}; take another copy, or record it again");
     TraceError::new(ErrorKind::Malformed, name, Place::Whole, what)

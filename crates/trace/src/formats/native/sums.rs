@@ -17,9 +17,9 @@ const BLOCK: usize = 1 << 16;
 /// The value of [`key::SUMS`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Sums {
-    /// Of each row group: its rows, and the checksum of its bytes.
+    /// Rows of each row group, and the checksum of its bytes.
     pub(super) groups: Vec<(u64, u32)>,
-    /// Of the other keys and values of ours.
+    /// Checksum of the other keys and values of ours.
     about: u32,
 }
 
@@ -32,7 +32,8 @@ impl Sums {
         (key::SUMS, serde_json::to_string(&sums).unwrap_or_default())
     }
 
-    /// Those of a file, if the metadata and the numbers of its rows are what they were.
+    /// Reads the checksums of a file, if the metadata and the numbers of its rows are what they
+    /// were.
     pub(super) fn read(pairs: &[(String, String)], groups: &[Group], all_rows: i64) -> Result<Option<Sums>, String> {
         let Some((_, text)) = pairs.iter().find(|(key, _)| key == key::SUMS) else { return Ok(None) };
         let sums: Sums = serde_json::from_str(text).map_err(|e| format!("{} is broken: {e}", key::SUMS))?;

@@ -129,7 +129,7 @@ impl<'a> Thrift<'a> {
                 Some(())
             }
             STRUCT => self.structure(Self::skip),
-            // What is read here has neither maps nor lists of booleans.
+            // Structures that are read here have neither maps nor lists of booleans.
             _ => None,
         }
     }

@@ -64,7 +64,7 @@ pub struct NativeWriter<F: WholeFile = AtomicFile> {
     name: String,
     file: SerializedFileWriter<Summed<F>>,
     columns: Columns,
-    /// Of each row group that was written: its rows and its checksum.
+    /// Rows and checksum of each row group that was written.
     groups: Vec<(u64, u32)>,
     last: Option<Record>,
     rows: u64,
@@ -197,7 +197,7 @@ impl<F: WholeFile> NativeWriter<F> {
 fn follows(last: &Record, next: &Record) -> bool {
     let same = |r: &Record| (r.time_ns, r.task, r.memcg, r.object, r.op, r.act);
     same(last) == same(next)
-        // Of several misses in one row only the first would be left.
+        // Only the first of several misses in one row would be left.
         && next.act != Act::Miss
         && last.page.checked_add(u64::from(last.pages)) == Some(next.page)
         && last.pages <= MAX_PAGES_PER_RECORD.saturating_sub(next.pages)
@@ -233,7 +233,7 @@ fn write_group<F: WholeFile>(
     file: &mut SerializedFileWriter<Summed<F>>,
     columns: &Columns,
 ) -> Result<u32, ParquetError> {
-    // What is still in the buffers is of what came before.
+    // Bytes still in the buffers are of what came before.
     file.flush()?;
     file.inner_mut().take();
     let mut group = file.next_row_group()?;
