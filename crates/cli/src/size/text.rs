@@ -85,7 +85,7 @@ pub(super) fn table_of(report: &Report, places: &[usize], has_target: bool) -> S
         .chain(bounds)
         .chain(["target"].into_iter().filter(|_| has_target))
         .map(str::to_owned);
-    let mut table = Table::new(heads.chain(names.iter().map(|name| head(name))), 0);
+    let mut table = Table::new(heads.chain(names.iter().map(|name| head(name) + mark(report, name))), 0);
     for point in places.iter().filter_map(|&at| report.points.get(at)) {
         let met = if point.met { "met" } else { "-" };
         let mut cells = vec![size(report, point.pages), value(report, point)];
@@ -109,6 +109,11 @@ pub(super) fn table_of(report: &Report, places: &[usize], has_target: bool) -> S
 /// The name of a column in two lines.
 fn head(name: &str) -> String {
     name.replacen('_', "\n", 1).replace('_', " ")
+}
+
+/// The mark of a column that a note speaks of.
+fn mark(report: &Report, name: &str) -> &'static str {
+    if report.doubted.contains(&name) { "*" } else { "" }
 }
 
 fn shown(beside: Figure) -> String {
