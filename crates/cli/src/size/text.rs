@@ -5,7 +5,7 @@ use super::report::{Baseline, Change, Figure, Point, Recorded, Report, Trust};
 use super::search::Verdict;
 use crate::flags::size::{Apart, human};
 use crate::table::Table;
-use refault::words::{duration, grouped, number, printable};
+use refault::words::{counted, duration, grouped, number, printable};
 use std::fmt::Write as _;
 
 /// The curve as a table and a picture, and what it says.
@@ -30,8 +30,8 @@ fn caption(report: &Report) -> String {
     let grid = &report.grid;
     let scale = if report.scale == 1.0 { String::new() } else { format!(", scale {}", report.scale) };
     let sampled = report.sampled.map_or(String::new(), |of| {
-        let samples = if of.samples == 1 { "sample" } else { "samples" };
-        format!(", estimated by {} {samples} of {} of the pages", of.samples, of.one_in)
+        let samples = counted(u64::from(of.samples), "sample", "samples");
+        format!(", estimated by {samples} of {} of the pages", of.one_in)
     });
     format!(
         "{}: the smallest {} of {} with {} ({})\n{}, seed {}{scale}{sampled}; {} to {} in steps of {}\n\n",
