@@ -29,6 +29,7 @@ mod run_memory;
 mod sampling;
 mod scenario;
 mod size;
+mod size_doubts;
 mod streaming;
 mod tiers;
 mod verify;

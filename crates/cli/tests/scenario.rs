@@ -261,11 +261,24 @@ phase = [{ duration = "1s" }]
 "#;
 
 #[test]
+fn regression_a_task_that_was_killed_is_marked_and_said() {
+    let s = Sandbox::new();
+    let replay = |text: &str| ok(&s.replay(&s.write("killed.toml", text.as_bytes()), &[]));
+    let lines = |text: &str| text.lines().filter(|line| line.contains("killed")).map(str::to_owned).collect::<Vec<_>>();
+    let [row, line] = &lines(&replay(TWO_SWAPS))[..] else { panic!("a row and a line") };
+    assert!(row.starts_with("t (OOM-killed) "), "{row}");
+    assert_eq!(line, "t: it was killed for want of memory once; its figures are of the time before");
+    // As much swap as it needs: nobody is killed, and nothing is said of it.
+    let calm = TWO_SWAPS.replace("max = \"64M\"", "max = \"512M\"");
+    assert_eq!(lines(&replay(&calm)), [""; 0]);
+}
+
+#[test]
 fn swap_devices_fill_by_priority_and_full_swap_is_a_result() {
     let s = Sandbox::new();
     let path = s.write("two.toml", TWO_SWAPS.as_bytes());
     let text = ok(&s.replay(&path, &[]));
-    assert!(text.contains("1 OOM kills"), "{text}");
+    assert!(text.contains(", 1 OOM kill, "), "{text}");
     let full = "at most 100.0%, priority 1, first used with 100.0% of higher ones in use\n";
     assert!(text.contains("swap 0 b: 0 of 8,191 pages used (0.0%), ") && text.contains(full), "{text}");
     assert!(text.contains("swap 1 a: 0 of 4,095 pages used (0.0%), at most 100.0%, priority 2\n"), "{text}");

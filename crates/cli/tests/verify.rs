@@ -22,7 +22,7 @@ fn looks(at: &[(u64, u64, u64)]) -> Series {
 }
 
 /// The same, with looks at the group.
-fn made_up_of(path: &Path, memory_pages: u64, series: Series, misses: impl Fn(u64) -> bool) {
+pub fn made_up_of(path: &Path, memory_pages: u64, series: Series, misses: impl Fn(u64) -> bool) {
     made_up_of_accesses(path, memory_pages, 1000, series, misses);
 }
 

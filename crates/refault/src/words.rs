@@ -13,6 +13,11 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// A number with its noun: 1 process, 1,234 processes.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
 /// Names come from files: no control character reaches the terminal, nor one that turns the
 /// direction of the text.
 pub fn printable(text: &str) -> String {
@@ -64,6 +69,12 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn nouns_follow_their_number() {
+        let processes = |n| counted(n, "process", "processes");
+        assert_eq!([0, 1, 1234].map(processes), ["0 processes", "1 process", "1,234 processes"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::RecordArgs;
 use crate::flags::size::human;
 use crate::{Failure, print, say};
-use refault::words::grouped;
+use refault::words::{counted, grouped};
 use refault_record::{Bypass, End, Progress, Report};
 use refault_trace::{DirectIo, TouchMethod};
 use serde::Serialize;
@@ -29,11 +29,11 @@ impl Line {
         let seconds = (now.seconds - self.before.seconds).max(1e-9);
         let rate = (now.events - self.before.events) as f64 / seconds;
         let text = format!(
-            "{:.0} s, {} events/s, {} accesses to {} files, {} hits, {}{}",
+            "{:.0} s, {} events/s, {} to {}, {} hits, {}{}",
             now.seconds,
             grouped(rate as u64),
-            grouped(now.accesses),
-            grouped(u64::from(now.objects)),
+            counted(now.accesses, "access", "accesses"),
+            counted(u64::from(now.objects), "file", "files"),
             percent(now),
             human(now.bytes),
             lost(now.lost)
@@ -59,7 +59,7 @@ fn percent(progress: &Progress) -> String {
 }
 
 fn lost(lost: u64) -> String {
-    if lost == 0 { String::new() } else { format!(", {} events LOST", grouped(lost)) }
+    if lost == 0 { String::new() } else { format!(", {} LOST", counted(lost, "event", "events")) }
 }
 
 /// What `--json` prints.
@@ -102,9 +102,11 @@ fn bypass_in_words(bypass: &Bypass, name: &str) -> Option<String> {
     let Bypass { all, share, most: (_, own) } = bypass;
     let what = match (all.reads, all.writes) {
         _ if *share < CONSIDERABLE => return None,
-        (reads, 0) => format!("{} reads", grouped(reads)),
-        (0, writes) => format!("{} writes", grouped(writes)),
-        (reads, writes) => format!("{} reads and {} writes", grouped(reads), grouped(writes)),
+        (reads, 0) => counted(reads, "read", "reads"),
+        (0, writes) => counted(writes, "write", "writes"),
+        (reads, writes) => {
+            format!("{} and {}", counted(reads, "read", "reads"), counted(writes, "write", "writes"))
+        }
     };
     Some(format!(
         "{what} ({:.0} % of all bytes, {:.0} % of those of {name}) bypass the page cache: memory.max does not matter \
@@ -151,9 +153,9 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
     }
     let limit = report.recording.memory_max.map_or(String::new(), |bytes| format!(", limit {}", human(bytes)));
     say(&format!(
-        "refault: recorded {} accesses to {} files in {:.1} s, {} of them hits of the kernel{limit}; {}: {}",
-        grouped(p.accesses),
-        grouped(u64::from(p.objects)),
+        "refault: recorded {} to {} in {:.1} s, {} of them hits of the kernel{limit}; {}: {}",
+        counted(p.accesses, "access", "accesses"),
+        counted(u64::from(p.objects), "file", "files"),
         p.seconds,
         percent(p),
         args.output().display(),
@@ -161,8 +163,8 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
     ));
     if let Some(touches) = report.recording.touches {
         say(&format!(
-            "refault: and {} touches of memory in place and faults on anonymous memory ({touches})",
-            grouped(p.touches)
+            "refault: and {} of memory in place and faults on anonymous memory ({touches})",
+            counted(p.touches, "touch", "touches")
         ));
     }
     if let Some(words) = report.bypass.as_ref().and_then(|(bypass, name)| bypass_in_words(bypass, name)) {
@@ -173,16 +175,16 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
     }
     if report.recording.oom_kills > 0 {
         say(&format!(
-            "refault: the kernel killed {} processes of the group for want of memory{limit}; the program did not do all \
+            "refault: the kernel killed {} of the group for want of memory{limit}; the program did not do all \
              of its work: give it more memory",
-            grouped(report.recording.oom_kills)
+            counted(report.recording.oom_kills, "process", "processes")
         ));
     }
     if p.lost > 0 {
         say(&format!(
-            "refault: {} of {} events were lost, so that the recording is not exact; give more to --ring",
+            "refault: {} of {} were lost, so that the recording is not exact; give more to --ring",
             grouped(p.lost),
-            grouped(p.events + p.lost)
+            counted(p.events + p.lost, "event", "events")
         ));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Swap devices at the end of a run: how full they are, and how fragmented (`--swap-map`).
 
 pub(super) use refault::replay::swap_map::json;
-use refault::words::grouped;
+use refault::words::{counted, grouped};
 use refault_mm::{SwapList, SwapMap};
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ pub(super) fn occupancy(map: &SwapMap, name: Option<&str>) -> String {
 pub(super) fn text(map: &SwapMap, name: Option<&str>) -> String {
     let mut text = occupancy(map, name);
     let clusters = map.clusters.len() as u64 + u64::from(map.untouched);
-    let _ = writeln!(text, "{} clusters of {} pages", grouped(clusters), map.cluster_pages);
+    let _ = writeln!(text, "{} of {} pages", counted(clusters, "cluster", "clusters"), map.cluster_pages);
     let lists = map.lists();
     let of = |list: SwapList| lists.iter().find(|l| l.0 == list).map_or(0, |l| l.1);
     if map.has_lists {

@@ -1,6 +1,7 @@
 //! `--record`: what was touched, as a trace.
 
 use crate::Failure;
+use refault::words::counted;
 use refault_pager::Policy;
 use refault_pager::tree::Recording;
 use refault_trace::{Act, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Via};
@@ -45,7 +46,11 @@ impl Recorded {
             }
             None => "no page left memory".into(),
         };
-        format!("refault: recorded {} touches, {:.2} % of them hits; {how}", self.accesses, hit_rate * 100.0)
+        format!(
+            "refault: recorded {}, {:.2} % of them hits; {how}",
+            counted(self.accesses, "touch", "touches"),
+            hit_rate * 100.0
+        )
     }
 }
 

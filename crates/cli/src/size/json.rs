@@ -39,6 +39,7 @@ pub(super) fn json(report: &Report, of_traces: &[String]) -> Result<String, Fail
         "certain_bytes": report.certain().map(bytes),
         "possible_bytes": report.hopeful().map(bytes),
         "notes": notes,
+        "doubted": report.doubted,
         "recorded": report.recorded.as_ref().map(|of| recorded(report, of)),
         "sample": report.sampled.map(|of| json!({ "one_in": of.one_in.0, "samples": of.samples })),
         "points": report.points.iter().map(|p| point(report, p)).collect::<Vec<_>>(),

@@ -7,6 +7,7 @@
 //! | `grid`, `search` | the sizes that may be tried, and which is next |
 //! | `scenario`, `trace`, `sample`, `recording` | trying a size: a machine by the `runner`, or a replay |
 //! | `near` | how far an answer is to be trusted |
+//! | `doubts` | columns that are not as the recorded kernel had them |
 //! | `states` | sizes in which multi-gen LRU has two states |
 //! | `summary` | without a target: what other sizes cost |
 //! | `report`, `text`, `json`, `picture` | what came out |
@@ -16,6 +17,7 @@
 
 mod args;
 mod command;
+mod doubts;
 mod grid;
 mod json;
 mod near;

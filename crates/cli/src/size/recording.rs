@@ -2,6 +2,7 @@
 //! its drops, and what the group had besides files.
 
 use super::args::SizeArgs;
+use super::doubts::{self, Doubt};
 use super::report::{Baseline, Change, Figure, Object, Point, Recorded, Report, Trust};
 use super::search::Verdict;
 use super::target::Metric;
@@ -47,6 +48,8 @@ struct Subject<'a> {
     counts_faults: bool,
     /// How near the lab is to the kernel.
     baseline: Option<Baseline>,
+    /// Columns in which it is not.
+    doubts: Vec<Doubt>,
     /// What came of the sizes that were tried.
     tried: Mutex<BTreeMap<u64, Compared>>,
 }
@@ -91,6 +94,7 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
         recorded,
         rests_on_others: subject.rests_on_others(),
         baseline: subject.baseline,
+        doubted: subject.doubts.iter().map(|doubt| doubt.column).collect(),
         sampled: None,
     })
 }
@@ -157,7 +161,16 @@ impl<'a> Subject<'a> {
             return Err(format!("--warm-up: leaves nothing of the recording, which has {seconds:.1} s").into());
         }
         let span_s = (loaded.measured_ns(args.trace.warm_up) as f64 / 1e9).max(1e-9);
-        Ok(Subject { args, loaded, settings, span_s, counts_faults: false, baseline: None, tried: Mutex::default() })
+        Ok(Subject {
+            args,
+            loaded,
+            settings,
+            span_s,
+            counts_faults: false,
+            baseline: None,
+            doubts: Vec::new(),
+            tried: Mutex::default(),
+        })
     }
 
     fn policy_text(&self) -> String {
@@ -321,7 +334,12 @@ impl<'a> Subject<'a> {
         self.replay(&[pages])?;
         let tried = self.tried.lock().map_err(|e| e.to_string())?;
         let Some(compared) = tried.get(&pages) else { return Ok(()) };
-        let Some(kernel) = self.kernel_value(compared) else { return Ok(()) };
+        let doubts = doubts::of(compared, &self.loaded, &self.settings, self.args.target.metric().name());
+        let Some(kernel) = self.kernel_value(compared) else {
+            drop(tried);
+            self.doubts = doubts;
+            return Ok(());
+        };
         let lab = self.measured(&Estimate::of(compared)).1;
         let accesses = compared.total.accesses.max(1) as f64;
         let metric = self.args.target.metric();
@@ -333,6 +351,7 @@ impl<'a> Subject<'a> {
         };
         drop(tried);
         self.counts_faults = counts_faults;
+        self.doubts = doubts;
         self.baseline = Some(Baseline { pages, kernel, lab, trust });
         Ok(())
     }
@@ -424,7 +443,7 @@ impl<'a> Subject<'a> {
 
     /// Remarks on what the recording leaves open, and what would settle it.
     fn notes(&self, points: &[Point]) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<_> = self.doubts.iter().map(|doubt| doubt.note.clone()).collect();
         let tried = self.tried.lock().map(|tried| tried.clone()).unwrap_or_default();
         let mut open = points.iter().filter(|point| point.failed.is_none()).filter_map(|point| {
             let estimate = Estimate::of(tried.get(&point.pages)?);

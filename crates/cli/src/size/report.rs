@@ -63,6 +63,8 @@ pub(super) struct Report {
     pub(super) rests_on_others: bool,
     /// How near the lab is to the recorded kernel; none: there is no limit, or no kernel.
     pub(super) baseline: Option<Baseline>,
+    /// Columns that are marked: the lab is not as the recorded kernel there.
+    pub(super) doubted: Vec<&'static str>,
     /// Remarks on what a recording leaves open.
     pub(super) notes: Vec<String>,
     /// Of estimates by samples.

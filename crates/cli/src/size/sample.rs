@@ -57,6 +57,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
         recorded: None,
         rests_on_others: false,
         baseline: None,
+        doubted: Vec::new(),
         notes: Vec::new(),
         sampled: Some(Sampled { one_in: args.trace.sample.one_in(), samples: args.trace.sample.salts() }),
     })

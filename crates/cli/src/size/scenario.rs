@@ -46,6 +46,7 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
         recorded: None,
         rests_on_others: false,
         baseline: None,
+        doubted: Vec::new(),
         notes: Vec::new(),
         sampled: None,
     })

@@ -5,7 +5,7 @@ use super::report::{Baseline, Change, Figure, Point, Recorded, Report, Trust};
 use super::search::Verdict;
 use crate::flags::size::{Apart, human};
 use crate::table::Table;
-use refault::words::{duration, grouped, number, printable};
+use refault::words::{counted, duration, grouped, number, printable};
 use std::fmt::Write as _;
 
 /// The curve as a table and a picture, and what it says.
@@ -30,8 +30,8 @@ fn caption(report: &Report) -> String {
     let grid = &report.grid;
     let scale = if report.scale == 1.0 { String::new() } else { format!(", scale {}", report.scale) };
     let sampled = report.sampled.map_or(String::new(), |of| {
-        let samples = if of.samples == 1 { "sample" } else { "samples" };
-        format!(", estimated by {} {samples} of {} of the pages", of.samples, of.one_in)
+        let samples = counted(u64::from(of.samples), "sample", "samples");
+        format!(", estimated by {samples} of {} of the pages", of.one_in)
     });
     format!(
         "{}: the smallest {} of {} with {} ({})\n{}, seed {}{scale}{sampled}; {} to {} in steps of {}\n\n",
@@ -85,7 +85,7 @@ pub(super) fn table_of(report: &Report, places: &[usize], has_target: bool) -> S
         .chain(bounds)
         .chain(["target"].into_iter().filter(|_| has_target))
         .map(str::to_owned);
-    let mut table = Table::new(heads.chain(names.iter().map(|name| head(name))), 0);
+    let mut table = Table::new(heads.chain(names.iter().map(|name| head(name) + mark(report, name))), 0);
     for point in places.iter().filter_map(|&at| report.points.get(at)) {
         let met = if point.met { "met" } else { "-" };
         let mut cells = vec![size(report, point.pages), value(report, point)];
@@ -109,6 +109,11 @@ pub(super) fn table_of(report: &Report, places: &[usize], has_target: bool) -> S
 /// The name of a column in two lines.
 fn head(name: &str) -> String {
     name.replacen('_', "\n", 1).replace('_', " ")
+}
+
+/// The mark of a column that a note speaks of.
+fn mark(report: &Report, name: &str) -> &'static str {
+    if report.doubted.contains(&name) { "*" } else { "" }
 }
 
 fn shown(beside: Figure) -> String {

@@ -7,6 +7,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Style};
 use ratatui::widgets::Paragraph;
+use refault::words::counted;
 
 /// Draws a recording, with what changed since the last look.
 pub(super) fn draw(frame: &mut Frame, pid: u32, now: &Sample, before: Option<&Sample>) {
@@ -31,8 +32,12 @@ fn lines(now: &Sample, before: Option<&Sample>) -> [(String, bool); 4] {
     let lost = total("lost");
     let (accesses, misses) = (total("accesses"), total("misses"));
     let events = format!("{}/s, {} in all, {} lost", whole(rate("events")), whole(total("events")), whole(lost));
-    let touched =
-        format!("{}/s, {} in all, to {} files", whole(rate("accesses")), whole(accesses), now.get("record_files"));
+    let touched = format!(
+        "{}/s, {} in all, to {}",
+        whole(rate("accesses")),
+        whole(accesses),
+        counted(now.get("record_files") as u64, "file", "files")
+    );
     let kernel =
         format!("{} in the last second, {} in all", hits(rate("misses"), rate("accesses")), hits(misses, accesses));
     let file = format!("{}, {}/s", human(total("bytes") as u64), human(rate("bytes") as u64));

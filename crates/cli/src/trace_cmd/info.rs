@@ -4,7 +4,7 @@ use super::InputArgs;
 use crate::flags::size::human;
 use crate::{Failure, print};
 use clap::Args;
-use refault::words::{grouped, printable};
+use refault::words::{counted, grouped, printable};
 use refault_trace::{ObjectKind, Summary};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -83,16 +83,19 @@ fn table(summary: &Summary, all: bool) -> String {
     }
     if let Some(touches) = summary.recording.as_ref().and_then(|recording| recording.touches) {
         let sampled = summary.kernel.map_or(0, |kernel| kernel.sampled);
-        line("sampled", format!("{} touches of memory in place: {touches}", grouped(sampled)));
+        line("sampled", format!("{} of memory in place: {touches}", counted(sampled, "touch", "touches")));
     }
     if let Some(recording) = &summary.recording {
         let lost = if recording.lost == 0 { "none" } else { &grouped(recording.lost) };
-        line("recording", format!("{} events, {lost} lost: {}", grouped(recording.events), recording.sees.join(", ")));
+        line(
+            "recording",
+            format!("{}, {lost} lost: {}", counted(recording.events, "event", "events"), recording.sees.join(", ")),
+        );
         if let Some(bytes) = recording.memory_max {
             line("limit", human(bytes));
         }
         if recording.oom_kills > 0 {
-            line("oom kills", format!("{} processes of the group", grouped(recording.oom_kills)));
+            line("oom kills", format!("{} of the group", counted(recording.oom_kills, "process", "processes")));
         }
         if recording.cut {
             line("", "cut: its recorder was ended, or the file is not whole; this is what is there".to_owned());

@@ -6,7 +6,7 @@
 
 use super::compare::side;
 use refault::recording::{AGREEMENT, Loaded, POINTS, apart};
-use refault::words::grouped;
+use refault::words::counted;
 use refault_trace::{Act, Record, Via};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -183,7 +183,8 @@ impl Parted {
 
     fn error(&self, [first, second]: [&Loaded; 2], accesses: usize, lost: u64) -> String {
         let (name, before, where_) = (&self.name, self.before, &self.where_);
-        let lost = if lost > 0 { format!(" ({lost} events were lost)") } else { String::new() };
+        let lost =
+            if lost > 0 { format!(" ({} lost)", counted(lost, "event was", "events were")) } else { String::new() };
         format!(
             "{} and {}: are not the same accesses: of {accesses} to {name} {before} agree, {where_}{lost}; record the \
              same program twice",
@@ -222,7 +223,8 @@ impl Beside {
             100.0 * AGREEMENT,
         );
         if lost > 0 {
-            verdict += &format!("; {} events were lost, so that the recordings are not exact", grouped(lost));
+            verdict +=
+                &format!("; {} lost, so that the recordings are not exact", counted(lost, "event was", "events were"));
         }
         Beside {
             total,

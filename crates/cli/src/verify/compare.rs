@@ -2,7 +2,7 @@
 
 use crate::flags::size::human;
 use refault::recording::{Compared, Loaded, Metric, Settings, Trust, kernel_count};
-use refault::words::grouped;
+use refault::words::{counted, grouped};
 use serde::Serialize;
 
 /// What it means.
@@ -40,8 +40,8 @@ impl Verdict {
             text += &format!("; the largest difference is {name}: {lab} misses in the lab, {kernel} in the kernel");
         }
         if loaded.recording.lost > 0 {
-            let lost = grouped(loaded.recording.lost);
-            text += &format!("; {lost} events were lost, so that the recording is not exact");
+            let lost = counted(loaded.recording.lost, "event was", "events were");
+            text += &format!("; {lost} lost, so that the recording is not exact");
         }
         if loaded.recording.cut {
             text += "; the recording was cut";

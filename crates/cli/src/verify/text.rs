@@ -5,7 +5,7 @@ use super::compare::Verdict;
 use crate::flags::size::human;
 use crate::table::Table;
 use refault::recording::{Compared, Loaded, Settings, kernel_count};
-use refault::words::{grouped, printable};
+use refault::words::{counted, grouped, printable};
 use std::fmt::Write as _;
 
 pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, verdict: &Verdict) -> String {
@@ -24,7 +24,7 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
         line("large folios", format!("of files, up to {}", human(4096 << order)));
     }
     if recording.oom_kills > 0 {
-        line("oom kills", format!("{} processes of the group", grouped(recording.oom_kills)));
+        line("oom kills", format!("{} of the group", counted(recording.oom_kills, "process", "processes")));
     }
     let exact = if recording.lost == 0 { "" } else { ": not exact" };
     line("events", format!("{}, {} lost{exact}", grouped(recording.events), grouped(recording.lost)));
@@ -35,12 +35,12 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
         line("", "each is an accessed bit, seen at the end of its interval, and no access of those above".to_owned());
     }
     if loaded.shmem_touches > 0 {
-        let all = grouped(loaded.shmem_touches);
-        line("shared memory", format!("{all} touches, not compared: it takes room as anonymous memory does"));
+        let all = counted(loaded.shmem_touches, "touch", "touches");
+        line("shared memory", format!("{all}, not compared: it takes room as anonymous memory does"));
     }
     if compared.warm > 0 {
         let whose = if loaded.start.is_own { "" } else { ", of other groups" };
-        line("warm", format!("{} pages were in memory at the start{whose}", grouped(compared.warm)));
+        line("warm", format!("{} in memory at the start{whose}", counted(compared.warm, "page was", "pages were")));
     }
     text += "\n";
     text += &figures(loaded, compared);
@@ -62,10 +62,10 @@ pub(super) fn beside(first: &Loaded, second: &Loaded, beside: &Beside) -> String
         let recording = &loaded.recording;
         let limit = recording.memory_max.map_or("no limit".to_owned(), human);
         let (file, kernel) = (printable(&loaded.name), printable(&recording.kernel));
-        line(name, format!("{file}: Linux {kernel}, {limit}, {} events lost", grouped(recording.lost)));
+        line(name, format!("{file}: Linux {kernel}, {limit}, {} lost", counted(recording.lost, "event", "events")));
     }
-    let files = if beside.files == 1 { "file" } else { "files" };
-    line("accesses", format!("{} by descriptor to {} {files}", grouped(beside.total.accesses), grouped(beside.files)));
+    let files = counted(beside.files, "file", "files");
+    line("accesses", format!("{} by descriptor to {files}", grouped(beside.total.accesses)));
     let [ours, theirs] = beside.left_out.map(grouped);
     line("left out", format!("{ours} and {theirs}: by mapping, or to files that are accessed otherwise in each"));
     let mut table = Table::new(["", "first", "second"], 1);

@@ -1,8 +1,9 @@
 //! Rules for the sources of the workspace: which room imports which, what comments
-//! cite, and that drivers answer every effect.
+//! cite, that drivers answer every effect, and plurals of what is printed.
 
 mod arrows;
 mod comments;
 mod crates;
 mod effects;
+mod plurals;
 mod rust;

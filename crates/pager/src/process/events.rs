@@ -89,8 +89,9 @@ impl Core {
                 Ok(more) => more,
                 Err(e) if e.raw_os_error() == Some(libc::EMFILE) => {
                     let n = self.spaces.iter().flatten().count();
+                    let processes = if n == 1 { "process" } else { "processes" };
                     fatal(&format!(
-                        "with {n} processes there are no files left to open for another: raise the hard limit of ulimit -n"
+                        "with {n} {processes} there are no files left to open for another: raise the hard limit of ulimit -n"
                     ))
                 }
                 Err(e) => fatal(&format!("reading faults: {e}")),

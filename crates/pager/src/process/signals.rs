@@ -146,7 +146,8 @@ impl Signals {
     fn kill_all(&self, why: &str) {
         let n = self.send_to_all(libc::SIGKILL);
         if self.since().killed.replace(Instant::now()).is_none() {
-            eprintln!("refault: {why}: {n} processes of the run are killed");
+            let are = if n == 1 { "process of the run is" } else { "processes of the run are" };
+            eprintln!("refault: {why}: {n} {are} killed");
         }
     }
 

@@ -62,7 +62,7 @@ impl Core {
         let advice = if !self.has_room_for_tables() || tables > max / 4 && !self.is_swap_full() {
             return format!(
                 "of {} MiB tables take {} and may take two thirds: they grow by some 25 KB with each 2 MiB in which a process ever touched a \
-                 page, or was forked with pages out of memory ({} of these now in {} processes, with {} pages in all); give it more \
+                 page, or was forked with pages out of memory ({} of these now, processes: {}, with {} pages in all); give it more \
                  --memory-max, or have it touch memory that is closer together",
                 mib(max),
                 mib(tables),

@@ -189,9 +189,9 @@ impl Loaded {
         let all = self.objects.iter().zip(cached).filter_map(direct);
         let (direct, share, name) = all.max_by_key(|(direct, ..)| direct.read_bytes)?;
         Some(format!(
-            "{} reads ({:.0} % of what is read of {name}) bypass the page cache: the limit does not matter for them; \
+            "{} ({:.0} % of what is read of {name}) bypass the page cache: the limit does not matter for them; \
              the buffers of the program do",
-            crate::words::grouped(direct.reads),
+            crate::words::counted(direct.reads, "read", "reads"),
             100.0 * share,
         ))
     }

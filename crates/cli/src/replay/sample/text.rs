@@ -9,9 +9,13 @@ use crate::replay::text::{quoted, trace_caption};
 use crate::table::Table;
 use refault::replay::Row;
 use refault::replay::sample::{Estimate, OneIn};
-use refault::words::grouped;
+use refault::words::{counted, grouped};
 use serde_json::json;
 use std::fmt::Write as _;
+
+fn samples(n: usize) -> String {
+    counted(n as u64, "sample", "samples")
+}
 
 /// The estimates of one trace, and the line of its rules.
 pub(super) fn table(estimates: &[Estimate], one_in: OneIn, rules: &str) -> String {
@@ -20,7 +24,12 @@ pub(super) fn table(estimates: &[Estimate], one_in: OneIn, rules: &str) -> Strin
     text += rules;
     let pages: u64 = first.samples.iter().map(|sample| sample.pages).sum();
     let mean = pages / first.samples.len() as u64;
-    let _ = writeln!(text, "{} samples, {one_in}: {} pages each on average", first.samples.len(), grouped(mean));
+    let _ = writeln!(
+        text,
+        "{}, {one_in}: {} each on average",
+        samples(first.samples.len()),
+        counted(mean, "page", "pages")
+    );
     let heads =
         ["policy", "memory", "pages", "hit\nrate", "standard\nerror", "lowest", "highest", "misses", "M acc\nper s"];
     let mut table = Table::new(heads, 1);
@@ -43,7 +52,7 @@ pub(super) fn table(estimates: &[Estimate], one_in: OneIn, rules: &str) -> Strin
             format!("{:.1}", e.maccesses_per_s()),
         ];
         if e.out_of_memory() > 0 {
-            cells.push(format!("OOM in {} of {} samples", e.out_of_memory(), e.samples.len()));
+            cells.push(format!("OOM in {} of {}", e.out_of_memory(), samples(e.samples.len())));
         }
         table.row(cells);
     }

@@ -5,7 +5,7 @@ use crate::flags::size::human;
 use crate::replay::swap_map;
 use crate::table::Table;
 use refault::runner::{ending_text, policy_text};
-use refault::words::{duration, grouped, number, printable};
+use refault::words::{counted, duration, grouped, number, printable};
 use refault_lab::machine::{CpuResult, DeviceResult, LockResult, RunResult, TaskResult};
 use refault_mm::{Lru, PsiLine};
 use std::fmt::Write as _;
@@ -77,9 +77,9 @@ pub(super) fn tasks(outcome: &Outcome) -> String {
 pub(super) fn killed(outcome: &Outcome) -> String {
     let killed = outcome.result().tasks.iter().filter(|task| task.oom_kills > 0);
     let line = |task: &TaskResult| {
-        let copies = if task.count == 1 { "it".to_owned() } else { format!("of {} copies", task.count) };
+        let copies = if task.count == 1 { "it was".to_owned() } else { format!("its {} copies were", task.count) };
         let times = if task.oom_kills == 1 { "once".to_owned() } else { format!("{} times", grouped(task.oom_kills)) };
-        format!("{}: {copies} was killed for want of memory {times}; its figures are of the time before\n", task.name)
+        format!("{}: {copies} killed for want of memory {times}; its figures are of the time before\n", task.name)
     };
     killed.map(line).collect()
 }
@@ -89,8 +89,8 @@ pub(super) fn machine(outcome: &Outcome) -> String {
     let result = outcome.result();
     let [refaults, ins, outs, free, some, full, kills] = outcome.machine().map(|(_, n)| n);
     format!(
-        "machine: {:.3} s virtual, {} refaults, {} swapped in, {} out, {} of {} pages free, pressure some {} full {}, {} \
-         OOM kills, {}\n",
+        "machine: {:.3} s virtual, {} refaults, {} swapped in, {} out, {} of {} pages free, pressure some {} full {}, \
+         {}, {}\n",
         result.seconds,
         grouped(refaults),
         grouped(ins),
@@ -99,7 +99,7 @@ pub(super) fn machine(outcome: &Outcome) -> String {
         grouped(result.node.managed_pages),
         duration(some * 1000),
         duration(full * 1000),
-        grouped(kills),
+        counted(kills, "OOM kill", "OOM kills"),
         ending_text(result.ending),
     )
 }
