@@ -47,7 +47,7 @@ struct Subject<'a> {
     counts_faults: bool,
     /// How near the lab is to the kernel.
     baseline: Option<Baseline>,
-    /// What came of the sizes that were tried.
+    /// Comparisons at the sizes that were tried.
     tried: Mutex<BTreeMap<u64, Compared>>,
 }
 
