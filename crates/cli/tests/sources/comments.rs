@@ -1,4 +1,4 @@
-//! What comments cite: a mechanism by its name or by a heading of `docs/mechanisms.md`, never a
+//! Citations in comments: a mechanism by its name or by a heading of `docs/mechanisms.md`, never a
 //! section number of a document that is not in the repository.
 
 use super::crates::{crates, root, rust_files};
@@ -32,8 +32,8 @@ fn is_section(word: &str) -> bool {
     parts.clone().count() <= 2 && parts.all(is_part) && !word.ends_with(".0")
 }
 
-/// What in a comment cites a section: numbers with points alone in brackets, the word and a number,
-/// steps of a number. The test below has examples.
+/// Parts of a comment that cite a section: numbers with points alone in brackets, the word and a
+/// number, steps of a number. The test below has examples.
 fn cited_sections(comment: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in comment.match_indices('(') {
