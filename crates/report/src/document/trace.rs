@@ -48,7 +48,7 @@ pub struct TraceDocument {
     pub window_s: Option<Vec<f64>>,
     /// Objects, those with most accesses first; the last may be all others together.
     pub objects: Vec<ObjectFacts>,
-    /// What access looks like.
+    /// Heat map of the accesses.
     pub heat: HeatFacts,
     /// Distinct pages of each window.
     pub working_set: WorkingSet,
