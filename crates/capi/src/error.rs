@@ -23,7 +23,7 @@ pub const REFAULT_ERR_ARGUMENT: c_int = -6;
 /// A defect.
 pub const REFAULT_ERR_INTERNAL: c_int = -7;
 
-/// What a call ends in that does not go well.
+/// Failure of a call: its code, the errno if it has one, and the message.
 pub(crate) struct Failure {
     code: c_int,
     errno: c_int,
@@ -78,8 +78,8 @@ impl Owner {
 
 /// Does it, and makes a number of what comes of it. A panic stops here.
 pub(crate) fn guard(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
-    // What a panic leaves half done is the pager's own state, whose lock is poisoned by it: the
-    // next call aborts.
+    // A panic leaves only the pager's own state half done, whose lock is poisoned by it: the next
+    // call aborts.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         let text = format!("defect: {}", what.unwrap_or("a panic without a word"));
@@ -92,7 +92,7 @@ pub(crate) fn guard(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     failure.code
 }
 
-/// What the last failed call of this thread said.
+/// Message of the last failed call of this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn refault_last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().0.as_ptr()).unwrap_or(c"".as_ptr())

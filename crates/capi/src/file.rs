@@ -199,7 +199,7 @@ pub unsafe extern "C" fn refault_file_close(file: *mut refault_file) -> c_int {
     })
 }
 
-/// What it did, holds and takes.
+/// Writes the file's counters and sizes to `stats`.
 ///
 /// # Safety
 /// The contract of the header.

@@ -30,7 +30,7 @@ pub extern "C" fn refault_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// What a pointer of the caller points to.
+/// Borrows the value that a pointer of the caller points to.
 ///
 /// # Safety
 /// It is null, or points to a `T` that nobody changes while the reference lives.

@@ -337,7 +337,7 @@ pub unsafe extern "C" fn refault_region_set_limits(
     })
 }
 
-/// What it did, holds and takes.
+/// Writes the region's counters and sizes to `stats`.
 ///
 /// # Safety
 /// The contract of the header.

@@ -97,7 +97,7 @@ fn whole(trace: &Trace, sizes: &[u64], policies: &[(RowPolicy, Option<Config>)])
     sizes.iter().flat_map(|&pages| policies.iter().map(move |(_, cfg)| cell(pages, cfg))).collect()
 }
 
-/// What an estimate is made with.
+/// Kind of an estimate.
 #[derive(Clone, Copy, PartialEq)]
 struct Kind {
     one_in: u64,

@@ -1,4 +1,4 @@
-//! What the subcommands compute, without their printing, for programs that are not the command.
+//! Results of the subcommands without their printing, for programs that are not the command.
 //!
 //! Each function takes the words of a command line, so that names, defaults and messages are the
 //! command's own, and gives what `--json` prints or the values behind it. `Watch` ends a long one.

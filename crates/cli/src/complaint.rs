@@ -1,4 +1,4 @@
-//! What is wrong with a command line, in one line.
+//! Errors of a command line, each in one line.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
@@ -33,7 +33,7 @@ fn plain(e: &Error) -> String {
     format!("{}; --help says more", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
-/// What the standard library says of text that is no number, and what was expected.
+/// Messages of the standard library for text that is no number, each with ours.
 const NUMBERS: [(&str, &str); 4] = [
     ("invalid digit found in string", "is not a whole number, 0 or more"),
     ("cannot parse integer from empty string", "is not a whole number, 0 or more"),
@@ -52,8 +52,8 @@ fn negative_number(e: &Error) -> Option<&str> {
     }
 }
 
-/// What the flag before a negative number says of it, which it is not asked unless both are one
-/// word.
+/// Error of the flag in front of a negative number about that value: the command line is parsed
+/// again with both joined in one word.
 fn of_its_flag(command: &mut Command, words: &[OsString], number: &str) -> Option<String> {
     let is_pair =
         |pair: &[OsString]| pair[0].to_string_lossy().starts_with('-') && pair[1].to_string_lossy().starts_with(number);

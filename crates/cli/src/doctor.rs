@@ -53,7 +53,7 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
     Ok(report.verdict() != Verdict::Nothing)
 }
 
-/// What `--json` prints.
+/// Object that `--json` prints.
 #[derive(Serialize)]
 struct Json<'a> {
     refault: &'a str,
@@ -87,13 +87,12 @@ struct Json<'a> {
     recording_touches: BTreeMap<&'a str, JsonProbe<'a>>,
 }
 
-/// What recording takes, as far as it can be asked for.
-/// What the kernel has for recording.
+/// Event sources of the kernel for recording, as far as they can be asked for.
 struct Events {
     all: Result<Vec<Known>, String>,
     /// Whether probes can stand for what it lacks.
     probes: Result<(), String>,
-    /// What tells of touches of memory in place.
+    /// Methods that see touches of memory in place; an error says why one does not work here.
     touches: [(TouchMethod, Result<(), String>); 3],
 }
 
@@ -252,7 +251,7 @@ fn hardware_samples() -> &'static str {
     }
 }
 
-/// What `refault record` finds here, and what follows.
+/// Findings on `refault record` on this machine, and their consequences, as text.
 fn recording(events: &Events) -> String {
     let all = match &events.all {
         Ok(all) => all,

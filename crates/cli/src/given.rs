@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command};
 pub struct Given(Vec<String>);
 
 impl Given {
-    /// Of the subcommand that was called.
+    /// Collects the flags that were typed for the subcommand that was called.
     pub fn new(command: &Command, matches: &ArgMatches) -> Given {
         let called = matches.subcommand().and_then(|(name, of)| Some((command.find_subcommand(name)?, of)));
         let Some((command, matches)) = called else { return Given::default() };

@@ -1,4 +1,4 @@
-//! What the command `refault` is made of. `api` is for programs that are not the command.
+//! Library that the command `refault` is made of. `api` is for programs that are not the command.
 
 use std::path::{Path, PathBuf};
 

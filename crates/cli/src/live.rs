@@ -21,7 +21,7 @@ impl LiveFile {
                 let folder = dir.parent().unwrap_or(&dir).display();
                 Err(format!("{variable} {folder}: is not there; make that folder, or name another").into())
             }
-            // Who cannot be found still runs.
+            // A run that `refault top` cannot find goes on.
             _ => Ok(LiveFile(Some(dir.join(format!("{}.prom", std::process::id()))))),
         }
     }
@@ -72,7 +72,7 @@ fn is_running(pid: u32) -> bool {
     PathBuf::from(format!("/proc/{pid}")).exists()
 }
 
-/// What is under way: the number of each, and its file. Files of what was killed are passed over.
+/// Runs under way: the process id of each, and its file. Files of killed runs are passed over.
 pub(crate) fn runs() -> Vec<(u32, PathBuf)> {
     let mut all = files();
     all.retain(|(pid, _)| is_running(*pid));

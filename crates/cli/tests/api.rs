@@ -1,4 +1,4 @@
-//! What programs that are not the command ask for: by the words of a command line.
+//! Calls of programs that are not the command, by the words of a command line.
 
 use refault_cli::Watch;
 use refault_cli::api::{ScenarioText, bench, load_trace, replay, scenario, size};

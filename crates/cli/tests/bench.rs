@@ -282,7 +282,7 @@ fn every_published_number_has_a_band() {
     assert_eq!(known.len(), all, "a row is known twice");
 }
 
-/// What CPUs wait for each other is contention, and none of it is hidden in another cost.
+/// Waits of CPUs for each other are contention, and none of it is hidden in another cost.
 #[test]
 fn no_benchmark_sets_what_it_costs_to_unmap_a_page() {
     for (name, text) in refault_cli::bench::BUILTIN {
@@ -291,8 +291,8 @@ fn no_benchmark_sets_what_it_costs_to_unmap_a_page() {
     }
 }
 
-/// Of every value of machine and workload a benchmark says whether it is published, derived or
-/// chosen, and of none twice.
+/// Each value of machine and workload of a benchmark is said once to be published, derived or
+/// chosen.
 #[test]
 fn every_value_of_a_benchmark_has_an_origin() {
     let mut without = Vec::new();
@@ -350,7 +350,7 @@ fn every_benchmark_has_its_numbers() {
         let Some(published) = &scenario.published else { continue };
         let mut small =
             [512, 256, 128, 64, 32, 1].into_iter().find_map(|k| scenario.scale(f64::from(k)).ok()).expect(name);
-        // What a loop changed is known at its end, which takes a while.
+        // A loop's change is known at its end, which takes a while.
         if !published.rows.iter().any(|row| row.metric.starts_with("iteration")) {
             small.end_ns = Some(100_000_000);
         } else if !is_long() {

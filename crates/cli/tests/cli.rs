@@ -93,7 +93,7 @@ fn threads_and_repeats_change_nothing_but_the_speed() {
     assert_eq!(one, run("5"));
 }
 
-/// What sizes have in common is replayed once. Each alone, they come to the same.
+/// Accesses that sizes have in common are replayed once. Each size alone comes to the same.
 #[test]
 fn sizes_that_begin_alike_come_to_what_each_comes_to_alone() {
     let s = Sandbox::new();

@@ -128,7 +128,7 @@ fn every_page_is_found_from_the_readme() {
     none(&lost);
 }
 
-/// What the sources, scenarios and data name of the documentation is there, pages and headings.
+/// Pages and headings of the documentation that sources, scenarios and data name are there.
 #[test]
 fn sources_name_pages_and_headings_that_exist() {
     let pages = pages();
@@ -155,8 +155,8 @@ fn sources_name_pages_and_headings_that_exist() {
     none(&complaints);
 }
 
-/// What the figures of a report name of the documentation is there, pages and headings, and the
-/// page carries it.
+/// Pages and headings of the documentation that the figures of a report name are there, and the
+/// page carries them.
 #[test]
 fn reports_name_pages_and_headings_that_exist() {
     let pages = pages();

@@ -133,7 +133,7 @@ fn nothing_beats_opt_on_public_traces() {
                     let cell = replay(&trace, Config::new(policy), pages);
                     let name = format!("{policy} on {} by {via:?} in {pages} pages", trace.name);
                     match cell.oom_at {
-                        // What nothing can be reclaimed for is not a replay of the whole trace.
+                        // Memory ran out: this is no replay of the whole trace.
                         Some(at) => println!("{name}: out of memory at access {at}"),
                         None => assert!(cell.misses >= least, "{name}: {} misses, OPT {least}", cell.misses),
                     }

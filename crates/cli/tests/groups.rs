@@ -96,7 +96,7 @@ fn limits_of_a_file_replace_those_of_the_scenario() {
     let flags = ["--memcg-limits", "limits.toml", "--json"];
     let all: Value = serde_json::from_str(&ok(&s.replay(&s.path("groups.toml"), &flags))).expect("JSON");
     let groups = &all["runs"][0]["groups"];
-    // What the file does not say of a group is as the kernel has it, not as the scenario.
+    // Limits that the file does not name are the kernel's defaults, not the scenario's.
     assert_eq!(groups[2]["limits"], serde_json::json!({"memory.max": 5120}));
     assert_eq!(groups[3]["limits"], serde_json::json!({"memory.min": 2048}));
     assert_eq!(groups[1]["limits"], serde_json::json!({}));

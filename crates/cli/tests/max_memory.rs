@@ -45,7 +45,7 @@ fn regression_every_command_keeps_within_a_small_bound() {
     }
 }
 
-/// What is said in bounds that are too small for a command.
+/// Errors of a command in bounds that are too small for it.
 fn refused(s: &Sandbox, words: &[&str]) -> Vec<String> {
     let mut all = Vec::new();
     for mib in [9, 12, 16, 24, 32, 48, 64] {
@@ -58,8 +58,8 @@ fn refused(s: &Sandbox, words: &[&str]) -> Vec<String> {
     panic!("{words:?}: 64M does not suffice: {}", all.last().map_or("", |said| said))
 }
 
-/// What is needed grows with the bound that was too little for it, and the flags that are advised
-/// are those that the command takes with such an input: of a scenario it was `--stream`.
+/// The need grows with the bound that was too little for it, and the flags that are advised are
+/// those that the command takes with such an input: of a scenario it was `--stream`.
 #[test]
 fn regression_advice_is_taken_by_the_command_that_gives_it() {
     let s = sandbox();

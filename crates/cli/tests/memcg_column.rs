@@ -109,7 +109,7 @@ fn limits_are_kept_and_protect() {
             [&["--memcg-column", "--json", "--memcg-limits", "limits.toml", "--policy", "mglru"], flags].concat();
         rows(&ok(&s.replay(&trace, &flags))).remove(0)
     };
-    // What the leak has is bounded, in memory and in swap; then it is killed and the others go on.
+    // The leak is bounded, in memory and in swap; then it is killed and the others go on.
     let row = run("[group.\"/batch\"]\nmemory.max = \"1000p\"\nmemory.swap.max = \"2000p\"\n", &[]);
     assert!(row["memory_pages"].is_null(), "the limits of the file alone: {row}");
     let leak = of(&row, "/batch");
@@ -130,7 +130,7 @@ fn limits_are_kept_and_protect() {
     let high = run("[group.\"/stream\"]\nmemory.high = \"500p\"\n", &[]);
     assert!(of(&high, "/stream")["memory.events"]["high"].as_u64() > Some(0), "{high}");
     assert!(of(&high, "/stream")["gauges"]["memory.current"].as_u64() <= Some(600));
-    // Who cannot reclaim sleeps.
+    // A group that cannot reclaim sleeps.
     let slow = run("[group.\"/batch\"]\nmemory.high = \"500p\"\nmemory.swap.max = 0\n", &[]);
     assert!(n(of(&slow, "/batch"), "high_sleep_ns") > 1_000_000_000, "{}", of(&slow, "/batch"));
     let text =
@@ -168,7 +168,7 @@ fn sizes_of_groups_of_traces() {
     let found = json(&["--group", "/web", "--target", "hit_rate>85%"]);
     let answer = found["answer_pages"].as_u64().expect("an answer");
     assert!(found["limit"] == "memory.max" && found["group"] == "/web" && answer > 500, "{found}");
-    // What a replay with that limit says is the same.
+    // A replay with that limit says the same.
     s.write("limits.toml", format!("[group.\"/web\"]\nmemory.max = \"{answer}p\"\n").as_bytes());
     let row = &rows(&ok(
         &s.replay(&trace, &["--memcg-column", "--memcg-limits", "limits.toml", "--json", "--policy", "mglru"])

@@ -1,8 +1,8 @@
 //! Against kernels into which older rules were put back: hit or miss of every access of generated
 //! workloads, beside ours under the profile with those rules, and under 6.12.
 //!
-//! What was changed in which kernel is in `data/older-rules/README.md`. The workloads come from a
-//! seed, so that nothing is needed but this repository.
+//! The changes of each kernel are in `data/older-rules/README.md`. The workloads come from a seed,
+//! so that nothing is needed but this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// is here.
 struct Writes {
     words: &'static [&'static str],
-    /// What the machine may lack for it.
+    /// Need that the machine may not meet.
     need: Option<Need>,
     /// Whether the file is for nobody else.
     private: bool,
@@ -217,7 +217,7 @@ fn regression_names_of_files_do_not_steer_the_terminal() {
         for input in ["loop.parquet", "tiny.toml", "recording.parquet"] {
             fs::copy(s.path(input), s.path(&format!("{NAME}{input}"))).expect("ours");
         }
-        // What a program says is its own affair.
+        // The words of a program are its own affair.
         let ours = command.words.iter().position(|word| *word == "--").unwrap_or(command.words.len());
         let words = |change: &dyn Fn(&str) -> String| -> Vec<String> {
             let one = |(i, word): (usize, &&str)| match *word {

@@ -80,7 +80,7 @@ fn a_program_is_recorded_exactly() {
     assert!(
         info["writes"].as_u64() >= Some(2 * PAGES as u64) || info["recording"]["sees"][1] == "faults on mapped files"
     );
-    // What was written, and deleted.
+    // Pages that were written and deleted.
     assert!(info["kernel"]["dropped"].as_u64() >= Some(2 * PAGES as u64), "{}", info["kernel"]);
     assert!(!dir.path().join("t.parquet.part").exists());
     let s = Sandbox::new();

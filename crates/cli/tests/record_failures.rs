@@ -1,5 +1,5 @@
-//! What goes wrong while `refault record` is at work: one line, status 2, and nothing half-written
-//! that pretends to be whole.
+//! Failures while `refault record` is at work: one line, status 2, and nothing half-written that
+//! pretends to be whole.
 
 use crate::common::command::{Sandbox, error, ok};
 use crate::record::{info, record, recordable};

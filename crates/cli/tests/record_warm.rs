@@ -1,4 +1,4 @@
-//! What `refault record` knows besides accesses: pages that were in memory at its start, shared
+//! Knowledge of `refault record` besides accesses: pages that were in memory at its start, shared
 //! memory, and reads that bypass the page cache.
 
 use crate::common::command::error;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Of a file these pages are in memory and no others.
+/// Brings these pages of a file into memory and no others.
 fn have_in_memory(path: &Path, pages: &[u64]) {
     let file = File::open(path).expect("there");
     file.sync_all().expect("written");

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a page may take at most.
+/// Bytes that a page may take at most.
 const MOST_BYTES: u64 = 2 << 20;
 
 pub fn root() -> PathBuf {
@@ -93,7 +93,7 @@ fn a_page_has_the_figures_of_a_replay() {
         let at = curve["pages"].as_array().and_then(|all| all.iter().position(|p| p == pages)).expect("the size");
         let ratio = row["misses"].as_f64().expect("misses") / accesses as f64;
         assert!((curve["miss_ratio"][at].as_f64().expect("a ratio") - ratio).abs() < 1e-5);
-        // What is in memory is what is on lists, but for what waits in batches.
+        // Resident pages are those on lists, but for those that wait in batches.
         let Some(resident) = detail["object_resident"].as_array().filter(|all| !all.is_empty()) else { continue };
         let last: u64 = resident.iter().filter_map(|all| all.as_array()?.last()?.as_u64()).sum();
         let lists = ["active_anon", "inactive_anon", "active_file", "inactive_file"];

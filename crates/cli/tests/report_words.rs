@@ -10,7 +10,7 @@ fn text(page: &Path) -> String {
     std::fs::read_to_string(page).expect("a page")
 }
 
-/// What people read of a page: no data, no footer.
+/// Text that people read of a page: no data, no footer.
 fn body(page: &Path) -> String {
     let text = text(page);
     let (from, to) = (text.find("<main>").expect("a begin"), text.find("</main>").expect("an end"));
@@ -63,7 +63,7 @@ fn the_kernel_page_says_that_others_have_its_misses() {
     assert!(verdict.to_lowercase().starts_with("trust it for ") && !verdict.contains("within"), "{verdict}");
 }
 
-/// What the kernel did to pages is in a recording as well, and takes no place among its accesses.
+/// Actions of the kernel on pages are in a recording as well, and take no place among its accesses.
 #[test]
 fn the_time_of_a_recording_is_that_of_its_accesses() {
     let sandbox = Sandbox::new();

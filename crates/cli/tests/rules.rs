@@ -23,7 +23,7 @@ fn a_table_says_once_which_rules_it_is_of() {
             &["--set", "batch_folios=15", "--swappiness", "10"],
             Some("rules: kernel 6.12, swappiness=10, batch_folios=15"),
         ),
-        // What 6.1 has itself is not said again.
+        // Rules that 6.1 has itself are not said again.
         (
             &["--kernel", "6.1", "--set", "batch_folios=15", "--set", "inactive_ratio=3"],
             Some("rules: kernel 6.1, inactive_ratio=3"),

@@ -291,8 +291,8 @@ fn regression_a_program_that_locks_all_its_memory_ends_with_the_reason() {
     }
 }
 
-/// What was being loaded when the program ended found nobody to serve it: it was killed, or ran
-/// without a limit.
+/// A process that was being loaded when the program ended found nobody to serve it: it was killed,
+/// or ran without a limit.
 #[test]
 fn regression_what_the_program_leaves_behind_is_served_to_its_end() {
     let s = Sandbox::new();
@@ -357,7 +357,7 @@ fn regression_a_full_swap_directory_ends_a_program_with_a_line() {
     assert!(said.contains("could not be written to the swap file (no room)"), "{said}");
 }
 
-/// That there was nothing to record made a good run a failed one.
+/// Lack of anything to record made a good run a failed one.
 #[test]
 fn regression_a_record_without_a_touch_is_no_failure() {
     let s = Sandbox::new();

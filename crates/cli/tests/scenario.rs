@@ -322,7 +322,7 @@ fn the_swap_map_is_from_before_the_last_task_gives_its_memory_back() {
     );
     let device = &run["swap"][0];
     let n = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} of {device}"));
-    // What is not in 64 MiB of memory is in swap.
+    // Pages beyond 64 MiB of memory are in swap.
     assert!(n(&device["used_pages"]) > 4096 && n(&device["used_pages"]) <= n(&device["peak_pages"]), "{device}");
     assert_eq!(n(&device["free_places"][0]), 16_383 - n(&device["used_pages"]), "{device}");
     let in_use =

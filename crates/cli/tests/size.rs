@@ -37,7 +37,7 @@ fn the_answer_meets_the_target_and_the_size_below_does_not() {
     let at = |bytes: u64| &points[sizes.iter().position(|&b| b == bytes).expect("it was tried")];
     assert!(at(answer)["met"] == true && at(answer)["value"].as_f64() > Some(0.8));
     assert!(at(answer - (1 << 20))["met"] == false && at(answer - (1 << 20))["value"].as_f64() <= Some(0.8));
-    // What a plain run with that limit says is the same.
+    // A plain run with that limit says the same.
     let text = include_str!("data/groups.toml")
         .replace("[memcg.\"/a/web\"]", &format!("[memcg.\"/a/web\"]\nmax = \"{}p\"", answer / 4096));
     let file = s.write("with.toml", text.as_bytes());

@@ -138,7 +138,7 @@ fn regression_a_program_that_grows_after_its_files_are_read_needs_its_memory() {
 
 #[test]
 fn regression_shared_memory_takes_room_from_files() {
-    // Of a limit of 150 pages 60 are shared memory, which the kernel counts as files, too.
+    // The limit of 150 pages has 60 of shared memory, which the kernel counts as files, too.
     let shmem = ["file", "shmem"].map(str::to_owned).to_vec();
     let lists = ["file", "anon", "inactive_anon", "active_anon"].map(str::to_owned).to_vec();
     for (names, values) in [(shmem, vec![100, 60]), (lists, vec![100, 10, 70, 0])] {
@@ -234,8 +234,8 @@ fn regression_the_lab_does_not_read_ahead_what_is_written_later() {
     assert!(old < 10, "{old}");
 }
 
-/// What the lab misses of a file of 100 pages in memory for 60, by what a kernel did: times, what,
-/// first page and pages.
+/// Misses of the lab on a file of 100 pages in memory for 60. A row is an act of the kernel: its
+/// time, the act, first page and pages.
 fn lab_misses(path: &Path, s: &Sandbox, rows: &[(u64, Act, u64, u32)], via: Via) -> u64 {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
@@ -311,7 +311,7 @@ fn what_programs_want_and_do_not_want_is_done() {
     // The kernel had none of them any more, and says nothing of dropping them.
     let gone = (500, Act::Evict, 0, 20);
     assert_eq!(with(&[gone, advise(Advised::DontNeed, 0, 20), touch(0), touch(19)], Via::Fd), 22);
-    // What is wanted comes in as far as the kernel brings it in, and what it had before is there.
+    // Wanted pages come in as far as the kernel brings them in, and those it had before are there.
     let wanted = [advise(Advised::WillNeed, 20, 40), (1100, Act::Add, 20, 8), touch(20), touch(27), touch(28)];
     // Page 28 was there before the recording, which does not count.
     assert_eq!(with(&wanted, Via::Fd), 28);
@@ -363,7 +363,7 @@ fn sizes_of_a_recording_stand_beside_the_recorded_one() {
         text.contains("\nwith half of it (240.0K) ") && text.contains(" more misses, of these 100 % of /f; "),
         "{text}"
     );
-    // What the recording says itself.
+    // A recording has its own limit.
     let refused = error(&s.run(&[&flags[..], &["--memory", "1M"]].concat()));
     assert!(refused.contains("--memory: is for a trace, and") && refused.contains("a recording"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! What the manager and the agent in a program say to each other. Both compile this file.
+//! Words between the manager and the agent in a program. Both compile this file.
 //!
 //! They talk over a socket of packets. What is moved, and what became of it, is in memory that both
 //! map: a page of [`Control`], then [`WINDOW`] pages of content, then a page of [`Gate`], by which
@@ -34,7 +34,7 @@ pub struct Hello {
     pub kind: u32,
     /// Why there is no userfaultfd: an errno, or 0.
     pub error: u32,
-    /// What failed: one of the `AT_` numbers.
+    /// Step that failed: one of the `AT_` numbers.
     pub at: u32,
     /// The agent's own memory: never watched, but for the scratch pages.
     pub arena: u64,
@@ -95,7 +95,7 @@ pub const END: u32 = 5;
 /// The page was moved, but the kernel refused to mark where it was, since mappings change.
 pub const UNMARKED: u32 = u32::MAX;
 
-/// What is to be moved, and what became of it.
+/// Pages to be moved, and what became of each.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Control {
@@ -104,9 +104,9 @@ pub struct Control {
     /// 0: it is in its place of the window. [`UNMARKED`]: likewise, but where it was is not marked.
     /// An errno: it is where it was, or nowhere.
     pub outcome: [u32; WINDOW],
-    /// Of these, pages (a bit for each entry) that could only be moved when they had been made this
-    /// process's own: as a rule they were shared with another since a fork, and what the other has
-    /// is as much memory as before.
+    /// Pages among these (a bit for each entry) that could only be moved when they had been made
+    /// this process's own: as a rule they were shared with another since a fork, and what the other
+    /// has is as much memory as before.
     pub unshared: u64,
 }
 
@@ -131,7 +131,7 @@ pub struct Gate {
     pub emptied: AtomicU64,
     /// 1: this entry is in use.
     pub busy: [AtomicU32; CALLS],
-    /// What was made: where it starts, and its bytes.
+    /// Memory that was made: where it starts, and its bytes.
     pub range: [[AtomicU64; 2]; CALLS],
 }
 

@@ -14,7 +14,7 @@ const SCRATCH_AT: usize = STACK_BYTES + PAGE;
 const CALLS_AT: usize = SCRATCH_AT + WINDOW * PAGE;
 const STACK_BYTES: usize = 16 * PAGE;
 
-/// What the thread that starts the agent tells it, behind the stack.
+/// Message of the thread that starts the agent to it, behind the stack.
 #[repr(C)]
 pub struct Brief {
     /// The name of the manager's socket, with zeros behind it.
@@ -63,7 +63,7 @@ pub extern "C" fn run(at: usize) -> ! {
     let brief = unsafe { &*(at as *const Brief) };
     let agent = Agent::set_up(brief);
     if agent.is_none() && brief.kind == abi::FORKED {
-        // What its parent had out of memory is known to the manager alone.
+        // The manager alone knows which pages its parent had out of memory.
         die();
     }
     brief.ready.store(if agent.is_some() { READY } else { GIVEN_UP }, Ordering::Release);
@@ -218,7 +218,7 @@ impl Agent {
             (at..at + moved).for_each(|i| control.outcome[i] = done);
             at += moved;
             if moved == 0 && error != 0 {
-                // What is in both places decides, not what the call said.
+                // The contents of both places decide, not what the call said.
                 let gone = !is_filled(control.address[at] as usize);
                 control.outcome[at] = if gone && is_filled(self.scratch + at * PAGE) { abi::UNMARKED } else { error };
                 at += 1;

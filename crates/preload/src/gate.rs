@@ -28,7 +28,7 @@ static PLACE: AtomicUsize = AtomicUsize::new(0);
 /// Functions that come here: bits of [`abi::CAUGHT_ALL`].
 static CAUGHT: AtomicU32 = AtomicU32::new(0);
 
-/// What is in that page.
+/// Contents of that page.
 #[repr(C)]
 struct Place {
     gate: AtomicUsize,
@@ -99,7 +99,7 @@ fn made(start: usize, bytes: usize, counts: bool) {
     ask(gate, calls, start, bytes);
 }
 
-/// What could not be filled before can be now. If everything is watched, so is this.
+/// Memory that could not be filled before can be now. If everything is watched, so is this.
 fn opened(start: usize, bytes: usize) {
     if !is_watched() {
         made(start, bytes, true);
@@ -218,7 +218,7 @@ fn fill(start: usize, bytes: usize, protection: c_int, is_locked: bool) -> isize
                 return -(EAGAIN as isize);
             }
         } else if !is_watched() {
-            // What is watched is put in place when it is touched.
+            // Watched memory is put in place when it is touched.
             let advice = if protection & PROT_WRITE != 0 { POPULATE_WRITE } else { POPULATE_READ };
             raw(sys::MADVISE, [start, bytes, advice, 0, 0, 0]);
         }

@@ -1,7 +1,6 @@
-//! What `refault run` loads into a program: an *agent*, a thread that moves pages out of the
-//! program when the manager (the process of `refault run`) orders it. Everything else is done by
-//! the manager, from outside: `UFFDIO_MOVE` is the one operation that works on a process's own
-//! memory only.
+//! Agent that `refault run` loads into a program: a thread that moves pages out of the program when
+//! the manager (the process of `refault run`) orders it. Everything else is done by the manager,
+//! from outside: `UFFDIO_MOVE` is the one operation that works on a process's own memory only.
 //!
 //! The agent lives by system calls alone: no memory of the program's heap, no thread-local memory,
 //! no lock, so nothing that it needs can be out of memory. Its descriptors are in a table of its

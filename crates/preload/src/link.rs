@@ -68,7 +68,7 @@ fn door(name: &Name) -> Name {
 #[derive(Clone, Copy)]
 pub struct Link(usize);
 
-/// What came: the order, and descriptors (-1: none).
+/// Message that came: the order, and descriptors (-1: none).
 pub struct Received {
     pub order: Order,
     pub fds: [i32; 2],

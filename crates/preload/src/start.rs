@@ -11,7 +11,7 @@ use crate::sys::raw;
 use crate::sys::{self, call, call3};
 
 unsafe extern "C" {
-    /// What `pthread_atfork` is made of; the C library exports it under this name.
+    /// Function that `pthread_atfork` is made of; the C library exports it under this name.
     fn __register_atfork(
         prepare: Option<extern "C" fn()>,
         parent: Option<extern "C" fn()>,

@@ -1,4 +1,4 @@
-//! What differs between results.
+//! Differences between results.
 //!
 //! Each result says its numbers by name; numbers of the same name stand beside each other. It
 //! calls `pages` for what a number is of; the crate's root calls it.
@@ -124,7 +124,7 @@ fn rows(own: &[Metric], others: &[Other<'_>]) -> Vec<Vec<Cell>> {
     own.iter().take(MOST).filter(is_shared).map(row).collect()
 }
 
-/// What was done, in words: results of other work are neither better nor worse.
+/// Work that was done, in words: results of other work are neither better nor worse.
 fn work(document: &Document) -> String {
     let trace = |accesses: u64, pages: u64| format!("{} to {}", counted(accesses, "access"), counted(pages, "page"));
     match document {

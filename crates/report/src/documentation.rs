@@ -1,5 +1,5 @@
-//! What figures name of the documentation, as part of the page: a page that was attached to a
-//! ticket has no other file beside it, and the passage is of the version that made it.
+//! Passages of the documentation that figures name, as part of the page: a page that was attached
+//! to a ticket has no other file beside it, and the passage is of the version that made it.
 
 use crate::names::escaped;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -59,7 +59,7 @@ pub(crate) fn section(paths: &BTreeSet<&str>, version: &str) -> String {
 struct Passage {
     /// Its heading.
     title: String,
-    /// What stands below it, up to the next heading of its rank.
+    /// Text below it, up to the next heading of its rank.
     text: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a page shows, as plain data.
+//! Contents of a page, as plain data.
 
 use crate::units::{Rounded, Unit};
 use serde::Serialize;
@@ -36,7 +36,7 @@ impl Page {
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     pub(crate) title: String,
-    /// What it means, in a sentence or two.
+    /// Meaning, in a sentence or two.
     pub(crate) meaning: String,
     /// The page of the documentation that says more.
     pub(crate) doc: Option<&'static str>,
@@ -49,7 +49,7 @@ impl Figure {
     }
 }
 
-/// What is in a figure.
+/// Contents of a figure.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
     Chart(Chart),
@@ -83,7 +83,7 @@ impl Colour {
         Self::MANY[n % Self::MANY.len()]
     }
 
-    /// That of a policy, the same on every page.
+    /// Colour of a policy, the same on every page.
     pub(crate) fn of_policy(name: &str) -> Colour {
         match name {
             "lru" => Colour::Blue,
@@ -178,7 +178,7 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
     /// Lines at places of the x axis, with names.
     pub(crate) marks: Vec<Mark>,
-    /// Of bars: what each is called; `xs` are then their numbers.
+    /// Names of bars; `xs` are then their numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) labels: Vec<String>,
     /// Charts of the same time zoom together.
@@ -190,7 +190,8 @@ impl Chart {
     pub(crate) fn new(shape: Shape, x: Axis, y: Axis, xs: Vec<f64>, mut series: Vec<Series>) -> Chart {
         if shape == Shape::Lines {
             (0..).zip(&mut series).for_each(|(n, s)| s.dash = s.dash.or(Some(Dash::number(n))));
-            // What has gaps is drawn above what has none: of two lines in one place both are seen.
+            // Series with gaps are drawn above those without: of two lines in one place both are
+            // seen.
             series.sort_by_key(|s| s.dash);
         }
         Chart { shape, x, y, xs, series, marks: Vec::new(), labels: Vec::new(), time: None }
@@ -249,12 +250,12 @@ pub(crate) struct Heat {
     /// The begin of each column, and the end of the last.
     #[serde(serialize_with = "rounded")]
     pub(crate) xs: Vec<f64>,
-    /// What is counted.
+    /// Quantity that is counted.
     pub(crate) what: String,
     /// Row by row, the top one first.
     #[serde(serialize_with = "rounded")]
     pub(crate) cells: Vec<f64>,
-    /// What each row is called.
+    /// Names of the rows.
     pub(crate) labels: Vec<String>,
     /// Rows at which something begins, with its name and how large it is.
     pub(crate) borders: Vec<(usize, String, u64)>,
@@ -275,10 +276,10 @@ pub(crate) struct Ranges {
 #[derive(Clone, Debug)]
 pub(crate) struct RangeRow {
     pub(crate) label: String,
-    /// What it must be within; open at the top if there is no end.
+    /// Band that it must be within; open at the top if there is no end.
     pub(crate) band: Option<(f64, Option<f64>)>,
     pub(crate) points: Vec<Point>,
-    /// What follows from it, such as `ok`.
+    /// Conclusion, such as `ok`.
     pub(crate) verdict: Option<(bool, &'static str)>,
 }
 
@@ -312,7 +313,7 @@ pub(crate) enum Cell {
     None,
 }
 
-/// What a difference is.
+/// Value of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Better,

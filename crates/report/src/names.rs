@@ -1,8 +1,8 @@
 //! Names come from files and may hold anything: signs that steer, a page of text.
 
-/// What is kept of the begin of a long name, in characters.
+/// Characters kept of the begin of a long name.
 const HEAD: usize = 160;
-/// What is kept of its end.
+/// Characters kept of its end.
 const TAIL: usize = 60;
 
 /// A name as it is shown: one line, no sign that steers, not longer than 221 characters.
@@ -16,7 +16,7 @@ pub fn shown(name: &str) -> String {
     head.chain(['…']).chain(tail).map(plain).collect()
 }
 
-/// What is kept of a sentence, in characters: it has names in it.
+/// Characters kept of a sentence: it has names in it.
 const SENTENCE: usize = 1000;
 
 /// A sentence as it is shown: one line, no sign that steers, not longer than a paragraph.

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// What a number is of.
+/// Unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {

@@ -1,5 +1,5 @@
-//! What the tests of several crates share: random numbers, a world that answers at once, tests that
-//! start themselves as a program, and what a machine must have for a test.
+//! Tools that the tests of several crates share: random numbers, a world that answers at once,
+//! tests that start themselves as a program, and what a machine must have for a test.
 //!
 //! No shipped crate depends on it. Unit tests of `refault-mm` take only what does not name its
 //! types: in there they would be those of another build of the crate.
@@ -27,7 +27,7 @@ pub fn short_or_long<T>(short: T, long: T) -> T {
     if is_long() { long } else { short }
 }
 
-/// Of how many like cases one is tried: all where tests are long. For `step_by`.
+/// Step through so many like cases: the first alone, or all where tests are long. For `step_by`.
 pub fn one_in(cases: usize) -> usize {
     short_or_long(cases, 1)
 }

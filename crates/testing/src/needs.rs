@@ -1,11 +1,11 @@
-//! What a machine must have for a test, and what becomes of the test where it has not.
+//! Needs of a test that a machine may not meet, and what becomes of the test where it does not.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write as _;
 use std::sync::Mutex;
 
-/// What a machine may lack. Without it a test says `skipped: NAME: why` and passes; with
+/// Need that a machine may lack. Without it a test says `skipped: NAME: why` and passes; with
 /// `REFAULT_REQUIRE=NAME,NAME,…` (or `all`) each skip of these names is a failure.
 ///
 /// | name | what |
@@ -95,7 +95,8 @@ impl Need {
     }
 }
 
-/// What a list such as `uffd,oracle` requires; the error names a word that is none of the names.
+/// Needs that a list such as `uffd,oracle` requires; the error names a word that is none of the
+/// names.
 fn required(list: &str) -> Result<BTreeSet<Need>, String> {
     let mut all = BTreeSet::new();
     for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -131,7 +132,7 @@ pub fn absent(need: Need, why: impl Display) {
     }
 }
 
-/// What was found; `None`: the need is absent, as was said, and the test is to return.
+/// Unwraps what was found; `None`: the need is absent, as was said, and the test is to return.
 ///
 /// # Panics
 ///

@@ -26,7 +26,7 @@ pub fn test_name(module: &str, test: &str) -> String {
     }
 }
 
-/// What this process is to do as a program; `None`: it is a test.
+/// Role of this process as a program; `None`: it is a test.
 pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
@@ -96,7 +96,7 @@ pub fn is_alone(test: String) -> bool {
         return true;
     }
     let program = Program { test: test.clone(), variables: vec![(ALONE.into(), (&test).into())] };
-    // What it says goes where this test's words go: past the harness.
+    // Its words go where this test's words go: past the harness.
     let status = program.command().stdin(Stdio::null()).stdout(Stdio::null()).status();
     let status = status.unwrap_or_else(|e| panic!("{test} cannot be started: {e}"));
     assert!(status.success(), "{test}, alone in a process: {status}");

@@ -18,7 +18,7 @@ struct Pte {
 ///
 /// Without further words no page is young and none is dirty.
 pub struct AtOnce {
-    /// What a test answers to an effect, in place of the machine. Such effects are in
+    /// Answer of a test to an effect, in place of the machine. Such effects are in
     /// [`AtOnce::noted`].
     pub answer: fn(&AtOnce, Effect) -> Option<Ack>,
     /// The effects that the test answered, in order.

@@ -58,7 +58,7 @@ impl Launcher {
         Launcher { json: Some(json), ..launcher }
     }
 
-    /// Of what it starts.
+    /// Process id of the program that it starts.
     pub fn pid(&self) -> Pid {
         self.pid.clone()
     }

@@ -40,15 +40,15 @@ const MIB: u64 = 1 << 20;
 struct Program {
     /// The name of its row.
     name: &'static str,
-    /// What must be there: programs, or `python3:numpy` for a module of Python.
+    /// Needs on this machine: programs, or `python3:numpy` for a module of Python.
     needs: &'static [&'static str],
     limit: Limit,
-    /// Of memory that it is asked to work on, in MiB.
+    /// MiB of memory that it is asked to work on.
     work_mib: u64,
     work: Work,
 }
 
-/// Of memory that a program is given.
+/// Limit of memory that a program is given.
 #[derive(Clone, Copy)]
 enum Limit {
     Mib(u64),
@@ -70,7 +70,7 @@ const ALL: &[Program] = &[
     half("memcached", 48, &["memcached"], servers::memcached),
 ];
 
-/// What of `needs` is not here, if anything.
+/// First of `needs` that is not here, if any.
 fn missing(program: &Program) -> Option<&'static str> {
     let quiet = |c: &mut std::process::Command| {
         c.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).status().is_ok_and(|s| s.success())
@@ -135,9 +135,9 @@ fn load() -> String {
     all.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// What the command line asks for.
+/// Choices of the command line.
 struct Chosen {
-    /// Of a run.
+    /// Longest time of a run.
     time_out: Duration,
     /// Not in cgroups of the kernel.
     without_kernel: bool,

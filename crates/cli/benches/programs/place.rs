@@ -66,20 +66,20 @@ pub struct Order<'a> {
     pub system: System,
     pub work: Work,
     pub directory: &'a Path,
-    /// What the program works on.
+    /// Bytes that the program works on.
     pub work_bytes: u64,
     pub memory_max_bytes: u64,
-    /// What swap of the kernel can hold.
+    /// Bytes that swap of the kernel can hold.
     pub swap_bytes: u64,
     pub time_out: Duration,
     /// More flags for `refault run`.
     pub flags: &'a [String],
 }
 
-/// What a run came to.
+/// Figures of a run.
 #[derive(Clone, Default)]
 pub struct Figures {
-    /// What the program computed.
+    /// Result that the program computed.
     pub result: String,
     pub wall_s: f64,
     /// The most anonymous memory of all that ran, by the kernel's count, looked at every
@@ -91,7 +91,7 @@ pub struct Figures {
     pub pages_back: f64,
     /// The most that zram took.
     pub zram_bytes: Option<u64>,
-    /// What there is to say beside.
+    /// Remark beside the figures.
     pub note: String,
 }
 
@@ -135,7 +135,7 @@ fn run_twice(order: &Order) -> Outcome {
 /// one is more for the other, so the limit of the cgroup only goes down.
 fn run_zram_counted(order: &Order) -> Outcome {
     const TRIES: usize = 8;
-    /// Of the limit, this part more will do.
+    /// Divisor of the limit: a sum that is above it by no more than this part will do.
     const CLOSE: u64 = 50;
     let all = order.memory_max_bytes;
     let mut memory_max_bytes = all;

@@ -5,7 +5,7 @@ use super::rig::Swap;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// Whose seconds are divided by whose.
+/// Pairs of systems whose seconds are divided, the first's by the second's.
 const COMPARED: [(System, System); 6] = [
     (System::Refault, System::Alone),
     (System::Refault, System::Kernel(Swap::Zram)),
@@ -18,7 +18,7 @@ const COMPARED: [(System, System); 6] = [
 pub const HEADER: &str =
     "program         system        limit MiB  seconds  by alone  peak counted   seen  pages out      back";
 
-/// What a program came to under each system.
+/// Outcomes of a program under each system.
 pub struct Row {
     pub name: &'static str,
     pub limit_bytes: u64,

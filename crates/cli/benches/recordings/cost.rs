@@ -1,4 +1,4 @@
-//! What recording costs: a program from the cache, with a recorder and without in turn. The program
+//! Cost of recording: a program from the cache, with a recorder and without in turn. The program
 //! takes its time itself, so that the start and the end of the recorder are not in it.
 
 use crate::programs::Program;
@@ -25,7 +25,7 @@ pub fn row(program: &Program, script: &str, folder: &Path, chosen: &Chosen) -> R
         let mut said = Value::Null;
         if recorded {
             let text = machine::refault(&words, folder)?;
-            // What the program printed comes first.
+            // The program's own output comes first.
             said = serde_json::from_str(text.trim()).map_err(|e| format!("record: {e}"))?;
         } else {
             machine::sh(&script, folder, &[])?;
@@ -64,7 +64,7 @@ pub fn row(program: &Program, script: &str, folder: &Path, chosen: &Chosen) -> R
     ))
 }
 
-/// What the program took, as it said.
+/// Seconds that the program took, as it said.
 fn seconds(folder: &Path) -> Result<f64, String> {
     let at = |name: &str| -> Result<u64, String> {
         let path = folder.with_file_name(name);

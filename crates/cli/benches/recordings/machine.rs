@@ -52,7 +52,7 @@ pub fn cool(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What it is, and how busy.
+/// Machine in words, and how busy it is.
 pub fn described() -> String {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);

@@ -24,11 +24,11 @@ use programs::{ALL, Program};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What the command line asks for.
+/// Choices of the command line.
 struct Chosen {
     folder: PathBuf,
     tree: PathBuf,
-    /// What it costs, by so many pairs.
+    /// Whether the cost is measured, by so many pairs.
     cost: bool,
     pairs: usize,
     ring: String,

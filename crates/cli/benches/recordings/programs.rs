@@ -1,4 +1,4 @@
-//! What is recorded: how its files are made, once, and what it then does, as scripts of `sh`.
+//! Programs that are recorded: how their files are made, once, and their scripts of `sh`.
 
 use crate::in_place::Sequence;
 

@@ -16,7 +16,7 @@ use crate::rows::{flag, number};
 
 const LINE_BYTES: f64 = 64.0;
 
-/// What is replayed: a loop that is a limit, or a policy in a share of the pages.
+/// Path that is replayed: a loop that is a limit, or a policy in a share of the pages.
 #[derive(Clone, Copy)]
 enum Path {
     Bytes,
@@ -37,7 +37,7 @@ fn trace(way: Way) -> Trace {
     way.trace(number("--accesses", 2_000_000), number("--pages", 200_000) as u32)
 }
 
-/// What callgrind is told to look at, and nothing else.
+/// Function that callgrind is told to look at, and nothing else.
 #[inline(never)]
 fn simulated(path: Path, trace: &Trace, table: &mut [[u32; 4]], bytes: &mut [u8]) -> u64 {
     black_box(match path {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::rows::{flag, has};
 use crate::{lab, replay};
 
-/// What fails: so much more than before.
+/// Growth over the count before that fails.
 const BOUND: f64 = 0.03;
 
 const ACCESSES: u64 = 300_000;
@@ -94,7 +94,7 @@ fn machine() -> Result<Counted, String> {
     Ok(Box::new(move || lab::machine(&scenario).expect("a machine") as u64))
 }
 
-/// What callgrind is told to look at, and nothing else.
+/// Function that callgrind is told to look at, and nothing else.
 #[inline(never)]
 fn counted(run: &mut Counted) -> u64 {
     black_box(run())
@@ -140,7 +140,7 @@ fn rustc() -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What callgrind says of this program with these arguments, collecting in one function alone.
+/// Output of callgrind on this program with these arguments, collecting in one function alone.
 pub fn callgrind(function: &str, flags: &[&str], arguments: &[&str]) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let output = Command::new("valgrind")
@@ -153,7 +153,7 @@ pub fn callgrind(function: &str, flags: &[&str], arguments: &[&str]) -> Result<S
     Ok(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// What callgrind collects of a path.
+/// Instructions that callgrind collects of a path.
 fn count(name: &str) -> Result<u64, String> {
     let text = callgrind("instructions::counted", &[], &["--path", name])?;
     let collected = text.lines().find_map(|line| line.split("Collected : ").nth(1)?.trim().parse().ok());

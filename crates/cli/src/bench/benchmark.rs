@@ -11,7 +11,7 @@ use std::path::Path;
 /// A scenario that was named, and its text.
 #[derive(Debug)]
 struct Source {
-    /// What errors call it.
+    /// Name in errors.
     name: String,
     scenario: Scenario,
     text: String,
@@ -24,7 +24,7 @@ pub(super) struct Bench {
     pub(super) scenario: Scenario,
     /// As it is written.
     pub(super) text: String,
-    /// What was published.
+    /// Published results.
     pub(super) published: Published,
     /// By how much it is scaled.
     pub(super) scale: f64,
@@ -82,7 +82,7 @@ pub(super) fn builtin() -> Result<Vec<Scenario>, Failure> {
     Ok(all?.into_iter().filter(|scenario| scenario.published.is_some()).collect())
 }
 
-/// What the flags name.
+/// Benchmarks that the flags name.
 pub(super) fn benches(args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
     if !args.names.is_empty() {
         let named: Vec<_> = args.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?;

@@ -41,7 +41,7 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     Ok(!args.strict || Differences::of(&reports).is_none())
 }
 
-/// What `--json` prints.
+/// Text that `--json` prints.
 pub(crate) fn result(args: &BenchArgs) -> Result<String, Failure> {
     json::json(&reports(args, &benches(args)?)?)
 }

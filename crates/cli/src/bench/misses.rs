@@ -3,12 +3,12 @@
 
 use super::report::Report;
 
-/// What the lab does not have, and the rows that miss for want of it.
+/// Mechanism that the lab lacks, and the rows that miss for want of it.
 #[derive(Debug)]
 pub struct Missing {
     /// A name for it.
     pub name: &'static str,
-    /// What it is, and how it shows.
+    /// Description of the mechanism, and how its absence shows.
     pub what: &'static str,
     /// The rows, as `BENCHMARK: LABEL`, with `, VARIANT` or `, OF / TO` if there are more than two.
     pub rows: &'static [&'static str],
@@ -173,7 +173,7 @@ pub const KNOWN: &[Missing] = &[
     },
 ];
 
-/// What is missing for this row, if that is known.
+/// Missing mechanism that explains this row, if it is known.
 pub(super) fn missing(row: &str) -> Option<&'static Missing> {
     KNOWN.iter().find(|missing| missing.rows.contains(&row))
 }

@@ -1,4 +1,4 @@
-//! What came out, beside what was published.
+//! Results of a benchmark beside those that were published.
 
 use super::benchmark::Bench;
 use refault::runner::Done;
@@ -17,7 +17,7 @@ pub(super) struct Report {
     pub(super) seeds: Vec<u64>,
     /// One of the command at its own scale, with its own seeds.
     pub(super) is_default: bool,
-    /// What is compared, in the order of the scenario.
+    /// Variants compared, in the order of the scenario.
     pub(super) variants: Vec<Variant>,
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
@@ -29,13 +29,13 @@ pub(super) struct Report {
 pub(super) struct Variant {
     pub(super) name: String,
     pub(super) policy: PolicySpec,
-    /// Of one run; the mean of several.
+    /// Simulated seconds of one run; the mean of several.
     pub(super) virtual_seconds: f64,
-    /// Of all runs.
+    /// Real seconds of all runs together.
     pub(super) real_seconds: f64,
     pub(super) events: u64,
     pub(super) oom_kills: u64,
-    /// Of the first run.
+    /// Ending of the first run.
     pub(super) ending: Ending,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Number {
     pub(super) band: Option<Band>,
     /// The mean over the seeds.
     pub(super) mean: f64,
-    /// Of each seed.
+    /// Values by seed.
     pub(super) all: Vec<f64>,
     /// Whether the mean is in the band; none: there is no band.
     pub(super) within: Option<bool>,
@@ -68,11 +68,11 @@ pub(super) struct Number {
 pub(super) struct Ratio {
     pub(super) spec: PublishedRatio,
     pub(super) published: Option<f64>,
-    /// Of the means.
+    /// Ratio of the means.
     pub(super) ratio: f64,
-    /// Of each seed.
+    /// Ratios by seed.
     pub(super) all: Vec<f64>,
-    /// Of the means, in full size; and what was published.
+    /// Difference of the means, in full size; below it the published one.
     pub(super) difference: f64,
     pub(super) published_difference: Option<f64>,
     /// Whether the ratio (or the difference) of every seed is in the band; none: there is no band.
@@ -108,7 +108,7 @@ impl Report {
         })
     }
 
-    /// What every band says, of numbers and of ratios, by the name of the row.
+    /// Verdicts of all bands, of numbers and of ratios, by the name of the row.
     pub(super) fn verdicts(&self) -> impl Iterator<Item = (String, bool)> + '_ {
         self.rows.iter().flat_map(|row| {
             let numbers = row.numbers.iter().enumerate().map(|(at, n)| (self.name_of_number(row, at), n.within));
@@ -117,12 +117,12 @@ impl Report {
         })
     }
 
-    /// What the number of a variant is called in the list of known misses.
+    /// Name of a variant's number in the list of known misses.
     pub(super) fn name_of_number(&self, row: &Row, variant: usize) -> String {
         format!("{}: {}, {}", self.name, row.spec.label, self.variants[variant].name)
     }
 
-    /// What a ratio is called there.
+    /// Name of a ratio in that list.
     pub(super) fn name_of_ratio(&self, row: &Row, ratio: &Ratio) -> String {
         let [of, to] = [ratio.spec.of, ratio.spec.to].map(|n| &self.variants[n].name);
         let which = if self.variants.len() == 2 { String::new() } else { format!(", {of} / {to}") };

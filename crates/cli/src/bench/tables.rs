@@ -82,7 +82,7 @@ fn one_by_one(report: &Report) -> String {
         for row in &report.rows {
             let said = |n: &Number| n.published.is_some() || n.band.is_some();
             let n = &row.numbers[at];
-            // What is said of other variants only says nothing here.
+            // Leaves out a variant without words on this row where another variant has some.
             if !said(n) && row.numbers.iter().any(said) {
                 continue;
             }

@@ -11,7 +11,7 @@ use refault_lab::machine::Ending;
 use refault_lab::scenario::Scenario;
 use std::fmt::Write as _;
 
-/// What `--list` prints.
+/// Text that `--list` prints.
 pub(super) fn list(all: &[Scenario]) -> String {
     let mut table = Table::new(["name", "scale", "rows"], 1);
     for s in all {
@@ -47,7 +47,7 @@ pub(super) fn last_lines(reports: &[Report]) -> String {
     text
 }
 
-/// What is missing where bands are missed, each with its rows.
+/// Missing mechanisms where bands are missed, each with its rows.
 pub(super) fn missed(report: &Report) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let mut found: Vec<(&str, &str, Vec<String>)> = Vec::new();
     for (row, _) in report.verdicts().filter(|(_, within)| !within) {

@@ -10,7 +10,7 @@ use refault::words::{number, printable};
 use refault_lab::scenario::Scenario;
 use std::fmt::Write as _;
 
-/// What is tried: the scenario as it is, or with another value.
+/// Variation to try: the scenario as it is, or with another value.
 struct Try {
     label: String,
     /// The scenario, scaled; or why there is none.

@@ -13,7 +13,7 @@ pub(crate) fn parser() -> OrList<Kernel> {
 
 pub(crate) use refault::settings::config;
 
-/// What `--kernel list` prints.
+/// Text that `--kernel list` prints.
 fn list() -> String {
     let mut text = String::from("--kernel NAME, and what it sets that 6.12 has not; --set KEY=VALUE goes on top:\n");
     for kernel in Kernel::ALL {

@@ -7,9 +7,9 @@ use std::ffi::OsStr;
 /// Reads a value, but for the word that asks for the list.
 #[derive(Clone, Debug)]
 pub(crate) struct OrList<T> {
-    /// That word.
+    /// Word that asks for the list.
     word: &'static str,
-    /// What it prints.
+    /// Text of the list.
     list: fn() -> String,
     parse: fn(&str) -> Result<T, String>,
 }

@@ -1,4 +1,4 @@
-//! What the flags of a replay are for a recording, unless they are given.
+//! Values that a replay's flags have for a recording, unless they are given.
 
 use crate::say;
 use refault::words::printable;

@@ -188,7 +188,7 @@ impl RecordArgs {
     }
 }
 
-/// What `--touches` says.
+/// Value of `--touches`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touches {
     Off,

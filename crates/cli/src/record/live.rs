@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// From one writing to the next.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What is told once a second.
+/// State of a recording, told once a second.
 pub(super) struct Live {
     file: LiveFile,
     command: String,

@@ -1,4 +1,4 @@
-//! What is said while it records, and at the end.
+//! Messages while it records, and at the end.
 
 use super::RecordArgs;
 use crate::flags::size::human;
@@ -62,7 +62,7 @@ fn lost(lost: u64) -> String {
     if lost == 0 { String::new() } else { format!(", {} LOST", counted(lost, "event", "events")) }
 }
 
-/// What `--json` prints.
+/// Object that `--json` prints.
 #[derive(Serialize)]
 struct Json<'a> {
     output: String,

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What to say of words that are neither behind a flag nor behind `--`; none: there are none.
+/// Advice on words that are neither behind a flag nor behind `--`; none: there are none.
 pub(super) fn correct(words: &[OsString], command: &[OsString], output: Option<&Path>) -> Option<String> {
     let (first, rest) = words.split_first()?;
     let text = |words: &[OsString]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");

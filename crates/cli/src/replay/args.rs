@@ -296,7 +296,7 @@ impl From<ViaArg> for Via {
 pub enum SwapMax {
     /// No limit but the device.
     Max,
-    /// That much.
+    /// Limit of this size.
     Size(Size),
 }
 

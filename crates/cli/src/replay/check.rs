@@ -1,11 +1,11 @@
-//! What makes no sense among flags, before anything is read.
+//! Checks of flags that make no sense together, before anything is read.
 
 use super::args::ReplayArgs;
 use super::stream;
 use crate::{Failure, is_same_file};
 use std::path::PathBuf;
 
-/// What the flags ask for that makes no sense, before anything is read.
+/// Fails on flags that make no sense together, before anything is read.
 pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
     if args.traces.is_empty() {
         return Err("no trace given; name at least one file, or - for standard input".into());

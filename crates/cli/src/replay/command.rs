@@ -307,7 +307,7 @@ fn rules_of(rows: &[Row]) -> String {
     let kernel = inside().map(|(_, inside)| inside.kernel).next().unwrap_or_default();
     let mut configs: Vec<_> = inside().map(|(row, inside)| (row.policy, inside.config.clone())).collect();
     for ((row, _), (_, config)) in inside().zip(&mut configs) {
-        // What the kernel takes for itself a recorded group was charged for.
+        // A recorded group was charged for the memory that the kernel takes for itself.
         config.memcg.charge_kernel |= row.reads.is_some();
     }
     rule_words::line(kernel, configs.iter().map(|(policy, config)| (*policy, config)))

@@ -11,7 +11,7 @@ use refault_mm::Config;
 use refault_trace::{LoadOptions, PageNumbers, RecordSource};
 use std::path::{Path, PathBuf};
 
-/// What can be read only once.
+/// Input that can be read only once.
 fn read_once(args: &ReplayArgs) -> Option<&PathBuf> {
     args.traces.iter().find(|path| path.as_os_str() == "-" || (path.exists() && !path.is_file()))
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 const COLUMNS: usize = 64;
 const LINES: usize = 16;
 
-/// What there is to show without a device.
+/// Text shown without a device.
 pub(super) const NONE: &str = "no swap device\n";
 
 /// One line about how full a device is.

@@ -26,7 +26,7 @@ pub(super) fn trace_caption(name: &str, accesses: u64, footprint_pages: u64, pag
     format!("{name}: {accesses} accesses to {pages} pages ({})\n", human(footprint_pages * page_size))
 }
 
-/// What reclaim did: the heads of `shown` of a row, or of a group.
+/// Heads of the columns of reclaim's work: those of `shown` of a row, or of a group.
 pub(super) const WORK_HEADS: [&str; 7] =
     ["refaults", "activa-\ntions", "restores", "evicted\nanon", "evicted\nfile", "swap\nins", "swap\nouts"];
 
@@ -57,7 +57,7 @@ pub fn table(rows: &[Row]) -> String {
         cells.extend(row.shown().map(|(_, value)| value.map_or("-".into(), grouped)));
         cells.push(format!("{:.1}", row.maccesses_per_s()));
         if let (Some(at), Some(_)) = (row.oom_at, &row.reads) {
-            // Of a part of a recording there are no figures.
+            // A part of a recording has no figures.
             cells[3..].iter_mut().for_each(|cell| "-".clone_into(cell));
             cells.push(if at == 0 { "out of memory".to_owned() } else { out_of_memory(at, 0) });
         } else {

@@ -103,7 +103,7 @@ fn end(bin: u32) -> u64 {
     (1u64 << power) + (u64::from(step + 1) << power).div_ceil(u64::from(STEPS)) - 1
 }
 
-/// What is looked at at the end of each window.
+/// Samples taken at the end of each window.
 pub(super) struct Samples {
     detail: Detail,
     counters: [u64; COUNTERS.len()],
@@ -111,7 +111,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Of a policy with that configuration.
+    /// Samples of a policy with that configuration, none yet.
     pub(super) fn new(objects: usize, cfg: &Config) -> Samples {
         let detail = Detail { object_resident: vec![Vec::new(); objects], ..Detail::default() };
         Samples { detail, counters: [0; COUNTERS.len()], has_generations: cfg.lru.kind == Lru::MultiGen }
@@ -136,7 +136,7 @@ impl Samples {
         detail.object_resident.iter_mut().zip(resident).for_each(|(all, &now)| all.push(now));
     }
 
-    /// What was seen.
+    /// Samples that were taken.
     pub(super) fn into_detail(mut self) -> Detail {
         self.detail.window_counters.retain(|_, all| all.iter().any(|&n| n > 0));
         self.detail.window_gauges.retain(|_, all| all.iter().any(|&n| n > 0));

@@ -18,7 +18,7 @@ const GROUPS: usize = 40;
 /// The lists whose pages are a group's own.
 const LISTS: [&str; 4] = ["inactive_anon", "active_anon", "inactive_file", "active_file"];
 
-/// What the replays of a trace with groups are.
+/// Input of the replays of a trace with groups.
 struct Replay<'a> {
     trace: &'a Trace,
     tree: &'a Tree,
@@ -32,7 +32,7 @@ struct Replay<'a> {
     progress: Progress,
 }
 
-/// What one group has had until now.
+/// Sums of one group until now.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     resident: u64,
@@ -149,7 +149,7 @@ fn add_last(all: &mut [u64], n: u64) {
     }
 }
 
-/// What a group itself has, without those below it.
+/// Sums of a group itself, without those below it.
 fn sums(cell: &Grouped<'_>, at: usize) -> Sums {
     let (engine, id) = (&cell.cell.engine, cell.cell.groups[at]);
     let gauges = engine.memcg_gauges(id);

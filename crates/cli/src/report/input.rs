@@ -1,4 +1,4 @@
-//! What an input is.
+//! Kinds of inputs.
 
 use super::args::ReportArgs;
 use super::{scenario, trace};
@@ -12,7 +12,7 @@ use std::path::Path;
 /// JSON or a page of more than so much is none of ours.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What becomes of an input.
+/// Treatment of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputKind {
     /// It is replayed.
@@ -54,7 +54,7 @@ pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Vec<
 /// The first sign of a file that is no space. No trace begins with one of those that are looked
 /// for.
 fn begin(path: &Path) -> Option<char> {
-    // What can be read only once is left alone.
+    // Input that can be read only once is left alone.
     if !path.is_file() {
         return None;
     }

@@ -25,7 +25,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// That of a recording.
+    /// Reads the machine of a recording.
     pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Machine, Failure> {
         let mut source = args.input.open(path)?;
         let machine = recording::Machine::read(&mut source, args.max_accesses)?;
@@ -134,7 +134,7 @@ impl Machine {
     }
 }
 
-/// What a row read from disks; none: memory ran out, or it is not known.
+/// Pages that a row read from disks; none: memory ran out, or it is not known.
 pub(super) fn read_pages(row: &Row) -> Option<u64> {
     detail::miss_ratio(row).and(row.reads).map(|reads| reads.read_pages)
 }

@@ -14,7 +14,7 @@ const COLUMNS: usize = 200;
 /// Objects whose begins are marked in it.
 const BORDERS: usize = 40;
 
-/// What is known of a trace without any policy.
+/// Facts of a trace that no policy changes.
 pub(super) struct Survey {
     pub(super) objects: Vec<ObjectFacts>,
     /// By page: the place of its object in `objects`.
@@ -103,7 +103,7 @@ fn name(given: &str) -> String {
     }
 }
 
-/// What each row of the heat map begins with.
+/// Labels of the rows of the heat map.
 fn labels(trace: &Trace, rows: usize) -> Vec<String> {
     let footprint = u64::from(trace.footprint_pages());
     let label = |row: usize| {

@@ -55,7 +55,7 @@ pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> 
         return Err(format!("--memcg-limits {file}: {path} says nothing of memory cgroups").into());
     }
     let verified = match &header.recording {
-        // Of a part of it, what the kernel did is not compared.
+        // The kernel is compared with the whole recording only.
         Some(_) if args.max_accesses.is_none() => Some(verified(path, args.kernel)?),
         _ => None,
     };
@@ -97,11 +97,11 @@ fn windows(accesses: u64) -> Vec<u64> {
     (0..accesses).step_by(step as usize).chain([accesses]).collect()
 }
 
-/// What the engine follows: what no flag says, a recording does, as in `refault replay`.
+/// Rules that the engine follows: what no flag says, a recording does, as in `refault replay`.
 struct Rules {
     kernel: Option<Kernel>,
     swappiness: Option<u32>,
-    /// That of the recorded kernel.
+    /// Policy of the recorded kernel.
     policy: Option<Policy>,
 }
 
@@ -133,7 +133,7 @@ struct Work<'a> {
     page_size: u32,
     rules: Rules,
     policies: Policies,
-    /// Of a recording: the machine that was recorded.
+    /// Machine that was recorded; none: it is no recording.
     machine: Option<Machine>,
 }
 
@@ -309,8 +309,7 @@ impl Work<'_> {
         }))
     }
 
-    /// What each policy does with that memory, and how many misses there are with a little less and
-    /// more.
+    /// Results of each policy with that memory, and its misses with a little less and more.
     fn details(&self, survey: &Survey, windows: &[u64], pages: u64) -> Result<Vec<Detail>, String> {
         let objects = (survey.object_of.as_slice(), survey.objects.len());
         let swap_max_pages = self.args.swap_max.pages(self.page_size, self.footprint());

@@ -145,7 +145,7 @@ fn bytes(flag: &str, size: &Size) -> Result<usize, Failure> {
     }
 }
 
-/// What would fail when the swap file is made: the error names the flag.
+/// Fails where the swap file could not be made: the error names the flag.
 fn check_directory(dir: &Path) -> Result<(), Failure> {
     if !dir.is_dir() {
         return Err(format!("--swap-file {}: is no directory", dir.display()).into());

@@ -32,7 +32,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let read_back = outcome.stats.counts.swapped_in;
     let recorded =
         recording.map(|(trace, recording)| record::write(trace, recording, read_back, &args.said_words().join(" ")));
-    // What the run did is said also where its record cannot be written.
+    // The run is reported also where its record cannot be written.
     let (recorded, failed) = match recorded.transpose() {
         Ok(recorded) => (recorded, None),
         Err(e) => (None, Some(e)),
@@ -42,7 +42,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         if status.success() {
             return Err(e);
         }
-        // That the program failed says more.
+        // The status of the program says more.
         say(&format!("error: {e}"));
     }
     Ok(ExitCode::from(tree::exit_like(status)))

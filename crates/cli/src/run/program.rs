@@ -1,4 +1,4 @@
-//! What is to be run, and whether it can be.
+//! Program to be run, and whether it can be.
 
 use crate::Failure;
 use std::ffi::{OsStr, OsString};

@@ -18,13 +18,13 @@ pub(super) fn start(path: Option<&Path>) -> Result<Option<NativeWriter>, Failure
     Ok(path.map(NativeWriter::create_private).transpose()?)
 }
 
-/// What is in a record: what a replay of it is to be compared with.
+/// Figures of a record, for comparison with a replay of it.
 #[derive(Serialize)]
 pub(super) struct Recorded {
     /// Touches that were seen.
     pub accesses: u64,
-    /// Of these, those that found their page in place: all but first touches and pages that were
-    /// read back.
+    /// Share of them that found their page in place: all but first touches and pages that were read
+    /// back.
     pub hit_rate: Option<f64>,
     /// Memory that pages had while there was reclaim, on average; null: none left memory.
     pub memory_bytes: Option<u64>,
@@ -105,8 +105,8 @@ pub(super) fn write(
     if accesses > 0 {
         writer.finish(&header)?;
     }
-    // Of a run without a touch nothing was missed; pages that were read ahead and never touched are
-    // among those that came back.
+    // A run without a touch missed nothing; pages that were read ahead and never touched are among
+    // those that came back.
     let missed = accesses.min(pages.len() as u64 + read_back);
     let hit_rate = (accesses > 0).then(|| 1.0 - missed as f64 / accesses as f64);
     Ok(Recorded { accesses, hit_rate, memory_bytes })

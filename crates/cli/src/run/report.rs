@@ -1,4 +1,4 @@
-//! What a run says at its end: a line for people, an object for machines.
+//! Report at the end of a run: a line for people, an object for machines.
 
 use super::RunArgs;
 use super::record::Recorded;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 const PAGE: u64 = 4096;
 
-/// What `--json` prints.
+/// Object that `--json` prints.
 #[derive(Serialize)]
 struct Json<'a> {
     refault: &'static str,
@@ -71,7 +71,7 @@ struct Json<'a> {
 /// Time that was lost to waiting for memory, as pressure-stall information has it.
 struct Stall {
     seconds: f64,
-    /// Of the run: at most all of it.
+    /// Part of the run's time, 0 to 1.
     share: f64,
 }
 

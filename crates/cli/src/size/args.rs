@@ -308,7 +308,7 @@ impl Limit {
         matches!(self, Limit::Low | Limit::Min)
     }
 
-    /// What it changes to.
+    /// Changed value of this limit, if there is one.
     pub(super) fn get(self, changes: &LimitChanges) -> Option<u64> {
         match self {
             Limit::Max => changes.max,

@@ -98,7 +98,7 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
     trace::run(args)
 }
 
-/// What `--json` prints.
+/// Text that `--json` prints.
 pub(crate) fn result(args: &SizeArgs, given: &Given) -> Result<String, Failure> {
     match args.asked {
         Some(_) => json::json(&report(args, given)?, &args.trace.input.notes()),

@@ -50,7 +50,7 @@ struct Subject<'a> {
     baseline: Option<Baseline>,
     /// Columns in which it is not.
     doubts: Vec<Doubt>,
-    /// What came of the sizes that were tried.
+    /// Comparisons at the sizes that were tried.
     tried: Mutex<BTreeMap<u64, Compared>>,
 }
 

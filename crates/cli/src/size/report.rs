@@ -1,22 +1,22 @@
-//! What a search found.
+//! Findings of a search.
 
 use super::grid::Grid;
 use super::search::{Probe, Verdict};
 use super::target::Target;
 use crate::replay::sample::OneIn;
 
-/// What came of one size.
+/// Result at one size.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
     pub(super) pages: u64,
-    /// Of the metric; none if nothing was measured.
+    /// Value of the metric; none if nothing was measured.
     pub(super) value: Option<f64>,
     /// Why no target is met, whatever the value is.
     pub(super) failed: Option<&'static str>,
     pub(super) met: bool,
     /// The value at the least and at the most, where it is known no better.
     pub(super) bounds: Option<(f64, f64)>,
-    /// What else there is to know, by the names in JSON.
+    /// Figures beside it, by their names in JSON.
     pub(super) beside: Vec<(&'static str, Figure)>,
 }
 
@@ -42,7 +42,7 @@ impl Probe for Point {
 /// A search that is over.
 #[derive(Debug)]
 pub(super) struct Report {
-    /// Of the scenario or trace.
+    /// Name of the scenario or trace.
     pub(super) name: String,
     pub(super) group: String,
     /// The name of the file of the limit in cgroupfs.
@@ -57,7 +57,7 @@ pub(super) struct Report {
     /// By size.
     pub(super) points: Vec<Point>,
     pub(super) verdict: Verdict,
-    /// Of a recording with a limit.
+    /// Figures of the recorded limit; none: it is no recording, or one without a limit.
     pub(super) recorded: Option<Recorded>,
     /// Others bring in what a recorded group reads: no size is certain to do without them.
     pub(super) rests_on_others: bool,
@@ -67,11 +67,11 @@ pub(super) struct Report {
     pub(super) doubted: Vec<&'static str>,
     /// Remarks on what a recording leaves open.
     pub(super) notes: Vec<String>,
-    /// Of estimates by samples.
+    /// Samples behind the estimates; none: all was replayed.
     pub(super) sampled: Option<Sampled>,
 }
 
-/// What values were estimated by.
+/// Samples that values were estimated by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sampled {
     pub(super) one_in: OneIn,
@@ -109,7 +109,7 @@ impl Trust {
     }
 }
 
-/// What a recorded limit means, beside others.
+/// Costs of a recorded limit, beside those of others.
 #[derive(Clone, Debug)]
 pub(super) struct Recorded {
     pub(super) pages: u64,
@@ -126,7 +126,7 @@ pub(super) struct Change {
     pub(super) words: &'static str,
     pub(super) misses: u64,
     pub(super) read_bytes: u64,
-    /// What most of the difference is due to.
+    /// Object that most of the difference is due to.
     pub(super) object: Option<Object>,
     pub(super) is_out_of_memory: bool,
 }
@@ -230,7 +230,7 @@ impl Report {
         found.map(|(smaller, larger, _)| (smaller, larger))
     }
 
-    /// Of the answer and the size below it, the first whose estimate cannot be told from the bound.
+    /// First of the answer and the size below it whose estimate cannot be told from the bound.
     pub(super) fn uncertain(&self) -> Option<&Point> {
         let answer = self.answer()?;
         let near = self.points.iter().filter(|p| p.pages <= answer).rev().take(2);

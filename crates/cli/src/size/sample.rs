@@ -63,7 +63,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
     })
 }
 
-/// What a sample cannot tell.
+/// Fails on flags that ask for what a sample cannot tell.
 pub(super) fn check(args: &SizeArgs) -> Result<(), Failure> {
     if args.target.metric() != Metric::HitRate {
         return Err(format!("--target {}: samples estimate hit_rate alone; leave --sample out", args.target).into());

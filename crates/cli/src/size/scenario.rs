@@ -202,7 +202,7 @@ fn value(metric: Metric, group: &MemcgResult, seconds: f64) -> Option<f64> {
     })
 }
 
-/// What stands beside the metric, under the names of metrics where they are the same.
+/// Figures beside the metric, under the names of metrics where they are the same.
 fn beside(group: &MemcgResult, seconds: f64) -> Vec<(&'static str, Figure)> {
     let a_second = |n: u64| Figure::Number(if seconds > 0.0 { n as f64 / seconds } else { 0.0 });
     let mut all = Vec::new();

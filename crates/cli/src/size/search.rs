@@ -9,13 +9,13 @@
 use super::grid::Grid;
 use std::collections::BTreeMap;
 
-/// What came of a size.
+/// Outcome at a size.
 pub(super) trait Probe {
     /// Whether the target is met.
     fn is_met(&self) -> bool;
 }
 
-/// What the search says.
+/// Conclusion of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// This size, of which the one below it fails.
@@ -49,7 +49,7 @@ pub(super) fn search<P: Probe, E>(
     try_all(&[0, last], &mut tried)?;
     let met = |number: u64, tried: &BTreeMap<u64, P>| tried.get(&grid.pages(number)).is_some_and(Probe::is_met);
     if !met(last, &tried) {
-        // What is in between says whether it is far from it, or met where nobody would expect it.
+        // Sizes in between say whether it is far from it, or met where nobody would expect it.
         try_all(&thirds(0, last), &mut tried)?;
         return Ok((tried, Verdict::NotMet));
     }

@@ -28,7 +28,7 @@ impl Summary {
         let curve: Vec<_> = report.points.iter().filter_map(|p| Some((p.pages as f64, p.value?))).collect();
         let place = |pages: f64| report.points.iter().position(|p| p.pages as f64 == pages);
         let knee = knee_by_price(&curve).and_then(|at| place(curve[at].0));
-        // Of a recording from what it had, of a trace from all that it touches.
+        // The start is the memory that a recording had, or all that a trace touches.
         let from = match &report.recorded {
             Some(recorded) => place(recorded.pages as f64),
             None => report.points.len().checked_sub(1),

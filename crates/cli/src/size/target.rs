@@ -1,4 +1,4 @@
-//! What must be met: `some.avg60<1%`, `p99<5ms`, `hit_rate>99%`.
+//! Target that must be met: `some.avg60<1%`, `p99<5ms`, `hit_rate>99%`.
 
 use crate::flags::size::{Size, human};
 use refault::words::{duration, number};
@@ -6,7 +6,7 @@ use refault_mm::Policy;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is measured of a group.
+/// Quantity that is measured of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Metric {
     /// Pressure: some or full (0, 1), and the average of 10, 60 or 300 s (0, 1, 2); none: the share
@@ -126,7 +126,7 @@ impl Metric {
         matches!(self, Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_))
     }
 
-    /// What exactly is compared, for people.
+    /// Exact quantity that is compared, for people.
     pub(super) fn about(self) -> &'static str {
         match self {
             Metric::Pressure(_, Some(_)) => "the highest of the run",

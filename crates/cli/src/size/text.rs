@@ -73,7 +73,7 @@ pub(super) fn table_of(report: &Report, places: &[usize], has_target: bool) -> S
     let beside: Vec<_> = report.points.iter().flat_map(|p| &p.beside).map(|(name, _)| *name).collect();
     let mut names: Vec<&str> = Vec::new();
     for name in beside {
-        // What is asked for has a column already.
+        // The metric that is asked for has a column already.
         if !names.contains(&name) && name != metric.name() {
             names.push(name);
         }
@@ -253,7 +253,7 @@ fn effect(recorded: &Recorded, change: &Change) -> String {
     format!("{much} {word} misses{of}; {} read", human(change.read_bytes))
 }
 
-/// What makes the answer less than certain.
+/// Reasons why the answer is less than certain.
 pub(super) fn warnings(report: &Report) -> Vec<String> {
     let at = |p: &Point| {
         format!("{} at {}", p.failed.map_or_else(|| value(report, p), str::to_owned), size(report, p.pages))

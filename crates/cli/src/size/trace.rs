@@ -22,7 +22,7 @@ struct Subject<'a> {
     /// The group, a place in the tree; 0: all of the trace.
     group: usize,
     cfg: Config,
-    /// Of all groups together.
+    /// Pages of all groups together.
     memory_pages: u64,
     swap_max_pages: u64,
     /// From the first to the last access; none if the trace has no times.
@@ -114,7 +114,7 @@ impl<'a> Subject<'a> {
         Ok(subject)
     }
 
-    /// What makes no sense together.
+    /// Fails on flags that make no sense together.
     fn check(&self) -> Result<(), Failure> {
         let Some(size) = &self.args.trace.memory else {
             if self.args.limit.protects() {

@@ -1,4 +1,4 @@
-//! What is shown of a recording.
+//! Screen of a recording.
 
 use super::sample::Sample;
 use super::view::{head, whole};

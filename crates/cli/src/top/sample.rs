@@ -7,7 +7,7 @@ use std::path::Path;
 /// Mappings that are shown.
 pub(super) const MAPPINGS: usize = 10;
 
-/// What is known of a run.
+/// State of a run, as its file and its processes tell it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     all: BTreeMap<String, f64>,
@@ -21,7 +21,7 @@ pub(super) struct Mapping {
     pub(super) pid: u32,
     pub(super) name: String,
     pub(super) size_kib: u64,
-    /// Of that, anonymous memory that is in place.
+    /// Anonymous memory of it that is in place.
     pub(super) resident_kib: u64,
 }
 
@@ -31,7 +31,7 @@ impl Sample {
         let all = parse(&std::fs::read_to_string(path).ok()?);
         let mut sample = Sample { all, mappings: Vec::new() };
         for pid in sample.pids() {
-            // What has ended meanwhile has none.
+            // A process that has ended meanwhile has none.
             let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
             sample.mappings.extend(mappings(pid, &smaps));
         }

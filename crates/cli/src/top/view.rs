@@ -1,4 +1,4 @@
-//! What is shown of a run.
+//! Screen of a run.
 
 use super::sample::Sample;
 use crate::flags::size::human;

@@ -7,7 +7,7 @@ use refault_trace::generate::Workload;
 use refault_trace::{NativeWriter, RecordSource};
 use std::path::PathBuf;
 
-/// What `--help` says about phases.
+/// Help about phases.
 const GRAMMAR: &str = "\
 A phase is ACCESSES: STREAM; STREAM; ... and a stream is OBJECT:PATTERN:PAGES[:KEY=VALUE,...].
 

@@ -123,7 +123,7 @@ fn groups(text: &mut String, summary: &Summary, all: bool) {
         groups.truncate(LISTED);
     }
     let _ = writeln!(text, "\n{:<30} {:>13} {:>15}", "group", "pages", "accesses");
-    // What is recorded of one group says no groups: all of it is of that one.
+    // A recording of one group says no groups: all of it is of that one.
     let one = summary.recording.as_ref().and_then(|recording| recording.group.as_deref());
     let one = one.filter(|_| summary.groups.len() == 1);
     for group in groups {

@@ -68,13 +68,13 @@ impl InputArgs {
     pub(crate) fn note_traces(&self, scenario: &Scenario) {
         let paths: BTreeSet<_> = scenario.tasks.iter().filter_map(|task| Some(&task.trace.as_ref()?.path)).collect();
         for path in paths {
-            // What is wrong with one is said where it runs.
+            // An error in one is told where it runs.
             let Ok(header) = refault_trace::front(path, &OpenOptions::default()) else { continue };
             keep(&self.notes, &header, path);
         }
     }
 
-    /// What was said of the traces that have been read, as JSON has it.
+    /// Notes on the traces that have been read, as JSON has them.
     pub(crate) fn notes(&self) -> Vec<String> {
         let notes = self.notes.lock().map(|notes| notes.clone()).unwrap_or_default();
         notes.into_iter().map(|(path, what)| format!("{path}: {what}")).collect()

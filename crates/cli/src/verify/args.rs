@@ -91,7 +91,7 @@ pub struct VerifyArgs {
 }
 
 impl VerifyArgs {
-    /// Those of a recording without flags, with another kernel if it is given.
+    /// Arguments for a recording without flags, with another kernel if it is given.
     pub(super) fn of(recording: &Path, kernel: Option<Kernel>) -> VerifyArgs {
         VerifyArgs {
             recording: Some(recording.to_owned()),

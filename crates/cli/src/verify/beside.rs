@@ -59,13 +59,13 @@ pub(super) struct Object {
     pub(super) pair: Pair,
 }
 
-/// What came of it.
+/// Result of the comparison.
 #[derive(Debug)]
 pub(super) struct Beside {
     pub(super) total: Pair,
-    /// Of equal numbers of accesses.
+    /// Windows of equal numbers of accesses.
     pub(super) windows: Vec<Pair>,
-    /// Those with the largest difference, in accesses that are not the same.
+    /// Objects with the largest difference, in accesses that are not the same.
     pub(super) objects: Vec<Object>,
     /// Files whose accesses are the same in both.
     pub(super) files: u64,
@@ -244,7 +244,7 @@ impl Beside {
     }
 }
 
-/// What `--json` prints.
+/// Object that `--json` prints.
 pub(super) fn json(first: &Loaded, second: &Loaded, beside: &Beside) -> serde_json::Value {
     let (rate, other) = beside.total.rates();
     let of = |loaded: &Loaded, rate: f64, left_out: u64| {

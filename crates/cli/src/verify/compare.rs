@@ -5,7 +5,7 @@ use refault::recording::{Compared, Loaded, Metric, Settings, Trust, kernel_count
 use refault::words::{counted, grouped};
 use serde::Serialize;
 
-/// What it means.
+/// Conclusion from a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Verdict {
     /// Whether it can be trusted for all that was compared, and the recording is exact.
@@ -67,10 +67,10 @@ pub(super) fn side(is_inside: bool) -> &'static str {
     if is_inside { "inside" } else { "outside" }
 }
 
-/// What `--json` prints.
+/// Object that `--json` prints.
 pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, verdict: &Verdict) -> serde_json::Value {
     let (kernel, lab) = compared.total.rates();
-    // Of a lab that is out of memory what was counted is not whole.
+    // Counts of a lab that ran out of memory are not whole.
     let whole = |value: serde_json::Value| if compared.is_out_of_memory { serde_json::Value::Null } else { value };
     let objects: Vec<_> = compared
         .worst()

@@ -70,7 +70,7 @@ fn beside(args: &VerifyArgs, first: &Path, second: &Path) -> Result<(String, boo
     Ok((text, compared.is_within))
 }
 
-/// What `--json` prints of a recording, under that kernel or the recorded one.
+/// Text that `--json` prints of a recording, under that kernel or the recorded one.
 pub(crate) fn json(recording: &Path, kernel: Option<Kernel>) -> Result<String, Failure> {
     let Verified { loaded, settings, compared, verdict } = verify(&VerifyArgs::of(recording, kernel), recording)?;
     Ok(compare::json(&compared, &loaded, &settings, &verdict).to_string())

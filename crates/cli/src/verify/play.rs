@@ -23,11 +23,11 @@ const STARTS: u64 = 5;
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     memory_pages: u64,
-    /// Of each repeat of the kernel, 0 to 1.
+    /// Hit rates of the kernel's repeats, 0 to 1.
     kernel_hit_rates: Vec<f64>,
     /// The mean of all starts of the lab.
     lab_hit_rate: f64,
-    /// Of each start.
+    /// Hit rates of the lab's starts, 0 to 1.
     lab_hit_rates: Vec<f64>,
     /// Points between the best and the worst repeat.
     spread_points: f64,
@@ -38,7 +38,7 @@ pub(super) struct Row {
     is_within: bool,
 }
 
-/// What came of it.
+/// Result of the comparison.
 #[derive(Debug, Serialize)]
 struct Report {
     trace: String,
@@ -51,7 +51,7 @@ struct Report {
     is_within: bool,
 }
 
-/// What is printed, and whether the lab is within its bounds.
+/// Text to print, and whether the lab is within its bounds.
 pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
     let Some(path) = &args.play else { return Err("no trace to play".into()) };
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;

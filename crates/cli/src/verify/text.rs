@@ -101,7 +101,7 @@ fn largest_order(loaded: &Loaded, settings: &Settings) -> Option<u8> {
 fn figures(loaded: &Loaded, compared: &Compared) -> String {
     let mut table = Table::new(["", "kernel", "lab"], 1);
     let (kernel, lab) = compared.total.rates();
-    // Of a lab that is out of memory what was counted is not whole.
+    // Counts of a lab that ran out of memory are not whole.
     let is_over = compared.is_out_of_memory;
     let mut row = |name: &str, kernel: String, lab: String| {
         table.row(vec![name.to_owned(), kernel, if is_over { "-".to_owned() } else { lab }]);

@@ -61,7 +61,7 @@ impl Sandbox {
     }
 }
 
-/// What a successful run printed.
+/// Standard output of a successful run.
 pub fn ok(output: &Output) -> String {
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {complaint}", output.status);

@@ -1,4 +1,4 @@
-//! What the tests of the replay share.
+//! Parts that the tests of the replay share.
 
 pub mod command;
 pub mod programs;

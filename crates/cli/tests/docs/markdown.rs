@@ -5,11 +5,11 @@ use std::path::Path;
 
 /// A fenced block.
 pub struct Block {
-    /// What stands behind the three backticks.
+    /// Text behind the three backticks.
     pub info: String,
     /// The line of the fence, from 1.
     pub line: usize,
-    /// What is in it.
+    /// Lines between the fences.
     pub lines: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Page {
         self.text.iter().map(|(n, line)| (*n, line.as_str())).filter(move |(_, line)| is_prose(line))
     }
 
-    /// What stands between backticks outside of blocks, with its line.
+    /// Texts between backticks outside of blocks, each with its line.
     pub fn code_spans(&self) -> Vec<(usize, String)> {
         let spans =
             self.text.iter().map(|(n, line)| line.split('`').skip(1).step_by(2).map(move |s| (*n, s.to_owned())));

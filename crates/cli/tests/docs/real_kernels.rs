@@ -1,4 +1,4 @@
-//! What pages say of the comparison with real kernels follows from its table.
+//! Sentences on the comparison with real kernels follow from its table.
 
 use super::{none, root};
 

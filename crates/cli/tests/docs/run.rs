@@ -112,7 +112,7 @@ pub fn can_run() -> bool {
     required || doctor.status.success() && trace
 }
 
-/// What a command says on standard output and then, if it fails, on standard error.
+/// Output of a command: standard output and then, if it fails, standard error.
 fn say(dir: &Path, command: &str) -> String {
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new("sh")
@@ -191,7 +191,7 @@ fn write(root: &Path, page: &Page, changed: &[(usize, Vec<String>)]) {
     std::fs::write(path, out.join("\n") + "\n").expect("writable");
 }
 
-/// What a command prints with `--json`, run in a directory.
+/// Output of a command with `--json`, run in a directory.
 pub fn json(dir: &Path, args: &[&str]) -> serde_json::Value {
     let output = Command::new(refault()).args(args).current_dir(dir).output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");

@@ -1,4 +1,4 @@
-//! What comments cite: a mechanism by its name or by a heading of `docs/mechanisms.md`, never a
+//! Citations in comments: a mechanism by its name or by a heading of `docs/mechanisms.md`, never a
 //! section number of a document that is not in the repository.
 
 use super::crates::{crates, root, rust_files};
@@ -32,8 +32,8 @@ fn is_section(word: &str) -> bool {
     parts.clone().count() <= 2 && parts.all(is_part) && !word.ends_with(".0")
 }
 
-/// What in a comment cites a section: numbers with points alone in brackets, the word and a number,
-/// steps of a number. The test below has examples.
+/// Parts of a comment that cite a section: numbers with points alone in brackets, the word and a
+/// number, steps of a number. The test below has examples.
 fn cited_sections(comment: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in comment.match_indices('(') {
@@ -151,4 +151,55 @@ fn comments_are_wrapped() {
         }
     }
     assert!(wrong.is_empty(), "wider than {COLUMNS} columns:\n  {}", wrong.join("\n  "));
+}
+
+/// First words that leave the reader without a noun or a verb to begin with.
+const VAGUE: [&str; 6] = ["What", "Who", "Whose", "Of", "Those", "That"];
+
+/// Text of a comment on a line of its own.
+fn own_line(line: &str) -> Option<&str> {
+    let comment = line.trim_start().strip_prefix("//")?;
+    Some(comment.trim_start_matches(['/', '!']).trim_start())
+}
+
+/// Whether the item that begins here is a part of the command line: its comment is `--help`'s text,
+/// written for those who run the command.
+fn is_help<'a>(mut item: impl Iterator<Item = &'a str>) -> bool {
+    let derives = |line: &str| ["Args", "Parser", "Subcommand", "ValueEnum"].iter().any(|of| line.contains(of));
+    let is_clap = |line: &str| match line.strip_prefix("#[") {
+        Some(line) if line.starts_with("derive(") => derives(line),
+        Some(line) => ["arg(", "command(", "value("].iter().any(|of| line.starts_with(of)),
+        None => false,
+    };
+    item.next().is_some_and(|line| is_clap(line.trim_start()))
+}
+
+/// Lines, from 1, at which a comment begins with a vague word.
+fn vague_starts(text: &str) -> Vec<(usize, &str)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_start = |at: usize| at == 0 || own_line(lines[at - 1]).is_none();
+    let is_vague = |said: &str| said.split_whitespace().next().is_some_and(|word| VAGUE.contains(&word));
+    let said = |at: usize| own_line(lines[at]).filter(|said| is_start(at) && is_vague(said));
+    let item = |at: usize| lines[at..].iter().copied().skip_while(|line| own_line(line).is_some());
+    (0..lines.len()).filter_map(|at| Some((at + 1, said(at)?))).filter(|(n, _)| !is_help(item(n - 1))).collect()
+}
+
+#[test]
+fn comments_begin_with_a_noun_or_a_verb() {
+    let mut wrong = Vec::new();
+    for path in crates().iter().flat_map(|name| rust_files(&root().join("crates").join(name))) {
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        wrong.extend(vague_starts(&text).iter().map(|(line, said)| format!("{}:{line}: {said}", path.display())));
+    }
+    assert!(wrong.is_empty(), "begin with a noun or a verb, and give the unit:\n  {}", wrong.join("\n  "));
+}
+
+#[test]
+fn vague_starts_are_told_from_help_and_from_later_lines() {
+    let lines = |text| vague_starts(text).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+    assert_eq!(lines("//! What it is.\n\n    // Of those, misses.\nfn f() {} // That\n/// Who asks."), [1, 3, 5]);
+    assert!(lines("/// Pages of it.\n/// That is all.\n//! Whatever.\n\n/// Often.").is_empty());
+    assert!(lines("    /// What to do\n    #[arg(long)]\n/// x\n").is_empty());
+    assert!(lines("/// What only traces have.\n#[derive(Debug, Args)]\n").is_empty());
+    assert_eq!(lines("/// What came.\n#[derive(Debug)]\n"), [1]);
 }

@@ -58,7 +58,7 @@ impl Sources {
         let tests: Vec<Vec<String>> =
             files.iter().flat_map(|file| rust::test_modules(&file.module, &file.tokens)).collect();
         files.retain(|file| !tests.iter().any(|test| file.module.starts_with(test)));
-        // What `main` imports it imports from outside.
+        // Imports of `main` are imports from outside.
         files.retain(|file| file.module != ["main"]);
         let modules = files.iter().map(|file| file.module.clone()).collect();
         let mut sources = Sources { files, modules, faces: BTreeMap::new() };
@@ -114,7 +114,7 @@ impl Sources {
         }
         match self.faces.get(first) {
             Some(face) => Some(face[0].clone()),
-            // What is defined in the root.
+            // Items that are defined in the root.
             None => Some("lib".to_owned()),
         }
     }

@@ -30,7 +30,7 @@ fn drivers_name_every_effect() {
     let (mut found, mut open) = (0, Vec::new());
     for path in checked_files() {
         let place = path.display().to_string();
-        // What stands in for a driver in tests and benchmarks may do as it likes.
+        // Stand-ins for a driver in tests and benchmarks may do as they like.
         if !place.contains("/src/") || place.contains("/testing/") {
             continue;
         }

@@ -88,7 +88,7 @@ fn skip_quote(chars: &[char], from: usize) -> usize {
     }
 }
 
-/// What follows `#[cfg(test)]`, if that is what the tokens begin with.
+/// Tokens behind `#[cfg(test)]`, if the tokens begin with it.
 fn behind_cfg_test(tokens: &[Token]) -> Option<&[Token]> {
     let word = |at: usize, text: &str| matches!(tokens.get(at), Some(Word(word)) if word == text);
     let is =

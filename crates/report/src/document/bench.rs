@@ -1,4 +1,4 @@
-//! What `refault bench --json` prints.
+//! Output of `refault bench --json`.
 
 use super::MOST_ROWS;
 use crate::names::shown;
@@ -30,7 +30,7 @@ pub struct Benchmark {
     pub notes: Vec<String>,
 }
 
-/// What is compared.
+/// Variant that is compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]

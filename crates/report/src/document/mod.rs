@@ -62,7 +62,7 @@ pub enum Document {
     Verify(Box<verify::VerifyDocument>),
 }
 
-/// What a JSON text is the result of.
+/// Kind of result that a JSON text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the table of the module says what they are")]
 pub enum Kind {
@@ -126,7 +126,7 @@ impl Document {
         })
     }
 
-    /// What is to be known of the traces that it is of.
+    /// Remarks on the traces that it is of.
     pub(crate) fn notes(&self) -> Vec<String> {
         let all: &[String] = match self {
             Document::Trace(d) => &d.notes,
@@ -138,7 +138,7 @@ impl Document {
         all.iter().take(MOST_NOTES).map(|note| sentence(note)).collect()
     }
 
-    /// What it is, in a line.
+    /// Summary in a line.
     pub(crate) fn facts(&self) -> String {
         match self {
             Document::Trace(d) => d.facts(),
@@ -152,8 +152,7 @@ impl Document {
     }
 }
 
-/// Of a long series evenly chosen values and the last, so that no more than so many are left but
-/// one.
+/// Values of a long series, evenly chosen, and its last: at most one more than `most`.
 fn chosen(all: &[f64], most: usize) -> Vec<f64> {
     let step = all.len().div_ceil(most).max(1);
     all.iter().enumerate().filter(|(n, _)| n % step == 0 || n + 1 == all.len()).map(|(_, &value)| value).collect()

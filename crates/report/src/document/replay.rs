@@ -1,4 +1,4 @@
-//! What `refault replay TRACE --json` prints.
+//! Output of `refault replay TRACE --json`.
 
 use super::{MOST_POINTS, MOST_ROWS, binned};
 use crate::names::shown;
@@ -17,7 +17,7 @@ pub struct ReplayDocument {
     pub rows: Vec<ReplayRow>,
     /// Rows that were left out.
     pub left_out: usize,
-    /// What is to be known of the traces.
+    /// Remarks on the traces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

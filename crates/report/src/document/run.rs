@@ -1,4 +1,4 @@
-//! What `refault run --json` writes.
+//! Output of `refault run --json`.
 
 use crate::names::shown;
 use serde::{Deserialize, Serialize};

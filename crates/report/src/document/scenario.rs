@@ -1,4 +1,4 @@
-//! What `refault replay SCENARIO --json` prints.
+//! Output of `refault replay SCENARIO --json`.
 
 use super::{MOST_POINTS, chosen};
 use crate::names::shown;
@@ -15,7 +15,7 @@ pub struct ScenarioDocument {
     pub refault: String,
     /// A run for each scenario and policy.
     pub runs: Vec<Run>,
-    /// What is to be known of the traces.
+    /// Remarks on the traces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -88,7 +88,7 @@ pub struct Pressure {
     pub full: Line,
 }
 
-/// Of one kind.
+/// Pressure of one kind, some or full.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]
@@ -149,7 +149,7 @@ impl Run {
 }
 
 impl ScenarioDocument {
-    /// What a page cannot hold goes.
+    /// Cuts lists and names to what a page can hold.
     pub fn cut(&mut self) {
         self.runs.truncate(MOST);
         for run in &mut self.runs {

@@ -1,4 +1,4 @@
-//! What `refault size --json` prints.
+//! Output of `refault size --json`.
 
 use super::MOST_ROWS;
 use crate::names::shown;

@@ -5,7 +5,7 @@ use crate::units::{Unit, bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What `refault report` found out of a trace.
+/// Findings of `refault report` on a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceDocument {
@@ -18,15 +18,15 @@ pub struct TraceDocument {
     /// The kernel whose rules the policies have; empty: the page is older than that.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kernel: String,
-    /// Of a recording: the policy that its kernel had.
+    /// Policy of the recorded kernel; none: it is no recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_policy: Option<String>,
-    /// Of a recording: all is of the machine that was recorded, with its readahead.
+    /// Whether all is of the machine that was recorded, with its readahead.
     #[serde(skip_serializing_if = "is_false")]
     pub as_recorded: bool,
-    /// What the trace says of itself.
+    /// Facts that the trace states of itself.
     pub trace: TraceFacts,
-    /// What is to be known of it.
+    /// Remarks on it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The limit that there is today, if it was given.
@@ -40,7 +40,7 @@ pub struct TraceDocument {
     /// Misses with a tenth less and more than at the knee and at the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenths: Option<Curve>,
-    /// What each policy does with that memory.
+    /// Results of each policy with that memory.
     pub details: Vec<Detail>,
     /// The first access of each window, and the end of the last.
     pub windows: Vec<u64>,
@@ -48,14 +48,14 @@ pub struct TraceDocument {
     pub window_s: Option<Vec<f64>>,
     /// Objects, those with most accesses first; the last may be all others together.
     pub objects: Vec<ObjectFacts>,
-    /// What access looks like.
+    /// Heat map of the accesses.
     pub heat: HeatFacts,
-    /// Of each window the distinct pages.
+    /// Distinct pages of each window.
     pub working_set: WorkingSet,
     /// With memory cgroups: what each policy does with them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupsUnder>,
-    /// Of a recording of a kernel: what that did.
+    /// Work of the recorded kernel beside ours; none: it is no recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyDocument>,
 }
@@ -64,7 +64,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What a trace says of itself.
+/// Facts that a trace states of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -96,7 +96,7 @@ pub struct Curve {
     pub read_pages: Vec<Option<u64>>,
 }
 
-/// What one policy does with the memory that is looked at.
+/// Results of one policy with the memory that is looked at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Detail {
@@ -104,7 +104,7 @@ pub struct Detail {
     pub policy: String,
     /// Accesses replayed.
     pub accesses: u64,
-    /// Of those, misses.
+    /// Misses among them.
     pub misses: u64,
     /// The access at which memory ran out.
     pub oom_at: Option<u64>,
@@ -148,11 +148,11 @@ pub struct ObjectFacts {
 pub struct GroupsUnder {
     /// The policy.
     pub policy: String,
-    /// What all have together; none: the groups' own limits alone.
+    /// Pages of memory of all together; none: the groups' own limits alone.
     pub memory_pages: Option<u64>,
     /// The access at which memory ran out and nobody was left to kill.
     pub oom_at: Option<u64>,
-    /// Those with accesses; the last may be all others together.
+    /// Groups with accesses; the last may be all others together.
     pub groups: Vec<GroupFacts>,
 }
 
@@ -162,7 +162,7 @@ pub struct GroupsUnder {
 #[allow(missing_docs, reason = "the names say it; sizes are in pages, series are by window")]
 pub struct GroupFacts {
     pub path: String,
-    /// Those that are not the kernel's defaults, for people.
+    /// Limits that are not the kernel's defaults, for people.
     pub limits: String,
     pub accesses: u64,
     pub misses: u64,
@@ -184,7 +184,7 @@ pub struct HeatFacts {
     pub columns: usize,
     /// Row by row.
     pub counts: Vec<u64>,
-    /// What each row begins with: an object and the index of a page in it.
+    /// Labels of the rows: an object and the index of a page in it.
     pub labels: Vec<String>,
     /// The rows at which objects begin.
     pub borders: Vec<(usize, String)>,
@@ -205,8 +205,8 @@ pub struct WorkingSet {
     pub back: Vec<u64>,
 }
 
-/// What is of the policy that pages tell most of: that of the recorded kernel, multi-gen LRU, or
-/// the first of Linux's.
+/// Result of the policy that pages tell most of: the policy of the recorded kernel, multi-gen LRU,
+/// or the first of Linux's.
 pub(crate) fn main_of<'a, T>(all: &'a [T], policy: impl Fn(&T) -> &str, recorded: Option<&str>) -> Option<&'a T> {
     let named = |name: &str| all.iter().find(|one| policy(one) == name);
     let linux = || all.iter().find(|one| policy(one) != "opt");

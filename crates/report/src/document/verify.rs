@@ -1,4 +1,4 @@
-//! What `refault verify --json` prints.
+//! Output of `refault verify --json`.
 
 use crate::names::{sentence, shown};
 use crate::units::{bytes, counted, number};
@@ -53,7 +53,7 @@ pub struct Both {
     pub same: u64,
 }
 
-/// What it means.
+/// Conclusion from the comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]

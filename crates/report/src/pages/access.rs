@@ -1,4 +1,4 @@
-//! What does access look like?
+//! Page on the accesses of a trace: which pages, when, and after which distance.
 
 use super::{TIME, share, time_axis, whole_time_axis};
 use crate::document::trace::{Detail, TraceDocument};
@@ -65,7 +65,7 @@ fn heat(d: &TraceDocument) -> Option<Figure> {
     // A column is one window, or several.
     let windows = starts.len().saturating_sub(1);
     let xs = (0..=h.columns).map(|c| starts.get(c * windows / h.columns).copied().unwrap_or(0.0)).collect();
-    // Of pages of older versions: the rows up to the next name.
+    // Pages of older versions have rows up to the next name instead.
     let extent = |n: usize| (h.borders.get(n + 1).map_or(h.rows, |next| next.0).saturating_sub(h.borders[n].0)) as u64;
     // Equally many accesses take more time here and less there.
     let x = match x.unit {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::document::trace::{HeatFacts, TraceFacts, WorkingSet};
 
-    /// What is below the border of a bin is said as it is, not as half.
+    /// Values below the border of a bin are told as they are, not as half.
     #[test]
     fn the_share_that_was_away_for_less_is_the_true_one() {
         let detail =

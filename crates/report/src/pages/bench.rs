@@ -64,7 +64,7 @@ fn ratios(bench: &Benchmark) -> Option<Figure> {
     Some(Figure::new("Ratios", meaning, DOC, Body::Ranges(Ranges { unit: Unit::Number, log: true, rows, legend })))
 }
 
-/// What numbers of a unit of a scenario are of.
+/// Unit of numbers, by its name in a scenario.
 fn unit(name: &str) -> Unit {
     match name {
         "%" => Unit::Percent,
@@ -82,7 +82,7 @@ fn numbers(bench: &Benchmark) -> Figure {
     heads.extend(["smallest", "largest"].into_iter().filter(|_| has_spread).map(String::from));
     heads.extend(has_band.then(|| "band".to_owned()));
     let row = |&(row, f): &(&Row, &Number)| {
-        // Of what grows with the machine JSON has the numbers of the scaled one.
+        // JSON has numbers of the scaled machine for rows that grow with the machine.
         let ours = if row.scaled { bench.scale } else { 1.0 };
         let number = |n: Option<f64>| n.map_or(Cell::None, |n| Cell::Number(n, unit(&row.unit)));
         let number_of_ours = |n: Option<f64>| number(n.map(|n| ours * n));

@@ -42,7 +42,7 @@ pub(super) fn page(d: &TraceDocument) -> Option<Page> {
     Some(page.with_all(figures).with(table(d)))
 }
 
-/// What all groups have together, in words.
+/// Memory of all groups together, in words.
 fn memory(d: &TraceDocument, under: &GroupsUnder) -> String {
     match under.memory_pages {
         Some(pages) => format!("with {} for all", bytes(d.bytes(pages as f64))),

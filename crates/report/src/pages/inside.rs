@@ -1,4 +1,4 @@
-//! What goes on inside?
+//! Page on the inside of a policy: lists, generations and charges.
 
 use super::{TIME, time_axis};
 use crate::document::trace::{Detail, TraceDocument};
@@ -97,7 +97,7 @@ fn generations(d: &TraceDocument, x: &Detail) -> Option<Figure> {
     Some(Figure::new(format!("Generations, {}", x.policy), meaning, "mechanisms.md#generations", timed(d, series)))
 }
 
-/// What else is charged.
+/// Figure of the group's charges.
 fn memory(d: &TraceDocument, x: &Detail) -> Option<Figure> {
     let names = [("memory.current", Colour::Ink), ("swap.current", Colour::Orange), ("kernel", Colour::Purple)];
     let series = gauges(d, x, &names);

@@ -22,7 +22,7 @@ pub(crate) struct Curves {
     pub(crate) footprint_bytes: f64,
     pub(crate) limit_bytes: Option<f64>,
     pub(crate) recorded_policy: Option<String>,
-    /// What was replayed a tenth below and above the knee and the limit.
+    /// Replays a tenth below and above the knee and the limit.
     pub(crate) tenths: Option<Line>,
     pub(crate) all: Vec<Line>,
 }
@@ -137,7 +137,7 @@ pub(crate) fn page(curves: &Curves) -> Option<Page> {
     Some(page.with_all(reads(curves, &xs)).with_all(steps(curves)))
 }
 
-/// What is read from disks, of a recording.
+/// Figure of reads from disks, for a recording.
 fn reads(curves: &Curves, xs: &[f64]) -> Option<Figure> {
     let lines = curves.all.iter().filter(|line| !line.reads.is_empty()).map(|line| Series {
         name: line.policy.clone(),
@@ -194,7 +194,7 @@ fn answer(curves: &Curves, knee: Option<(f64, f64)>) -> String {
     out
 }
 
-/// What a tenth more or less brings: replayed, or said to be an estimate.
+/// Effect of a tenth more or less memory: replayed, or said to be an estimate.
 fn next(curves: &Curves, line: &Line, at: f64) -> String {
     let Some(here) = line.at(at) else { return String::new() };
     let page = curves.page_size.max(1.0);
@@ -215,7 +215,7 @@ fn next(curves: &Curves, line: &Line, at: f64) -> String {
     }
 }
 
-/// What each step of memory brings, as a table.
+/// Table of the effect of each step of memory.
 fn steps(curves: &Curves) -> Option<Figure> {
     let line = curves.main()?;
     let mut heads = vec!["memory".to_owned(), "of the footprint".into()];

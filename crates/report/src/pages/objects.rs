@@ -1,4 +1,4 @@
-//! Who takes the memory, who misses?
+//! Page on the memory and the misses of each object.
 
 use super::{TIME, policy, share, time_axis};
 use crate::document::trace::{Detail, TraceDocument};

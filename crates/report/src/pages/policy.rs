@@ -130,7 +130,7 @@ fn at_sizes(d: &TraceDocument) -> Figure {
     Figure::new("At other sizes", meaning, DOC, Body::Ranges(Ranges { unit: Unit::Percent, log: false, rows, legend }))
 }
 
-/// What would change for which object.
+/// Table of the misses of each object under this policy and another.
 fn by_object(d: &TraceDocument) -> Option<Figure> {
     let main = d.main()?;
     let other = d.details.iter().find(|x| x.policy != main.policy && x.policy != "opt")?;

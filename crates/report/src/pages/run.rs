@@ -6,7 +6,7 @@ use crate::units::{Unit, bytes};
 
 const DOC: &str = "reference/run.md#json";
 
-/// What a figure is of, by its name.
+/// Unit of a figure, by its name.
 pub(crate) fn unit(name: &str) -> Unit {
     match name {
         n if n.ends_with("_bytes") => Unit::Bytes,

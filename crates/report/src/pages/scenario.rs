@@ -137,8 +137,8 @@ fn time(n: usize) -> &'static str {
     NAMES[n % NAMES.len()]
 }
 
-/// What a column that counts from the start added a second. Of a last sample that came soon after
-/// the one before it there is no rate.
+/// Rate a second of a column that counts from the start. A last sample that came soon after the one
+/// before it has none.
 pub(super) fn rate(run: &Run, name: &str) -> Option<Vec<Option<f64>>> {
     let (all, seconds) = (run.series.get(name)?, run.series.get("seconds")?);
     let before = |column: &[f64], n: usize| if n == 0 { 0.0 } else { column.get(n - 1).copied().unwrap_or(0.0) };

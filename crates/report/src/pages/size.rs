@@ -4,7 +4,7 @@ use crate::document::size::SizeDocument;
 use crate::model::{Axis, Body, Chart, Colour, Figure, Mark, Page, Series, Shape};
 use crate::units::{Unit, bytes};
 
-/// What numbers of a metric are of.
+/// Unit of a metric's numbers.
 pub(crate) fn unit(metric: &str) -> Unit {
     match metric {
         m if m.starts_with("some") || m.starts_with("full") || is_share(m) => Unit::Percent,

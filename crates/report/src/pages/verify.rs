@@ -1,4 +1,4 @@
-//! What does the kernel do beside us?
+//! Page on the kernel beside the lab.
 
 use super::share;
 use crate::document::trace::TraceDocument;
@@ -47,7 +47,7 @@ fn apart_from(d: &VerifyDocument, trace: &TraceDocument) -> String {
     )
 }
 
-/// What a line of a chart is called, and its value in a window.
+/// Line of a chart: its name, colour, and value in a window.
 type Line<'a> = (&'static str, Colour, &'a dyn Fn(&Both) -> f64);
 
 /// A chart over the windows; those without an access have no value.
@@ -81,7 +81,7 @@ fn hit_rates(d: &VerifyDocument) -> Figure {
 
 fn apart(d: &VerifyDocument) -> Figure {
     let y = Axis::new("% of accesses", Unit::Percent);
-    // Of two that differ, one missed: the differences of both kinds follow from the sums.
+    // One of two that differ missed: the differences of both kinds follow from the sums.
     let differ = |w: &Both| w.accesses.saturating_sub(w.same);
     let kernel_only = |w: &Both| (differ(w) + w.kernel_misses).saturating_sub(w.lab_misses) / 2;
     let lines: [Line<'_>; 2] = [

@@ -21,7 +21,7 @@ use crate::names::{escaped, script_safe};
 use crate::units;
 use std::fmt::Write as _;
 
-/// What a page says about how it was made.
+/// Origin of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Made {
     /// The command, as it was typed.
@@ -30,7 +30,7 @@ pub struct Made {
     pub version: String,
 }
 
-/// What stands before the results in a page.
+/// Tag before the results in a page.
 const CARRIED: &str = "<script type=\"application/json\" id=\"refault-source\">";
 
 /// The whole page.
@@ -80,7 +80,7 @@ pub(crate) fn carried(html: &str) -> Option<&str> {
     Some(&html[start..start + end])
 }
 
-/// What each input is, below the title.
+/// Facts on each input, below the title.
 fn facts(sources: &[Source]) -> String {
     let mut out = String::new();
     for source in sources {

@@ -60,7 +60,7 @@ impl Scale {
             let steps = (-12..=15).flat_map(|p| [1.0, 2.0, 5.0].map(|n| n * 10f64.powi(p)));
             let all: Vec<f64> = steps.filter(|&n| n >= self.low && n <= self.high).collect();
             let every = all.len().div_ceil(7).max(1);
-            // Of a short scale there may be one at most.
+            // A short scale may have one at most.
             if all.len() > 1 {
                 return all.into_iter().step_by(every).collect();
             }

@@ -25,7 +25,7 @@ async function plots(page, say, where) {
   }
 }
 
-// What is cut off, and headings that break inside of words.
+// Parts that are cut off, and headings that break inside of words.
 async function broken(page, say, where) {
   const cut = await page.evaluate(() => [...document.querySelectorAll(".range .verdict, .range .dot, .range .ring")].filter(one => {
     const box = one.getBoundingClientRect();
@@ -101,7 +101,7 @@ for (const file of pages) {
   const page = await context.newPage();
   const url = `file://${file}`;
   page.on("console", message => ["error", "warning"].includes(message.type())
-    // That is this test itself, which looks at canvases.
+    // The warning is from this test itself, which looks at canvases.
     && !message.text().includes("willReadFrequently") && say(`console: ${message.text()}`));
   page.on("pageerror", error => say(`error: ${error.message}`));
   page.on("dialog", dialog => { say(`dialog: ${dialog.message()}`); dialog.dismiss(); });

@@ -83,11 +83,11 @@ pub(in crate::replay) fn run(
     }
 }
 
-/// What there is to say of the estimates of a trace beside them.
+/// Remarks printed beside the estimates of a trace.
 struct Words {
     /// Rules that are not the default ones.
     rules: String,
-    /// What such a sample cannot tell.
+    /// Quantities that such a sample cannot tell.
     notes: String,
 }
 
@@ -125,7 +125,7 @@ fn replay(
     Ok((estimates, Words { rules, notes }))
 }
 
-/// What a sample of that kind cannot tell, if anything.
+/// Remarks on quantities that a sample of that kind cannot tell, if any.
 fn notes(args: &ReplayArgs, one_in: OneIn, samples: &Samples, estimates: &[Estimate]) -> String {
     let mut text = String::new();
     if one_in.0 == 1 {

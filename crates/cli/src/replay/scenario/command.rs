@@ -72,7 +72,7 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     }
 }
 
-/// What a run of one scenario is asked for.
+/// Options of a run of one scenario.
 pub(crate) struct Asked<'a> {
     pub(crate) scale: f64,
     /// In the place of the scenario's own.
@@ -88,7 +88,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl ReplayArgs {
-    /// What these flags ask of one scenario.
+    /// Options that these flags give to one scenario.
     pub(crate) fn asked<'a>(&'a self, given: &Given, watch: &'a Watch) -> Asked<'a> {
         Asked {
             scale: self.lab.scale,
@@ -141,7 +141,7 @@ fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
     check_different(&outputs)
 }
 
-/// Those of the flags, with what the scenario says about its own; or that one.
+/// Policies of the flags, with the scenario's settings for its own; or the scenario's alone.
 fn policies(args: &ReplayArgs, given: &Given, scenario: &Scenario) -> Result<Vec<PolicySpec>, Failure> {
     if !given.has("policy") {
         return Ok(vec![scenario.policy.clone()]);

@@ -73,7 +73,7 @@ pub(crate) fn is_scenario(path: &Path) -> bool {
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml")) {
         return true;
     }
-    // What can be read only once is left alone.
+    // Input that can be read only once is left alone.
     if !path.is_file() {
         return false;
     }

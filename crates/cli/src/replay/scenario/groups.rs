@@ -83,7 +83,7 @@ fn at_text(ns: u64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
 }
 
-/// What came of the events of the scenario, a line each; nothing if it has none.
+/// Outcomes of the events of the scenario, a line each; nothing if it has none.
 pub(super) fn timeline(outcome: &Outcome) -> String {
     outcome.result().timeline.iter().map(|event| format!("{}\n", line(event))).collect()
 }

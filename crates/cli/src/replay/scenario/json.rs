@@ -84,7 +84,7 @@ struct Latencies {
     max: u64,
 }
 
-/// What came of an event of the scenario.
+/// Outcome of an event of the scenario.
 #[derive(Serialize)]
 struct Happened<'a> {
     event: &'a str,
@@ -121,7 +121,7 @@ struct Group<'a> {
     pressure: Pressure,
 }
 
-/// What the tasks of a group did together.
+/// Work of the tasks of a group together.
 #[derive(Serialize)]
 struct GroupTasksOut {
     ops: u64,

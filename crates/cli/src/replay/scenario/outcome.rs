@@ -8,7 +8,7 @@ use refault_mm::SwapMap;
 /// A run that is over.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// What ran, scaled.
+    /// Scenario that ran, scaled.
     pub(super) scenario: Scenario,
     /// By how much.
     pub(super) scale: f64,

@@ -10,7 +10,7 @@ use refault_lab::machine::{CpuResult, DeviceResult, LockResult, RunResult, TaskR
 use refault_mm::{Lru, PsiLine};
 use std::fmt::Write as _;
 
-/// What the runs below are of.
+/// Caption of the runs below.
 pub(super) fn caption(outcome: &Outcome) -> String {
     let s = &outcome.scenario;
     let about = if s.about.is_empty() { String::new() } else { format!(": {}", printable(&s.about)) };
@@ -132,7 +132,7 @@ fn seconds(seconds: f64) -> String {
     duration((seconds * 1e9) as u64)
 }
 
-/// What CPUs waited for each other, if the scenario has that: a line, each kind of lock that was
+/// Waits of CPUs for each other, if the scenario has contention: a line, each kind of lock that was
 /// waited for in it.
 pub(super) fn waits(outcome: &Outcome) -> String {
     let Some(waits) = &outcome.result().contention else { return String::new() };
@@ -209,7 +209,7 @@ fn pressure(kind: &str, line: &PsiLine) -> String {
     format!("{kind} avg10={avg10:.2} avg60={avg60:.2} avg300={avg300:.2} total={total_us}\n")
 }
 
-/// What a device did, by name.
+/// Counters of a device, by name.
 pub(super) fn device_numbers(device: &DeviceResult) -> impl Iterator<Item = (&'static str, u64)> {
     let stats = &device.stats;
     let done = [

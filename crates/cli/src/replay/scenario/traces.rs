@@ -35,7 +35,7 @@ const FLAGS: [&str; 14] = [
 ];
 /// Periods of a second are a microsecond then.
 const MAX_SCALE: f64 = 1e6;
-/// What a program does between two accesses of a trace without times.
+/// Nanoseconds a program computes between two accesses of a trace without times.
 pub(in crate::replay) const ACCESS_NS: u64 = 100;
 
 /// `dram=8G`.
@@ -107,7 +107,7 @@ fn scenario(args: &ReplayArgs, path: &Path) -> Result<Scenario, Failure> {
     } else if args.lab.access_ns.is_some() {
         return Err(format!("--access-ns: {file} has times of its own").into());
     }
-    // What does not fit the nodes is swapped out.
+    // Swap takes the pages that do not fit the nodes.
     scenario.devices = vec![device(DEVICE), device("swap")];
     scenario.swap = vec![SwapSpec {
         enabled: true,
@@ -131,7 +131,7 @@ fn device(name: &str) -> DeviceSpec {
     DeviceSpec { name: name.to_owned(), preset: DEVICE.to_owned(), overrides: DeviceOverrides::default() }
 }
 
-/// What is the same for all traces, as a scenario says it.
+/// Text that is the same for all traces, as a scenario says it.
 fn text(name: &str, path: &Path, timed: bool, files: bool) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(64).collect();
     let file = toml_text(&path.display().to_string());
