@@ -72,6 +72,31 @@ fn regression_a_run_ends_when_it_is_told_to() {
     }
 }
 
+/// `timeout` signals its child and then its group: the run was ended before the program could.
+#[test]
+fn regression_one_request_that_comes_twice_is_one() {
+    const SCRIPT: &str = "trap 'sleep 0.5; exit 7' TERM; while :; do sleep 0.05; done";
+    for _ in 0..5 {
+        let s = Sandbox::new();
+        let mut child = start(&s, &["--memory-max", "24M"], &["sh", "-c", SCRIPT]);
+        let said = || std::fs::read_to_string(s.path("said")).expect("text");
+        if let Some(status) = end(&mut child, AFTER) {
+            assert_eq!(status.code(), Some(2), "{}", said());
+            return absent(Need::Uffd, said().trim());
+        }
+        let begun = Instant::now();
+        tell(&child, Signal::TERM);
+        std::thread::sleep(Duration::from_millis(5));
+        tell(&child, Signal::TERM);
+        let was_at_once = begun.elapsed() < Duration::from_millis(30);
+        let status = end(&mut child, AT_LAST).expect("an end");
+        if was_at_once {
+            return assert_eq!(status.code(), Some(7), "{}", said());
+        }
+    }
+    eprintln!("the machine was too busy to send two signals at once");
+}
+
 /// Signals were passed on to the program alone, and it had ended.
 #[test]
 fn regression_what_the_program_has_left_behind_is_told_too() {

@@ -16,6 +16,8 @@ const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, li
 /// A program that catches its signal may be interrupted again and again and go on: but not twice
 /// within so long.
 const AT_ONCE: Duration = Duration::from_secs(5);
+/// One request may come twice: `timeout` signals its child, and then its group.
+const ONE_REQUEST: Duration = Duration::from_millis(100);
 /// A program that was told to end has ended. So long after it, what it has left behind is killed.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
 /// Time for which a killed process is waited for.
@@ -100,8 +102,12 @@ impl Signals {
             return self.send_to_program(signal);
         }
         let now = Instant::now();
-        let before = self.since().told.replace(now);
-        self.told.store(signal, Ordering::Release);
+        let before = self.since().told;
+        let is_same = self.told.swap(signal, Ordering::AcqRel) == signal;
+        if is_same && before.is_some_and(|at| now - at < ONE_REQUEST) {
+            return;
+        }
+        self.since().told = Some(now);
         let counts = |at| {
             let is_interrupted = signal != libc::SIGTERM && !has_ended && maps::catches(self.program, signal);
             !is_interrupted || now - at < AT_ONCE
