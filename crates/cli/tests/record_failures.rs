@@ -137,7 +137,7 @@ fn a_kill_for_want_of_memory_is_told() {
     let s = Sandbox::new();
     let path = dir.path().join("t.parquet");
     let path = path.to_str().expect("text");
-    assert!(ok(&s.run(&["verify", path])).contains("oom kills       1 processes of the group"));
+    assert!(ok(&s.run(&["verify", path])).contains("oom kills       1 process of the group"));
     assert_eq!(info(Path::new(path))["recording"]["oom_kills"], 1);
     // The group is told by its name.
     let text = ok(&s.run(&["trace", "info", path]));

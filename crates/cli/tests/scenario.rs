@@ -271,6 +271,13 @@ fn regression_a_task_that_was_killed_is_marked_and_said() {
     // As much swap as it needs: nobody is killed, and nothing is said of it.
     let calm = TWO_SWAPS.replace("max = \"64M\"", "max = \"512M\"");
     assert_eq!(lines(&replay(&calm)), [""; 0]);
+    // By a daemon: no OOM kill, and just as dead. Conditions that never hold are said to.
+    let calm = calm.replace("passes = 1 }]", "passes = 1 }, { duration = \"5s\" }]");
+    let event = "[[event]]\nkill = \"/g\"\nwhen = { available_below = ";
+    let killed = replay(&format!("{calm}{event}\"200M\" }}\n"));
+    assert!(killed.contains("\nt (killed) ") && killed.contains("\nt: it was killed by an event; "), "{killed}");
+    let never = replay(&format!("{calm}{event}\"1M\" }}\n"));
+    assert!(never.contains(": its conditions did not hold\n") && !never.contains("(killed)"), "{never}");
 }
 
 #[test]

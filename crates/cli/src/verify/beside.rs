@@ -305,6 +305,6 @@ mod tests {
         assert_eq!(beside.extremes(), (0.0, 25.0));
         assert!(!Beside::new(&[("f", &ours, &theirs)], [128, 128], 0).is_within, "0.78 points");
         let lost = Beside::new(&[("f", &ours, &ours)], [128, 128], 1);
-        assert!(!lost.is_within && lost.verdict.ends_with("1 events were lost, so that the recordings are not exact"));
+        assert!(!lost.is_within && lost.verdict.ends_with("1 event was lost, so that the recordings are not exact"));
     }
 }

@@ -229,6 +229,7 @@ pub(crate) fn event_results(spec: &Scenario, progress: &[EventProgress]) -> Vec<
     let result = |(e, progress): (&EventSpec, &EventProgress)| EventResult {
         what: text(spec, e),
         at_ns: progress.at_ns,
+        has_conditions: e.watch.is_some(),
         times: progress.times,
         asked_pages: progress.asked_pages,
         // Pages that a request under way has freed count, too.

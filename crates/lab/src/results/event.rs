@@ -5,8 +5,10 @@
 pub struct EventResult {
     /// Description, such as `reclaim 8192p of /cron`.
     pub what: String,
-    /// When it first happened; never: the run was over before.
+    /// When it first happened; never: the run was over before, or its conditions did not hold.
     pub at_ns: Option<u64>,
+    /// Whether it waits for conditions.
+    pub has_conditions: bool,
     /// How often it happened.
     pub times: u64,
     /// Pages that `memory.reclaim` was asked for, in all.

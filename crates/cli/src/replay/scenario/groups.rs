@@ -91,6 +91,9 @@ pub(super) fn timeline(outcome: &Outcome) -> String {
 fn line(event: &EventResult) -> String {
     let mut text = match event.at_ns {
         Some(at) => format!("at {} {}", at_text(at), printable(&event.what)),
+        None if event.has_conditions => {
+            return format!("never {}: its conditions did not hold", printable(&event.what));
+        }
         None => return format!("never {}: the run was over before", printable(&event.what)),
     };
     if event.times > 1 {

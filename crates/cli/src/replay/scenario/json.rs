@@ -88,7 +88,7 @@ struct Latencies {
 #[derive(Serialize)]
 struct Happened<'a> {
     event: &'a str,
-    /// Null: the run was over before.
+    /// Null: the run was over before, or its conditions did not hold.
     at_seconds: Option<f64>,
     times: u64,
     asked_bytes: u64,

@@ -32,6 +32,11 @@ impl Outcome {
         self.result().swap.iter().map(|s| (s.device.as_str(), &s.map))
     }
 
+    /// Whether an event of the scenario killed a task of that name.
+    pub(super) fn is_victim(&self, task: &str) -> bool {
+        self.result().timeline.iter().any(|event| event.victims.iter().any(|victim| victim == task))
+    }
+
     /// The sum of some counters of the machine.
     pub(super) fn count(&self, names: &[&str]) -> u64 {
         let counters = self.result().memcgs.first().map(|machine| &machine.counters);

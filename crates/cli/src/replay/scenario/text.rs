@@ -55,7 +55,11 @@ pub(super) fn tasks(outcome: &Outcome) -> String {
     let mut table = Table::new(heads, 1);
     for task in &outcome.result().tasks {
         table.row(vec![
-            if task.oom_kills > 0 { format!("{} (OOM-killed)", task.name) } else { task.name.clone() },
+            match task.oom_kills {
+                0 if outcome.is_victim(&task.name) => format!("{} (killed)", task.name),
+                0 => task.name.clone(),
+                _ => format!("{} (OOM-killed)", task.name),
+            },
             task.count.to_string(),
             number(per_second(task, task.ops as f64)),
             number(per_second(task, bytes(task) / 1e6)),
@@ -73,10 +77,13 @@ pub(super) fn tasks(outcome: &Outcome) -> String {
     table.render()
 }
 
-/// A line for each task that was killed for want of memory, of which rates alone look fast.
+/// A line for each task that was killed, of which rates alone look fast.
 pub(super) fn killed(outcome: &Outcome) -> String {
-    let killed = outcome.result().tasks.iter().filter(|task| task.oom_kills > 0);
+    let killed = outcome.result().tasks.iter().filter(|task| task.oom_kills > 0 || outcome.is_victim(&task.name));
     let line = |task: &TaskResult| {
+        if task.oom_kills == 0 {
+            return format!("{}: it was killed by an event; its figures are of the time before\n", task.name);
+        }
         let copies = if task.count == 1 { "it was".to_owned() } else { format!("its {} copies were", task.count) };
         let times = if task.oom_kills == 1 { "once".to_owned() } else { format!("{} times", grouped(task.oom_kills)) };
         format!("{}: {copies} killed for want of memory {times}; its figures are of the time before\n", task.name)
