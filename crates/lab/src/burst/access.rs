@@ -87,7 +87,12 @@ impl Burst<'_> {
         self.threads[t].debt_ns = bill.reclaim_ns;
         let ns = bill.io_ns.max(1);
         task.spend(phase, 0, ns + bill.reclaim_ns);
-        Some(Step::Stop(ns, Stop::Preempted))
+        // Reclaim of its group came before, and may have asked it to wait.
+        let Some((reason, max_wait_ns)) = self.kernel.take_throttle() else {
+            return Some(Step::Stop(ns, Stop::Preempted));
+        };
+        self.threads.wait_throttled(t, reason, clock + ns + bill.reclaim_ns + max_wait_ns, self.clock);
+        Some(Step::Stop(ns, Stop::Blocked(PsiState::Stalled)))
     }
 
     /// Nanoseconds of a touch that needs no fault; `None` if it needs one.
