@@ -130,6 +130,12 @@ impl Kernel {
             bill.io_ns += submissions.len() as u64 * self.costs.io_submit_ns;
             clock.push_submission(at_ns + bill.io_ns, submissions);
         }
+        self.send_discards(at_ns, clock);
+    }
+
+    /// Discards reach their devices. A task that is killed gives back its slots when the call that
+    /// it was killed for is settled already.
+    pub(crate) fn send_discards(&mut self, at_ns: u64, clock: &mut Clock) {
         for slot in std::mem::take(&mut self.hw.orders.discards) {
             clock.push(at_ns + self.hw.storage.discard_ns(slot), Event::Discarded(slot.0));
         }

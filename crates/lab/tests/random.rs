@@ -465,6 +465,13 @@ fn regression_a_task_that_gave_up_its_cpu_waits_as_its_group_asked() {
     run(178).expect("a machine with ticks and a group at its limit");
 }
 
+/// Slots of a task that was killed were discarded late: by the next call, of whomever.
+#[test]
+fn regression_slots_of_a_task_that_was_killed_are_discarded() {
+    // A task of it begins in a group that is gone.
+    assert!(run(222).is_err_and(|e| is_excusable(&e)));
+}
+
 #[test]
 fn a_seed_means_the_same_every_time() {
     for seed in 0..20 {

@@ -56,6 +56,7 @@ impl Burst<'_> {
         for &m in mappings {
             kernel.engine.zap_mapping(&mut kernel.hw, m);
         }
+        self.kernel.send_discards(self.clock.now_ns(), self.clock);
         let wait = self.threads[t].begin_wait();
         self.clock.push(self.clock.now_ns(), Event::Wake(t, wait));
     }
