@@ -459,7 +459,7 @@ fn regression_tree_nodes_gave_back_the_frames_of_buffer_heads() {
     run(562).expect("a machine with page blocks and buffer heads");
 }
 
-/// A task that gave up its CPU in an access did not wait where reclaim of its group had asked it to.
+/// A task that gave up its CPU in an access did not wait where reclaim of its group asked it to.
 #[test]
 fn regression_a_task_that_gave_up_its_cpu_waits_as_its_group_asked() {
     run(178).expect("a machine with ticks and a group at its limit");
