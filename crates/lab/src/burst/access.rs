@@ -118,7 +118,7 @@ impl Burst<'_> {
             (true, false) => engine.access(hw, page, Touch::MapRead),
             (true, true) => engine.access(hw, page, Touch::MapWrite),
             (false, true) => engine.access(hw, page, Touch::Write),
-            (false, false) if continues => engine.access(hw, page, Touch::ReadOn),
+            (false, false) if continues => engine.access(hw, page, Touch::ReadContinued),
             (false, false) => engine.read_file(hw, page, left, Touch::Read, &mut s.readahead),
         }
     }

@@ -1,7 +1,7 @@
 //! Until when the thread on a CPU with ticks may go on, for the engine, which asks in the middle of
 //! a call (`cond_resched`).
 
-use refault_mm::Work;
+use refault_mm::ReclaimWork;
 
 use crate::cost::Costs;
 
@@ -26,7 +26,7 @@ impl Turn {
     }
 
     /// Whether what kswapd has done, and what it took beside that, is as much as it may.
-    pub(super) fn is_over(&self, work: &Work, other_ns: u64) -> bool {
+    pub(super) fn is_over(&self, work: &ReclaimWork, other_ns: u64) -> bool {
         self.left_ns.is_some_and(|left_ns| self.costs.walk_ns(work) + other_ns >= left_ns)
     }
 }

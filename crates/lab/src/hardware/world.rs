@@ -4,7 +4,7 @@
 //! next to each other as one request, as Linux plugs its block layer. A synchronous device is
 //! served on the spot, by the CPU that asks.
 
-use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, SwapSlot, ThrottleReason, Work, World};
+use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, ReclaimWork, SwapSlot, ThrottleReason, World};
 
 use super::demand::Collected;
 use super::hottest::Hottest;
@@ -264,7 +264,7 @@ impl World for Hardware {
         Ack::Done
     }
 
-    fn kswapd_yields(&mut self, work: &Work) -> bool {
+    fn kswapd_yields(&mut self, work: &ReclaimWork) -> bool {
         let other_ns = self.storage.write_cpu_ns() + self.tables.unmapped() * self.turn.unmap_ns();
         self.turn.is_over(work, other_ns)
     }

@@ -17,7 +17,7 @@ use crate::metric::Series;
 use crate::programs::{Programs, programs_of};
 use crate::record::Records;
 use crate::scenario::{self, PolicySpec, Scenario, SwapSpec, preset_with_overrides};
-use crate::sched::{Clock, Event, Thread, Threads, Usage, Work};
+use crate::sched::{Clock, Event, Thread, ThreadWork, Threads, Usage};
 use crate::task::{Script, Task};
 use crate::tiers::{Tiering, numa_config};
 
@@ -89,7 +89,7 @@ fn tasks(spec: &Scenario, programs: &[Vec<u32>], traces: &[Option<Script>]) -> V
         for copy in 0..t.count {
             let mut task = Box::new(Task::new(i, copy, programs[i][copy as usize], spec.seed));
             task.script.clone_from(&traces[i]);
-            threads.push(Thread::new(Work::Task(task), groups.clone()));
+            threads.push(Thread::new(ThreadWork::Task(task), groups.clone()));
         }
     }
     threads

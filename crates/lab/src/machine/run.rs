@@ -3,7 +3,7 @@
 use super::state::Machine;
 use crate::burst;
 use crate::results::{Ending, RunResult};
-use crate::sched::{Event, PsiState, Stop, Threads, Work};
+use crate::sched::{Event, PsiState, Stop, ThreadWork, Threads};
 
 /// How a run reports on itself: virtual time, events so far. False: stop.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
@@ -97,15 +97,15 @@ impl Machine {
         let Some(mut work) = self.threads[t].work.take() else { return };
         let (mut burst, progress) = self.burst();
         let (end, stop) = match &mut work {
-            Work::Task(task) => {
+            ThreadWork::Task(task) => {
                 let (end, stop) = burst.run_task(t, task, start);
                 task.cpu_ns += end - start;
                 (end, stop)
             }
-            Work::Admin(i) => burst.run_admin(&mut progress[*i], *i, start),
-            Work::Kswapd(node) => burst.run_kswapd(*node, start),
-            Work::Zswap => burst::zswap(start, burst.kernel, burst.clock, burst.threads),
-            Work::Flusher => burst.run_flusher(start),
+            ThreadWork::Admin(i) => burst.run_admin(&mut progress[*i], *i, start),
+            ThreadWork::Kswapd(node) => burst.run_kswapd(*node, start),
+            ThreadWork::Zswap => burst::zswap(start, burst.kernel, burst.clock, burst.threads),
+            ThreadWork::Flusher => burst.run_flusher(start),
         };
         self.threads[t].work = Some(work);
         self.threads[t].stop = stop;

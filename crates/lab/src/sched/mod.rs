@@ -23,6 +23,6 @@ mod usage;
 
 pub(crate) use event::{Clock, Event};
 pub(crate) use pressure::PsiState;
-pub(crate) use thread::{State, Stop, Thread, Wait, Work};
+pub(crate) use thread::{State, Stop, Thread, ThreadWork, Wait};
 pub(crate) use threads::{ANY_WAIT, TICK_NS, Threads};
 pub(crate) use usage::Usage;

@@ -10,7 +10,7 @@ use refault_mm::{NodeId, PageId, ThrottleReason};
 use self::served::Fair;
 use super::event::{Clock, Event};
 use super::pressure::{Pressure, PsiState};
-use super::thread::{State, Thread, Wait, Work};
+use super::thread::{State, Thread, ThreadWork, Wait};
 use super::ticks::Ticks;
 use crate::scenario::Scenario;
 
@@ -62,8 +62,9 @@ impl Threads {
     /// and the groups they are in.
     pub(crate) fn new(spec: &Scenario, tasks: Vec<Thread>) -> Threads {
         let nodes = spec.machine.nodes.len().max(1);
-        let kswapd = (0..nodes).map(|node| Work::Kswapd(NodeId(node as u8)));
-        let workers = kswapd.chain([Work::Flusher, Work::Zswap]).chain((0..spec.events.len()).map(Work::Admin));
+        let kswapd = (0..nodes).map(|node| ThreadWork::Kswapd(NodeId(node as u8)));
+        let workers =
+            kswapd.chain([ThreadWork::Flusher, ThreadWork::Zswap]).chain((0..spec.events.len()).map(ThreadWork::Admin));
         let blocked = |work| Thread { state: State::Blocked, ..Thread::new(work, vec![0]) };
         Threads {
             tasks: tasks.len(),
@@ -165,7 +166,7 @@ impl Threads {
         self.all[t].next_wait(Wait::Cpu, now_ns);
         self.all[t].state = State::Queued;
         // kswapd and direct reclaim count as stalled while they work.
-        let kswapd = matches!(self.all[t].work, Some(Work::Kswapd(_)));
+        let kswapd = matches!(self.all[t].work, Some(ThreadWork::Kswapd(_)));
         self.set_psi_state(t, if kswapd { PsiState::Stalled } else { PsiState::Productive }, now_ns);
     }
 

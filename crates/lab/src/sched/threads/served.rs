@@ -129,7 +129,7 @@ phase = [{{ read = "file", passes = 4 }}]
 "#
         );
         let spec = Scenario::parse("t", &text).unwrap();
-        let task = Thread::new(crate::sched::Work::Flusher, vec![0]);
+        let task = Thread::new(crate::sched::ThreadWork::Flusher, vec![0]);
         let mut threads = Threads::new(&spec, vec![Thread { is_of_kernel: false, ..task }]);
         let kswapd = threads.kswapd(refault_mm::NodeId(0));
         threads.start(0);
