@@ -61,7 +61,7 @@ fn scenario(discard: bool, fault: InjectedFault) -> Result<u64, String> {
         ..Config::new(crate::Policy::Lru)
     };
     let mut swap = Swap::new(&cfg.swap, cfg.cpus);
-    swap.devices[0].as_mut().expect("a device").clusters.mutant = mutant;
+    swap.devices[0].as_mut().expect("a device").clusters.fault = fault;
     let mut host = Slow::default();
     for (order, n) in [(9u8, 1u32), (4, 32), (0, 512)] {
         for round in 0..40 {
@@ -113,7 +113,7 @@ fn finish(swap: &mut Swap, host: &mut Slow) -> Result<(), String> {
 /// Whether the scenario finds a wrong rule, on either kind of device: by a broken invariant, or by
 /// following a link to nowhere.
 fn is_killed(fault: InjectedFault, discard: bool) -> bool {
-    let result = catch_unwind(AssertUnwindSafe(|| scenario(discard, mutant)));
+    let result = catch_unwind(AssertUnwindSafe(|| scenario(discard, fault)));
     !matches!(result, Ok(Ok(_)))
 }
 
