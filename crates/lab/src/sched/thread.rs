@@ -20,7 +20,7 @@ pub(crate) enum Stop {
 
 /// Where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ThreadState {
     /// Not started, or ended.
     Off,
     Queued,
@@ -60,7 +60,7 @@ pub(crate) enum ThreadWork {
 pub(crate) struct Thread {
     /// Away while it runs.
     pub(crate) work: Option<ThreadWork>,
-    pub(crate) state: State,
+    pub(crate) state: ThreadState,
     pub(crate) psi_state: PsiState,
     /// The groups whose pressure it is part of.
     pub(crate) groups: Vec<usize>,
@@ -102,7 +102,7 @@ impl Thread {
         Thread {
             is_of_kernel: !matches!(work, ThreadWork::Task(_)),
             work: Some(work),
-            state: State::Off,
+            state: ThreadState::Off,
             psi_state: PsiState::Idle,
             groups,
             wait: 0,

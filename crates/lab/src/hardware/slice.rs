@@ -5,9 +5,9 @@ use refault_mm::ReclaimWork;
 
 use crate::cost::Costs;
 
-/// The turn of the thread for which the engine is called.
+/// Slice of the thread for which the engine is called.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Slice {
     costs: Costs,
     /// With ticks: the time until the one that ends it. None: nobody is interrupted.
     pub(crate) left_ns: Option<u64>,
@@ -15,9 +15,9 @@ pub(crate) struct Turn {
     pub(crate) yielded: bool,
 }
 
-impl Turn {
-    pub(super) fn new(costs: Costs) -> Turn {
-        Turn { costs, left_ns: None, yielded: false }
+impl Slice {
+    pub(super) fn new(costs: Costs) -> Slice {
+        Slice { costs, left_ns: None, yielded: false }
     }
 
     /// A page that reclaim unmaps.
