@@ -7,7 +7,7 @@ use refault_mm::{AccessAdvice, PageId, Readahead};
 use refault_trace::Via;
 use refault_trace::generate::{Chance, Normal, Rng, Zipf};
 
-use crate::scenario::{Action, Pattern, Share, StreamSpec, Sync};
+use crate::scenario::{AccessPattern, Action, Share, StreamSpec, Sync};
 
 /// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits,
 /// walked until it stays inside.
@@ -153,14 +153,14 @@ impl Stream {
         let offset = if spec.share == Share::Staggered { blocks * u64::from(copy.0) / u64::from(copy.1) } else { 0 };
         let start = (spec.start_page / block_pages + offset) % blocks;
         let order = match spec.pattern {
-            Pattern::Sequential if spec.share == Share::Queue => {
+            AccessPattern::Sequential if spec.share == Share::Queue => {
                 shared.next.set(if shared.next.get() == u64::MAX { start } else { shared.next.get() });
                 Order::Queue { shared: shared.clone() }
             }
-            Pattern::Sequential => Order::Sequential { next: start },
-            Pattern::Uniform => Order::Uniform,
-            Pattern::Normal { sigma } => Order::Normal { normal: Normal::new(blocks, sigma), sigma },
-            Pattern::Zipf { skew, permute } => Order::Zipf {
+            AccessPattern::Sequential => Order::Sequential { next: start },
+            AccessPattern::Uniform => Order::Uniform,
+            AccessPattern::Normal { sigma } => Order::Normal { normal: Normal::new(blocks, sigma), sigma },
+            AccessPattern::Zipf { skew, permute } => Order::Zipf {
                 zipf: shared.zipf(blocks, skew),
                 skew,
                 permutation: permute.then(|| Permutation::new(blocks, rng)),

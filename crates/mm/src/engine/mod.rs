@@ -2,7 +2,7 @@
 
 mod access;
 mod groups;
-mod lru_gen;
+mod lru_gen_debugfs;
 mod memcg_files;
 mod memory;
 mod reclaim;

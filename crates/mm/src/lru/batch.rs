@@ -128,7 +128,7 @@ impl Pages {
 
     fn flush_added(&mut self, waiting: &[FolioId]) {
         if let Some(alike) = self.adds_by_list(waiting) {
-            self.add_alike(alike, waiting);
+            self.add_bulk(alike, waiting);
             return;
         }
         for &f in waiting {

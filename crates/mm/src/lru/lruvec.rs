@@ -7,7 +7,7 @@ use crate::folio::mapping::{NONE, PageSpace};
 use crate::folio::table::FolioTable;
 use crate::ids::{LruvecId, MemcgId, NodeId, XaNodeId};
 use crate::lru::multi_gen::MultiGen;
-use crate::memcg::stat_flush::Flushed;
+use crate::memcg::stat_flush::FlushedStats;
 use crate::stat::Stats;
 
 /// Index of anon in `[anon, file]`.
@@ -124,7 +124,7 @@ pub(crate) struct Lruvec {
     pub(crate) refaulted_before: [bool; 2],
     /// `workingset_activate` of the two lists, anon and file.
     pub(crate) activated: [u64; 2],
-    pub(crate) flushed: Flushed,
+    pub(crate) flushed: FlushedStats,
     /// Counters of the group on this node.
     pub(crate) stat: Stats,
 }
@@ -151,7 +151,7 @@ impl Lruvec {
             runs: 0,
             refaulted_before: [false; 2],
             activated: [0; 2],
-            flushed: Flushed::default(),
+            flushed: FlushedStats::default(),
             stat: Stats::default(),
         }
     }
@@ -160,7 +160,7 @@ impl Lruvec {
     pub(crate) fn start_over(&mut self) {
         (self.nonresident_age, self.cost, self.refaults) = (0, [0; 2], [0; 2]);
         (self.external, self.inodes) = (0, InodeCache::default());
-        (self.activated, self.deferred_shadow_nodes, self.flushed) = ([0; 2], 0, Flushed::default());
+        (self.activated, self.deferred_shadow_nodes, self.flushed) = ([0; 2], 0, FlushedStats::default());
         (self.carried_scan, self.runs, self.refaulted_before) = ([0; 4], 0, [false; 2]);
         self.r#gen.start_over();
     }

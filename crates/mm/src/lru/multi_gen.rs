@@ -1,7 +1,7 @@
 //! The state of multi-gen LRU in one lruvec: generations, tiers, the controller, Bloom filters.
 //!
-//! Aging, eviction and refaults change it from `aging`, `evict` and `workingset`; the formulas are
-//! here.
+//! Aging, eviction and refaults change it from `aging`, `reclaim` and `workingset`; the formulas
+//! are here.
 
 use crate::config::lru::Generations;
 use crate::folio::list::List;

@@ -62,7 +62,7 @@ pub(crate) trait LruPolicy {
 
     /// Puts folios of a type, of one page each, on their lists; by how much which lists grow, the
     /// second of them by those that are active.
-    fn add_alike(
+    fn add_bulk(
         v: &mut Lruvec,
         folios: &mut FolioTable,
         new: (&[FolioId], usize),
@@ -124,7 +124,7 @@ impl LruPolicy for TwoList {
         true
     }
 
-    fn add_alike(
+    fn add_bulk(
         v: &mut Lruvec,
         folios: &mut FolioTable,
         (new, t): (&[FolioId], usize),
@@ -198,7 +198,7 @@ impl LruPolicy for MultiGenLru {
         cfg.generations == Generations::Linked
     }
 
-    fn add_alike(
+    fn add_bulk(
         v: &mut Lruvec,
         folios: &mut FolioTable,
         (new, t): (&[FolioId], usize),

@@ -238,7 +238,7 @@ impl Frames {
         let target = node.kswapd_target(swap_cluster_max, highest);
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, None);
         (sc.nid, sc.kswapd) = (nid, true);
-        (sc.highest_zone, sc.boost_left) = (highest, node.kswapd.boosts.iter().sum());
+        (sc.reclaim_idx, sc.boost_left) = (highest, node.kswapd.boosts.iter().sum());
         Some(sc)
     }
 

@@ -83,7 +83,7 @@ impl<W: World> Reclaim<'_, W> {
         };
         if demote.is_none() && list.iter().all(is_easy) {
             let target = self.sc.target;
-            let stat = self.mem.charged().evict_alike(self.world, list, target);
+            let stat = self.mem.memcontrol().evict_bulk(self.world, list, target);
             list.clear();
             return stat;
         }
@@ -136,7 +136,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         let plain = batch.takes(st) && !self.world.is_pinned(self.mem.pages.folios.page(f));
         plain.then(|| {
-            self.mem.charged().evict_clean(self.world, f, st, &mut batch.evict);
+            self.mem.memcontrol().evict_clean(self.world, f, st, &mut batch.evict);
             Verdict::Freed
         })
     }
@@ -220,7 +220,7 @@ impl<W: World> Reclaim<'_, W> {
             return verdict;
         }
         st.clear(State::MAPPED | State::EXEC);
-        self.mem.charged().evict_clean(self.world, f, st, &mut batch.evict);
+        self.mem.memcontrol().evict_clean(self.world, f, st, &mut batch.evict);
         Verdict::Freed
     }
 

@@ -12,7 +12,7 @@ use crate::lru::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS};
 use crate::lru::pages::Pages;
 use crate::lru::tier::tier_of;
-use crate::memcg::group::Life;
+use crate::memcg::group::MemcgState;
 use crate::memcg::groups::Groups;
 use crate::stat::Counter;
 use crate::workingset::policy::{Refault, WorkingsetPolicy};
@@ -67,8 +67,8 @@ impl Pages {
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = self.layout.list_distance(age, shadow.eviction);
         // A group that is gone has nothing to compare with.
-        let recent =
-            groups.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(groups, free_swap, v, t, distance);
+        let recent = groups.memcgs.get(shadow.memcg).state != MemcgState::Gone
+            && self.is_recent(groups, free_swap, v, t, distance);
         let lruvec = &mut self.lruvecs[own.index()];
         lruvec.stat.add(Counter::refault(t), nr);
         if !recent {

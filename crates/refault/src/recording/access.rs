@@ -123,7 +123,7 @@ impl Run<'_> {
         let (cell, descriptor) = self.descriptor(record);
         let goes_on = descriptor.last == Some(page);
         descriptor.last = Some(page);
-        let touch = if goes_on { Touch::ReadOn } else { Touch::Read };
+        let touch = if goes_on { Touch::ReadContinued } else { Touch::Read };
         !cell.engine.read_file(&mut cell.machine, PageId(id), asked, touch, &mut descriptor.readahead).is_hit()
     }
 }

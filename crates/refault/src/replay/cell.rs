@@ -304,7 +304,7 @@ impl<O: Observer> Cell<O> {
         } else if a.is_write() {
             Touch::Write
         } else if a.continues() {
-            Touch::ReadOn
+            Touch::ReadContinued
         } else {
             Touch::Read
         };

@@ -11,7 +11,7 @@ use refault_lab::machine::{
     ContentionResult, CpuResult, DeviceResult, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
     MemcgResult, NodeResult, TaskResult,
 };
-use refault_lab::metric::{Quantiles, Series};
+use refault_lab::metric::{MetricSeries, Quantiles};
 use refault_lab::scenario::{COLUMNS, Scenario, TIER_COLUMNS};
 use refault_mm::{Lru, PsiLine};
 use serde::Serialize;
@@ -267,7 +267,7 @@ fn contention(of: &ContentionResult) -> serde_json::Value {
 
 /// The columns of the time series, of many rows evenly chosen ones and the last. Counters that
 /// stayed 0 are left out.
-fn series(all: &Series) -> BTreeMap<&str, Vec<serde_json::Value>> {
+fn series(all: &MetricSeries) -> BTreeMap<&str, Vec<serde_json::Value>> {
     let step = all.len().div_ceil(ROWS).max(1);
     let rows: Vec<_> =
         all.rows().enumerate().filter(|(n, _)| n % step == 0 || n + 1 == all.len()).map(|(_, row)| row).collect();

@@ -181,9 +181,9 @@ impl<W: World> Reclaim<'_, W> {
         // The highest zone first: while it yields enough, what lies in lower ones stays. Zones that
         // are of no use come last.
         let nr_zones = self.mem.frames.nodes.get(nid).zone_lists();
-        let of_use = nr_zones.min(self.sc.highest_zone + 1);
+        let of_use = nr_zones.min(self.sc.reclaim_idx + 1);
         for zone in (0..of_use).rev().chain((of_use..nr_zones).rev()) {
-            scan.is_of_no_use = zone >= of_use;
+            scan.above_reclaim_idx = zone >= of_use;
             self.mem.pages.scan_zone(v, zone, &mut scan, list);
             if scan.remaining == 0 || scan.isolated >= self.mem.cfg.lru.part(MIN_LRU_BATCH) || scan.blocked {
                 break;
