@@ -35,7 +35,7 @@ fn replay_args(words: &[String], watch: &Watch) -> Result<(ReplayArgs, Given), F
 
 /// How a trace is read, by flags such as `--format` and `--page-size`.
 pub fn open_options(words: &[String]) -> Result<OpenOptions, Failure> {
-    Ok(parse::<InputArgs>("replay", words)?.0.open_options())
+    Ok(parse::<InputArgs>("replay", words)?.0.open_options()?)
 }
 
 /// `refault replay` with its printing, as the command has it.

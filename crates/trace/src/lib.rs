@@ -13,6 +13,7 @@
 mod atomic;
 mod binary;
 mod collapse;
+mod columns;
 mod dense;
 mod destination;
 mod error;
@@ -41,6 +42,7 @@ mod zip;
 
 pub use atomic::{AtomicFile, PartFile, WholeFile};
 pub use collapse::Collapser;
+pub use columns::Columns;
 pub use dense::{LoadOptions, Object, PackedAccess, Trace};
 pub use error::{ErrorKind, Place, TraceError};
 pub use format::Format;

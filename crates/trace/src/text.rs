@@ -37,6 +37,11 @@ impl At<'_> {
         self.line == 1
     }
 
+    /// Number of the line, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.line
+    }
+
     /// An error in this line.
     pub(crate) fn error(&self, what: impl Into<String>) -> TraceError {
         TraceError::new(ErrorKind::Malformed, self.name, Place::Line(self.line), what)
@@ -137,7 +142,8 @@ impl<F: LineFormat> TextSource<F> {
         }
         let at = At { name: self.input.name(), line: self.line_number };
         // Lines that other programs print into lackey are no header.
-        let is_header = at.is_first() && is_names(&self.line) && self.format.header().format != Format::Lackey;
+        let has_advice = !matches!(self.format.header().format, Format::Lackey | Format::Columns);
+        let is_header = at.is_first() && is_names(&self.line) && has_advice;
         self.format.line(&self.line, &at, out).map_err(|e| if is_header { e.with_advice(HEADER) } else { e })?;
         Ok(true)
     }

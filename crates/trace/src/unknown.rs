@@ -140,7 +140,10 @@ fn with_spaces(all: &[(usize, &[u8])]) -> Option<(Format, char)> {
 }
 
 fn names() -> String {
-    format!("say which it is with --format: {}; docs/reference/formats.md has what each is", Format::list())
+    format!(
+        "say which it is with --format: {}, or columns:FIELDS; docs/reference/formats.md has what each is",
+        Format::list()
+    )
 }
 
 /// The format with which the fields of a line agree but for one.
