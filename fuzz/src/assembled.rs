@@ -117,7 +117,7 @@ pub fn records(bytes: &[u8]) -> (Vec<Record>, u32) {
     assembler.emit(&mut out, true);
     assert_eq!(assembler.validate(), Ok(()));
     assert!(out.iter().all(|r| (1..=MAX_PAGES_PER_RECORD).contains(&r.pages) && r.object < assembler.objects()));
-    let pages: u64 = out.iter().filter(|r| r.act.is_touch()).map(|r| u64::from(r.pages)).sum();
+    let pages: u64 = out.iter().filter(|r| r.kind.is_touch()).map(|r| u64::from(r.pages)).sum();
     assert_eq!(pages, assembler.accesses + assembler.touches);
     (out, assembler.objects())
 }

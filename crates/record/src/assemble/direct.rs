@@ -25,7 +25,7 @@ impl Descriptors {
 
     #[inline]
     pub(super) fn cached(&mut self, record: &Record) {
-        if record.act.is_touch() && record.op.via == Some(Via::Fd) {
+        if record.kind.is_touch() && record.op.via == Some(Via::Fd) {
             let at = record.object as usize;
             if self.cached.len() <= at {
                 self.cached.resize(at + 1, 0);

@@ -30,7 +30,7 @@ pub use direct::Bypass;
 use direct::Descriptors;
 use file::File;
 use length::FirstLength;
-use refault_trace::{Act, Op, Record, Via};
+use refault_trace::{Op, Record, RecordKind, Via};
 use resident::Residents;
 use rustc_hash::{FxHashMap, FxHashSet};
 use space::Space;
@@ -247,8 +247,8 @@ impl Assembler {
         self.settle(event.tid);
         let missed = self.consume(event.tid, inode, first);
         let pages = (last + 1).min(end).saturating_sub(first).max(1);
-        let act = if missed { Act::Miss } else { Act::Hit };
-        let at = self.push(event, inode, first, pages, Op { write: false, via: Some(Via::Fd) }, act);
+        let kind = if missed { RecordKind::Miss } else { RecordKind::Hit };
+        let at = self.push(event, inode, first, pages, Op { write: false, via: Some(Via::Fd) }, kind);
         self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Read, end: last });
     }
 
@@ -259,7 +259,7 @@ impl Assembler {
         self.settle(event.tid);
         self.grown(inode, last + 1);
         let op = Op { write: false, via: Some(Via::Fd) };
-        let at = self.push(event, inode, first, last - first + 1, op, Act::Touch);
+        let at = self.push(event, inode, first, last - first + 1, op, RecordKind::Touch);
         let thread = self.thread(event.tid);
         thread.fresh.clear();
         thread.open = Some(Open { at, inode, kind: Kind::Begin, end: last });
@@ -279,7 +279,7 @@ impl Assembler {
         self.settle(event.tid);
         self.grown(inode, last + 1);
         let op = Op { write: true, via: Some(Via::Fd) };
-        let at = self.push(event, inode, first, last - first + 1, op, Act::Touch);
+        let at = self.push(event, inode, first, last - first + 1, op, RecordKind::Touch);
         let thread = self.thread(event.tid);
         thread.fresh.clear();
         thread.open = Some(Open { at, inode, kind: Kind::Write, end });
@@ -296,22 +296,22 @@ impl Assembler {
         self.residents.changed(inode, page..page + pages, false);
         self.doubt(inode, page + pages);
         self.note_order(self.files[&inode].object, order);
-        self.kernel(event, inode, page, pages, if watched { Act::Add } else { Act::AddOther });
+        self.kernel(event, inode, page, pages, if watched { RecordKind::Add } else { RecordKind::AddOther });
         if !watched {
             return;
         }
         let open = self.thread(event.tid).open.filter(|o| o.kind != Kind::Read && o.inode == inode);
         if let Some(record) = open.and_then(|open| self.queued(open.at))
-            && record.act == Act::Touch
+            && record.kind == RecordKind::Touch
             && (page..page + pages).contains(&record.page)
         {
-            record.act = Act::Miss;
+            record.kind = RecordKind::Miss;
             return;
         }
         if watched && order == 0 && self.is_read_again(event.tid, inode, page) {
             self.settle(event.tid);
             self.thread(event.tid).fresh.clear();
-            self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Fd) }, Act::Miss);
+            self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Fd) }, RecordKind::Miss);
             return;
         }
         let fresh = &mut self.thread(event.tid).fresh;
@@ -338,29 +338,29 @@ impl Assembler {
     }
 
     /// Queues what the kernel did, joined with the last record where that goes on.
-    fn kernel(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, act: Act) {
+    fn kernel(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, kind: RecordKind) {
         let object = self.files[&inode].object;
         let task = self.threads.get(&event.tid).map_or(0, |t| t.number);
         if let Some(last) = self.queue.back_mut()
-            && (last.act, last.object, last.task) == (act, object, task)
+            && (last.kind, last.object, last.task) == (kind, object, task)
             && last.page + u64::from(last.pages) == page
             && last.pages < 1 << 20
         {
             last.pages += pages as u32;
             return;
         }
-        self.push(event, inode, page, pages, Op::READ, act);
+        self.push(event, inode, page, pages, Op::READ, kind);
     }
 
-    fn push(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, op: Op, act: Act) -> u64 {
-        self.push_to(event, self.files[&inode].object, page, pages, op, act)
+    fn push(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, op: Op, kind: RecordKind) -> u64 {
+        self.push_to(event, self.files[&inode].object, page, pages, op, kind)
     }
 
-    fn push_to(&mut self, event: &Event, object: u32, page: u64, pages: u64, op: Op, act: Act) -> u64 {
+    fn push_to(&mut self, event: &Event, object: u32, page: u64, pages: u64, op: Op, kind: RecordKind) -> u64 {
         let (task, memcg) = self.threads.get(&event.tid).map_or((0, 0), |t| (t.number, t.group));
         let time_ns = event.time_ns.saturating_sub(self.start_ns);
         let pages = pages.min(u64::from(refault_trace::MAX_PAGES_PER_RECORD)) as u32;
-        self.queue.push_back(Record { time_ns, page, task, memcg, object, pages, op, act });
+        self.queue.push_back(Record { time_ns, page, task, memcg, object, pages, op, kind });
         self.gone + self.queue.len() as u64 - 1
     }
 
@@ -385,9 +385,9 @@ impl Assembler {
         thread.pages_out = false;
         if let Some(open) = thread.open.take()
             && let Some(record) = self.queued(open.at)
-            && record.act == Act::Touch
+            && record.kind == RecordKind::Touch
         {
-            record.act = Act::Hit;
+            record.kind = RecordKind::Hit;
         }
     }
 
@@ -403,21 +403,21 @@ impl Assembler {
                 break;
             }
             let mut record = *record;
-            if record.act == Act::Resident {
+            if record.kind == RecordKind::Resident {
                 self.residents.emit(self.gone, &record, out);
                 self.queue.pop_front();
                 self.gone += 1;
                 continue;
             }
-            if record.act == Act::Touch {
-                record.act = Act::Hit;
+            if record.kind == RecordKind::Touch {
+                record.kind = RecordKind::Hit;
             }
             self.descriptors.cached(&record);
-            if record.act == Act::Sampled || record.act.is_touch() && self.is_memory(record.object) {
+            if record.kind == RecordKind::Sampled || record.kind.is_touch() && self.is_memory(record.object) {
                 self.touches += u64::from(record.pages);
-            } else if record.act.is_touch() {
+            } else if record.kind.is_touch() {
                 self.accesses += u64::from(record.pages);
-                self.misses += u64::from(record.act == Act::Miss);
+                self.misses += u64::from(record.kind == RecordKind::Miss);
             }
             self.queue.pop_front();
             self.gone += 1;

@@ -8,7 +8,7 @@
 use super::{Assembler, Files};
 use crate::event::Inode;
 use crate::residency::Look;
-use refault_trace::{Act, MAX_PAGES_PER_RECORD, Op, Record};
+use refault_trace::{MAX_PAGES_PER_RECORD, Op, Record, RecordKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -156,7 +156,8 @@ impl Assembler {
             Look::Never => return,
         };
         let time_ns = self.last_ns.max(self.start_ns) - self.start_ns;
-        let record = Record { time_ns, page: 0, task: 0, memcg: 0, object, pages: 1, op: Op::READ, act: Act::Resident };
+        let record =
+            Record { time_ns, page: 0, task: 0, memcg: 0, object, pages: 1, op: Op::READ, kind: RecordKind::Resident };
         self.queue.push_back(record);
         let at = self.gone + self.queue.len() as u64 - 1;
         self.residents.places.insert(at, None);

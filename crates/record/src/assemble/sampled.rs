@@ -4,7 +4,7 @@ use super::space::{Change, Space};
 use super::{Assembler, Files, PAGE_SHIFT};
 use crate::event::Event;
 use crate::scan::Scan;
-use refault_trace::{Act, Advised, Op, Via};
+use refault_trace::{AdviceKind, Op, RecordKind, Via};
 
 /// End of the address space that programs have.
 const END: u64 = 1 << 56;
@@ -29,7 +29,7 @@ impl Assembler {
             let object = self.file(inode, event.pid, files).object;
             self.in_view.insert(object);
             self.grown(inode, page.saturating_add(pages));
-            self.push_to(event, object, page, pages, op, Act::Sampled);
+            self.push_to(event, object, page, pages, op, RecordKind::Sampled);
         }
         files.memory_ended(event.pid);
         if self.with_memory && (!scan.memory.is_empty() || self.memory.contains_key(&event.pid)) {
@@ -48,15 +48,15 @@ impl Assembler {
         {
             let (inode, first, pages) = range;
             self.file(inode, event.pid, files);
-            self.push(event, inode, first, pages, Op::READ, Act::Advise(Advised::MapExecutable));
+            self.push(event, inode, first, pages, Op::READ, RecordKind::Advise(AdviceKind::MapExecutable));
         }
         if !self.with_memory || address >= END || !files.is_anonymous(event.pid, address) {
             return;
         }
         let page = address >> PAGE_SHIFT;
         let (object, space) = self.memory_of(event.pid, files);
-        let act = if space.fault(page) { Act::Miss } else { Act::Hit };
-        self.push_to(event, object, page, 1, Op { write, via: Some(Via::Map) }, act);
+        let kind = if space.fault(page) { RecordKind::Miss } else { RecordKind::Hit };
+        self.push_to(event, object, page, 1, Op { write, via: Some(Via::Map) }, kind);
     }
 
     /// The process ended, or runs another program: its memory is gone.
@@ -70,8 +70,8 @@ impl Assembler {
     fn changed(&mut self, event: &Event, object: u32, changes: &[Change]) {
         for change in changes {
             let op = Op { write: change.write, via: Some(Via::Map) };
-            let op = if change.act.is_touch() { op } else { Op::READ };
-            self.push_to(event, object, change.first, change.pages, op, change.act);
+            let op = if change.kind.is_touch() { op } else { Op::READ };
+            self.push_to(event, object, change.first, change.pages, op, change.kind);
         }
     }
 

@@ -2,7 +2,7 @@
 //! from look to look.
 
 use crate::scan::Memory;
-use refault_trace::Act;
+use refault_trace::RecordKind;
 use rustc_hash::FxHashMap;
 
 /// A page that has content.
@@ -16,7 +16,7 @@ struct Page {
 /// Outcome for pages that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    pub(super) act: Act,
+    pub(super) kind: RecordKind,
     pub(super) first: u64,
     pub(super) pages: u64,
     pub(super) write: bool,
@@ -54,14 +54,14 @@ impl Space {
                 let now = Page { is_there: memory.is_there, look: self.looks };
                 let before = self.pages.insert(page, now).map(|page| page.is_there);
                 let change = match (before, memory.is_there) {
-                    (None, true) => Some((Act::Sampled, true)),
-                    (Some(false), true) => Some((Act::Miss, false)),
-                    (Some(true), true) if memory.touched => Some((Act::Sampled, writes)),
-                    (Some(true), false) => Some((Act::Evict, false)),
+                    (None, true) => Some((RecordKind::Sampled, true)),
+                    (Some(false), true) => Some((RecordKind::Miss, false)),
+                    (Some(true), true) if memory.touched => Some((RecordKind::Sampled, writes)),
+                    (Some(true), false) => Some((RecordKind::Evict, false)),
                     _ => None,
                 };
-                if let Some((act, write)) = change {
-                    join(&mut changes, Change { act, first: page, pages: 1, write });
+                if let Some((kind, write)) = change {
+                    join(&mut changes, Change { kind, first: page, pages: 1, write });
                 }
             }
         }
@@ -70,7 +70,7 @@ impl Space {
         gone.sort_unstable();
         for page in gone {
             self.pages.remove(&page);
-            join(&mut changes, Change { act: Act::Drop, first: page, pages: 1, write: false });
+            join(&mut changes, Change { kind: RecordKind::Drop, first: page, pages: 1, write: false });
         }
         changes
     }
@@ -85,8 +85,8 @@ impl Space {
 fn join(changes: &mut Vec<Change>, next: Change) {
     match changes.last_mut() {
         Some(last)
-            if (last.act, last.write) == (next.act, next.write)
-                && next.act != Act::Miss
+            if (last.kind, last.write) == (next.kind, next.write)
+                && next.kind != RecordKind::Miss
                 && last.first + last.pages == next.first =>
         {
             last.pages += next.pages;
@@ -103,8 +103,8 @@ mod tests {
         Memory { first, pages, is_there, touched }
     }
 
-    fn of(changes: Vec<Change>) -> Vec<(Act, u64, u64, bool)> {
-        changes.iter().map(|c| (c.act, c.first, c.pages, c.write)).collect()
+    fn of(changes: Vec<Change>) -> Vec<(RecordKind, u64, u64, bool)> {
+        changes.iter().map(|c| (c.kind, c.first, c.pages, c.write)).collect()
     }
 
     #[test]
@@ -112,14 +112,15 @@ mod tests {
         let mut space = Space::default();
         assert!(!space.fault(7), "its first touch");
         let seen = space.look(&[memory(5, 3, true, false)], true);
-        assert_eq!(of(seen), [(Act::Sampled, 5, 2, true)], "page 7 had a fault");
+        assert_eq!(of(seen), [(RecordKind::Sampled, 5, 2, true)], "page 7 had a fault");
         let seen = space.look(&[memory(5, 1, true, true), memory(6, 2, false, false)], true);
-        assert_eq!(of(seen), [(Act::Sampled, 5, 1, true), (Act::Evict, 6, 2, false)]);
+        assert_eq!(of(seen), [(RecordKind::Sampled, 5, 1, true), (RecordKind::Evict, 6, 2, false)]);
         assert!(space.fault(6), "it was in swap");
         let seen = space.look(&[memory(6, 2, true, true)], false);
-        let want = [(Act::Sampled, 6, 1, false), (Act::Miss, 7, 1, false), (Act::Drop, 5, 1, false)];
+        let want =
+            [(RecordKind::Sampled, 6, 1, false), (RecordKind::Miss, 7, 1, false), (RecordKind::Drop, 5, 1, false)];
         assert_eq!(of(seen), want);
-        assert_eq!(of(space.end()), [(Act::Drop, 6, 2, false)]);
+        assert_eq!(of(space.end()), [(RecordKind::Drop, 6, 2, false)]);
         assert_eq!(space.end(), []);
     }
 }

@@ -7,7 +7,7 @@ use crate::replay::DiskReads;
 use crate::replay::cell::Cell;
 use crate::replay::machine::MAPPED;
 use refault_mm::{Counter, PageId, Touch};
-use refault_trace::{Act, PackedAccess, Record, Via};
+use refault_trace::{PackedAccess, Record, RecordKind, Via};
 
 impl Run<'_> {
     pub(super) fn touch(&mut self, record: &Record, part: Part) {
@@ -23,7 +23,7 @@ impl Run<'_> {
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
-            self.compared.access(record.time_ns, record.object, via, record.act == Act::Miss && i == 0, ours);
+            self.compared.access(record.time_ns, record.object, via, record.kind == RecordKind::Miss && i == 0, ours);
             self.settle(before, missed, ours);
         }
         if part.rest > 0 {

@@ -8,7 +8,7 @@
 //! which are whole calls. A program that reads a file from its beginning to its end in small calls
 //! has none of these, or short ones.
 
-use refault_trace::{Act, Record, Via};
+use refault_trace::{Record, RecordKind, Via};
 use std::collections::HashMap;
 
 /// One in so many rows that stand alone must be as long as a call is taken for.
@@ -79,7 +79,7 @@ fn longest_calls(records: &[Record], chains: &[Vec<usize>]) -> HashMap<u32, u64>
 }
 
 fn is_read(record: &Record) -> bool {
-    record.act.is_touch() && record.act != Act::Sampled && record.op.via != Some(Via::Map) && !record.op.write
+    record.kind.is_touch() && record.kind != RecordKind::Sampled && record.op.via != Some(Via::Map) && !record.op.write
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
 
     fn read(task: u32, page: u64, pages: u32) -> Record {
         let op = Op { write: false, via: Some(Via::Fd) };
-        Record { task, pages, act: Act::Hit, ..Record::touch(page, op) }
+        Record { task, pages, kind: RecordKind::Hit, ..Record::touch(page, op) }
     }
 
     fn rests(records: &[Record]) -> Vec<(bool, u32)> {

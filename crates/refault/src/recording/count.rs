@@ -4,7 +4,7 @@ use super::load::Loaded;
 use super::settings::Keep;
 use crate::replay::cell::{MissBits, MissSink as _};
 use crate::replay::{DiskReads, EngineFigures};
-use refault_trace::{Act, Record, Via};
+use refault_trace::{Record, RecordKind, Via};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -129,7 +129,9 @@ pub struct Compared {
 impl Compared {
     /// For the accesses from a time on.
     pub fn new(loaded: &Loaded, keep: &Keep, from_ns: u64) -> Compared {
-        let compared = |r: &&Record| r.time_ns >= from_ns && matches!(r.act, Act::Touch | Act::Hit | Act::Miss);
+        let compared = |r: &&Record| {
+            r.time_ns >= from_ns && matches!(r.kind, RecordKind::Touch | RecordKind::Hit | RecordKind::Miss)
+        };
         let all: u64 = loaded.records.iter().filter(compared).map(|r| u64::from(r.pages)).sum();
         let windows = keep.windows.clamp(1, all.max(1)) as usize;
         Compared {
@@ -172,10 +174,10 @@ impl Compared {
             return;
         }
         let pages = u64::from(record.pages);
-        match record.act {
-            Act::Add => self.added += pages,
-            Act::Evict => self.evicted += pages.saturating_sub(others),
-            Act::Drop => self.dropped += pages,
+        match record.kind {
+            RecordKind::Add => self.added += pages,
+            RecordKind::Evict => self.evicted += pages.saturating_sub(others),
+            RecordKind::Drop => self.dropped += pages,
             _ => {}
         }
     }

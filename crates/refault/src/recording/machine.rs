@@ -67,8 +67,8 @@ pub struct Machine {
 fn cut(loaded: &mut Loaded, most: u64) {
     let mut left = most;
     let mut end = loaded.records.len();
-    for (at, record) in loaded.records.iter_mut().enumerate().filter(|(_, record)| record.act.is_touch()) {
-        if record.act == refault_trace::Act::Sampled {
+    for (at, record) in loaded.records.iter_mut().enumerate().filter(|(_, record)| record.kind.is_touch()) {
+        if record.kind == refault_trace::RecordKind::Sampled {
             continue;
         }
         if left <= u64::from(record.pages) {

@@ -9,10 +9,17 @@ fn what_was_in_memory_comes_before_what_became_of_it() {
     let went = |page| (99, What::Delete { inode: C, page, order: 0 });
     // The look finds pages 2, 5 and 6, after all of this: 5 came, 9 went, 3 came and went.
     let events = [read(2), came(5), went(9), came(3), went(3), read(6)];
-    let row = |act, page| (act, false, page, 1);
-    let was_there = [2, 6, 9].map(|page| row(Act::Resident, page));
-    let rest = [(Act::Hit, 2), (Act::AddOther, 5), (Act::Evict, 9), (Act::AddOther, 3), (Act::Evict, 3), (Act::Hit, 6)];
-    assert_eq!(records(&events), [&was_there[..], &rest.map(|(act, page)| row(act, page))].concat());
+    let row = |kind, page| (kind, false, page, 1);
+    let was_there = [2, 6, 9].map(|page| row(RecordKind::Resident, page));
+    let rest = [
+        (RecordKind::Hit, 2),
+        (RecordKind::AddOther, 5),
+        (RecordKind::Evict, 9),
+        (RecordKind::AddOther, 3),
+        (RecordKind::Evict, 3),
+        (RecordKind::Hit, 6),
+    ];
+    assert_eq!(records(&events), [&was_there[..], &rest.map(|(kind, page)| row(kind, page))].concat());
 }
 
 #[test]
@@ -30,7 +37,7 @@ fn rows_wait_for_the_look_at_their_file() {
     assert_eq!((out.len(), assembler.used()), (0, 1));
     assembler.passed(NOW_NS);
     assembler.emit(&mut out, false);
-    assert_eq!(out.iter().map(|r| (r.act, r.page)).next(), Some((Act::Resident, 2)));
+    assert_eq!(out.iter().map(|r| (r.kind, r.page)).next(), Some((RecordKind::Resident, 2)));
     assert_eq!((out[0].time_ns, out.is_sorted_by_key(|r| r.time_ns)), (0, true), "as it was at the start");
     assert!(assembler.is_residency_known(0) && assembler.unlooked() == 0);
 }
@@ -71,7 +78,7 @@ fn a_file_that_cannot_be_looked_at_is_counted() {
     );
     assembler.looked(LARGE, None, 0);
     assembler.emit(&mut out, true);
-    assert_eq!(out.iter().map(|r| r.act).collect::<Vec<_>>(), [Act::Hit]);
+    assert_eq!(out.iter().map(|r| r.kind).collect::<Vec<_>>(), [RecordKind::Hit]);
     assert_eq!((assembler.is_residency_known(0), assembler.unlooked()), (false, 1));
 }
 
