@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// The machine, and what of it the flags change.
 pub(super) struct Machine {
-    machine: recording::Machine,
+    machine: recording::RecordedMachine,
     kernel: Option<Kernel>,
     seed: u64,
     threads: usize,
@@ -28,7 +28,7 @@ impl Machine {
     /// Reads the machine of a recording.
     pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Machine, Failure> {
         let mut source = args.input.open(path)?;
-        let machine = recording::Machine::read(&mut source, args.max_accesses)?;
+        let machine = recording::RecordedMachine::read(&mut source, args.max_accesses)?;
         Ok(Machine {
             machine,
             kernel: args.kernel,

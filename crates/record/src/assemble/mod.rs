@@ -24,16 +24,16 @@ mod resident;
 mod sampled;
 mod space;
 
-use crate::event::{Event, Inode, What};
-use crate::residency::Look;
-pub use direct::Bypass;
+use crate::event::{Event, EventKind, Inode};
+use crate::residency::Residency;
 use direct::Descriptors;
+pub use direct::DirectShare;
 use file::File;
 use length::FirstLength;
 use refault_trace::{Op, Record, RecordKind, Via};
-use resident::Residents;
+use resident::ResidencyQueue;
 use rustc_hash::{FxHashMap, FxHashSet};
-use space::Space;
+use space::AddressSpace;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -59,7 +59,7 @@ pub trait Files {
     /// The files that a process has mapped in a range of its memory: first page and pages of each.
     fn of_memory(&mut self, pid: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)>;
     /// A file has this number in records from now on.
-    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered;
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> NewFile;
     /// Whether a process has anonymous memory at an address.
     fn is_anonymous(&mut self, pid: u32, address: u64) -> bool;
     /// The pages of a file that a process has mapped executable at an address: the first, and how
@@ -73,11 +73,11 @@ pub trait Files {
 
 /// A file that has just got its number.
 #[derive(Clone, Debug)]
-pub struct Numbered {
+pub struct NewFile {
     /// Its length; none: not known.
     pub pages: Option<u64>,
     /// Which of its pages are in memory now.
-    pub look: Look,
+    pub look: Residency,
     /// It is shared memory: a touch of it is none of the page cache.
     pub shmem: bool,
 }
@@ -141,7 +141,7 @@ pub struct Assembler {
     objects: u32,
     /// Files that nobody has used yet.
     unused: u32,
-    residents: Residents,
+    residents: ResidencyQueue,
     descriptors: Descriptors,
     /// By object: how long it was when it was first seen.
     first_lengths: FxHashMap<u32, FirstLength>,
@@ -149,7 +149,7 @@ pub struct Assembler {
     orders: Vec<u8>,
     threads: FxHashMap<u32, Thread>,
     /// Anonymous memory of processes, and its number in records, where it is recorded.
-    memory: FxHashMap<u32, (u32, Space)>,
+    memory: FxHashMap<u32, (u32, AddressSpace)>,
     /// It is.
     with_memory: bool,
     /// The kernel says where faults begin.
@@ -193,39 +193,41 @@ impl Assembler {
     /// Takes an event; times do not go back. Accesses are recorded of threads that are `watched`,
     /// what the page cache does of all, for files that a watched one uses.
     pub fn take(&mut self, event: &Event, watched: bool, files: &mut impl Files) {
-        if !event.what.is_possible() {
+        if !event.kind.is_possible() {
             return;
         }
         self.last_ns = self.last_ns.max(event.time_ns);
-        match event.what {
-            What::Read { inode, first, last } if watched => self.read(event, inode, first, last, files),
-            What::Begin { inode, pos, bytes } if watched => self.begin(event, inode, pos, bytes, files),
-            What::Write { inode, pos, bytes } if watched => self.write(event, inode, pos, bytes, files),
-            What::Fault { inode, page } if watched => self.fault(event, inode, page, files),
-            What::Around { inode, first, last } if watched => self.around(event, inode, first, last, files),
+        match event.kind {
+            EventKind::Read { inode, first, last } if watched => self.read(event, inode, first, last, files),
+            EventKind::Begin { inode, pos, bytes } if watched => self.begin(event, inode, pos, bytes, files),
+            EventKind::Write { inode, pos, bytes } if watched => self.write(event, inode, pos, bytes, files),
+            EventKind::Fault { inode, page } if watched => self.fault(event, inode, page, files),
+            EventKind::Around { inode, first, last } if watched => self.around(event, inode, first, last, files),
             // In the middle of a read or a write, too: of the memory that is copied to or from.
-            What::Address { address, write } if watched => self.address(event, address, write, files),
-            What::Comm { exec: true, .. } | What::Exit => self.end_memory(event, files),
-            What::Add { inode, page, order } => self.add(event, inode, page, order, watched, files),
-            What::Delete { inode, page, order } => self.delete(event, inode, page, order),
-            What::ReclaimBegin => self.thread(event.tid).reclaims += 1,
-            What::ReclaimEnd => {
+            EventKind::Address { address, write } if watched => self.address(event, address, write, files),
+            EventKind::Comm { exec: true, .. } | EventKind::Exit => self.end_memory(event, files),
+            EventKind::Add { inode, page, order } => self.add(event, inode, page, order, watched, files),
+            EventKind::Delete { inode, page, order } => self.delete(event, inode, page, order),
+            EventKind::ReclaimBegin => self.thread(event.tid).reclaims += 1,
+            EventKind::ReclaimEnd => {
                 let thread = self.thread(event.tid);
                 thread.reclaims = thread.reclaims.saturating_sub(1);
             }
-            What::Advise { fd, advice, offset, bytes } if watched => {
+            EventKind::Advise { fd, advice, offset, bytes } if watched => {
                 self.advise(event, fd, advice, (offset, bytes), files);
             }
-            What::AdviseMemory { address, bytes, advice } if watched => {
+            EventKind::AdviseMemory { address, bytes, advice } if watched => {
                 self.advise_memory(event, address, bytes, advice, files);
             }
-            What::Direct { inode, bytes } if watched && bytes > 0 => {
+            EventKind::Direct { inode, bytes } if watched && bytes > 0 => {
                 self.thread(event.tid).direct = Some((inode, bytes))
             }
-            What::DirectStep { inode, write } if watched => self.direct_step(event, inode, write, files),
-            What::Sync { inode } if watched => self.sync(event, inode, files),
-            What::Write { inode, pos, bytes } => self.doubt(inode, pos.saturating_add(bytes).div_ceil(1 << PAGE_SHIFT)),
-            What::Freed { inode } => {
+            EventKind::DirectStep { inode, write } if watched => self.direct_step(event, inode, write, files),
+            EventKind::Sync { inode } if watched => self.sync(event, inode, files),
+            EventKind::Write { inode, pos, bytes } => {
+                self.doubt(inode, pos.saturating_add(bytes).div_ceil(1 << PAGE_SHIFT))
+            }
+            EventKind::Freed { inode } => {
                 self.files.remove(&inode);
                 self.residents.freed(inode);
                 self.executable.retain(|(of, ..)| *of != inode);

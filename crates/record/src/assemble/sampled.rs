@@ -1,6 +1,6 @@
 //! Accesses that looks at the memory of processes tell, and faults on anonymous memory.
 
-use super::space::{Change, Space};
+use super::space::{AddressSpace, SpaceChange};
 use super::{Assembler, Files, PAGE_SHIFT};
 use crate::event::Event;
 use crate::scan::Scan;
@@ -67,7 +67,7 @@ impl Assembler {
         }
     }
 
-    fn changed(&mut self, event: &Event, object: u32, changes: &[Change]) {
+    fn changed(&mut self, event: &Event, object: u32, changes: &[SpaceChange]) {
         for change in changes {
             let op = Op { write: change.write, via: Some(Via::Map) };
             let op = if change.kind.is_touch() { op } else { Op::READ };
@@ -75,14 +75,14 @@ impl Assembler {
         }
     }
 
-    fn memory_of(&mut self, pid: u32, files: &mut impl Files) -> (u32, &mut Space) {
+    fn memory_of(&mut self, pid: u32, files: &mut impl Files) -> (u32, &mut AddressSpace) {
         let (objects, numbers) = (&mut self.objects, &mut self.of_memory);
         let (object, space) = self.memory.entry(pid).or_insert_with(|| {
             let object = *objects;
             *objects += 1;
             numbers.insert(object);
             files.memory_numbered(object, pid);
-            (object, Space::default())
+            (object, AddressSpace::default())
         });
         (*object, space)
     }

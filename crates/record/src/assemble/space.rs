@@ -15,7 +15,7 @@ struct Page {
 
 /// Outcome for pages that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct SpaceChange {
     pub(super) kind: RecordKind,
     pub(super) first: u64,
     pub(super) pages: u64,
@@ -24,12 +24,12 @@ pub(super) struct Change {
 
 /// The memory of a process.
 #[derive(Debug, Default)]
-pub(super) struct Space {
+pub(super) struct AddressSpace {
     pages: FxHashMap<u64, Page>,
     looks: u32,
 }
 
-impl Space {
+impl AddressSpace {
     /// A fault on a page: whether its content had to be read from swap.
     pub(super) fn fault(&mut self, page: u64) -> bool {
         let look = self.looks;
@@ -46,7 +46,7 @@ impl Space {
     /// | in memory | in memory | a touch, if it was touched |
     /// | in memory | in swap | an eviction |
     /// | content | none | a drop |
-    pub(super) fn look(&mut self, all: &[Memory], writes: bool) -> Vec<Change> {
+    pub(super) fn look(&mut self, all: &[Memory], writes: bool) -> Vec<SpaceChange> {
         self.looks = self.looks.wrapping_add(1);
         let mut changes = Vec::new();
         for memory in all {
@@ -61,7 +61,7 @@ impl Space {
                     _ => None,
                 };
                 if let Some((kind, write)) = change {
-                    join(&mut changes, Change { kind, first: page, pages: 1, write });
+                    join(&mut changes, SpaceChange { kind, first: page, pages: 1, write });
                 }
             }
         }
@@ -70,19 +70,19 @@ impl Space {
         gone.sort_unstable();
         for page in gone {
             self.pages.remove(&page);
-            join(&mut changes, Change { kind: RecordKind::Drop, first: page, pages: 1, write: false });
+            join(&mut changes, SpaceChange { kind: RecordKind::Drop, first: page, pages: 1, write: false });
         }
         changes
     }
 
     /// The process is gone, or has another memory now: all of it is dropped.
-    pub(super) fn end(&mut self) -> Vec<Change> {
+    pub(super) fn end(&mut self) -> Vec<SpaceChange> {
         self.look(&[], false)
     }
 }
 
 /// Appends a change, to the last one where it goes on. Each miss is one by itself.
-fn join(changes: &mut Vec<Change>, next: Change) {
+fn join(changes: &mut Vec<SpaceChange>, next: SpaceChange) {
     match changes.last_mut() {
         Some(last)
             if (last.kind, last.write) == (next.kind, next.write)
@@ -103,13 +103,13 @@ mod tests {
         Memory { first, pages, is_there, touched }
     }
 
-    fn of(changes: Vec<Change>) -> Vec<(RecordKind, u64, u64, bool)> {
+    fn of(changes: Vec<SpaceChange>) -> Vec<(RecordKind, u64, u64, bool)> {
         changes.iter().map(|c| (c.kind, c.first, c.pages, c.write)).collect()
     }
 
     #[test]
     fn what_became_of_pages_is_told_once() {
-        let mut space = Space::default();
+        let mut space = AddressSpace::default();
         assert!(!space.fault(7), "its first touch");
         let seen = space.look(&[memory(5, 3, true, false)], true);
         assert_eq!(of(seen), [(RecordKind::Sampled, 5, 2, true)], "page 7 had a fault");

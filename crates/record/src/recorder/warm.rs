@@ -1,10 +1,10 @@
 //! Pages that were in memory before the recording: files that are looked at beside the events.
 
 use super::Recorder;
-use crate::census::{self, Walk};
 use crate::event::Inode;
 use crate::members;
 use crate::names::pages;
+use crate::open_files::{self, Walk};
 use crate::residency::{PIECE, pages_in_memory};
 use crate::ring::now_ns;
 use std::collections::VecDeque;
@@ -65,7 +65,7 @@ impl Recorder {
         let mut pids: Vec<u32> = self.members.pids().chain(others).collect();
         pids.sort_unstable();
         pids.dedup();
-        let (files, folders, cut) = census::in_use(pids);
+        let (files, folders, cut) = open_files::in_use(pids);
         self.warm = Warm { walk: Walk::new(folders), cut, ..Warm::default() };
         for file in files {
             if self.names.is_of_disk(file.inode.dev) {
