@@ -8,3 +8,4 @@ mod effects;
 mod names;
 mod plurals;
 mod rust;
+mod words;

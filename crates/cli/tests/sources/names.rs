@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 /// Crates whose types others do not import: a name there may mean something else.
-const APART: [(&str, &str); 4] = [
+pub(super) const APART: [(&str, &str); 4] = [
     ("capi", "C's side of the pager"),
     ("pager", "serves userfaultfd, and no other library imports it"),
     ("preload", "is loaded into other programs"),

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn type_follows_swappiness_when_both_refault_alike() {
+    fn type_follows_swappiness_when_both_refault_as_much() {
         let mut folios = FolioTable::default();
         let mut g = MultiGen::new(&mut folios, 0);
         for t in [ANON, FILE] {

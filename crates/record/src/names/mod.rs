@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Facts of an object that has a number in records.
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownFile {
     inode: Inode,
     path: Option<PathBuf>,
     pages: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Names {
     mounts: Mounts,
     links: Links,
     /// By number in records.
-    files: Vec<Known>,
+    files: Vec<KnownFile>,
     /// Descriptors that were looked at for a process and did not help, so that they are not again
     /// and again.
     in_vain: FxHashMap<u32, u32>,
@@ -217,7 +217,7 @@ impl Names {
 
     /// Descriptions of all objects, by their number in records.
     pub fn all(&self, anonymized: bool) -> Vec<ObjectDescription> {
-        let of = |(at, file): (usize, &Known)| {
+        let of = |(at, file): (usize, &KnownFile)| {
             let kind = if file.memory_of.is_some() { ObjectKind::Anon } else { ObjectKind::File };
             let name = match (&file.path, &file.memory_of) {
                 (_, Some(_)) if anonymized => format!("memory {at}"),
@@ -295,7 +295,13 @@ impl Files for Names {
         debug_assert_eq!(object as usize, self.files.len());
         let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let memory_of = Some(format!("{} {pid}", comm.trim_end()).trim_start().to_owned());
-        self.files.push(Known { inode: Inode { dev: 0, ino: 0 }, path: None, pages: None, shmem: false, memory_of });
+        self.files.push(KnownFile {
+            inode: Inode { dev: 0, ino: 0 },
+            path: None,
+            pages: None,
+            shmem: false,
+            memory_of,
+        });
     }
 
     fn memory_ended(&mut self, pid: u32) {
@@ -316,7 +322,7 @@ impl Files for Names {
         let length = metadata.map(pages);
         // A file whose name the kernel has forgotten has a number in the place of a path.
         let path = found.map(|(path, _)| path).filter(|path| path.is_absolute() && path.as_os_str() != "/");
-        self.files.push(Known { inode, path, pages: length, shmem, memory_of: None });
+        self.files.push(KnownFile { inode, path, pages: length, shmem, memory_of: None });
         NewFile { pages: length, look, shmem }
     }
 }

@@ -20,7 +20,7 @@ const MOST_PAGES: u64 = 1 << 30;
 
 /// A large file, piece by piece.
 #[derive(Debug)]
-struct Look {
+struct WarmLook {
     inode: Inode,
     file: File,
     /// Pages that are still to be looked at.
@@ -31,7 +31,7 @@ struct Look {
 /// Files that are still to be looked at.
 #[derive(Debug, Default)]
 pub(super) struct Warm {
-    looks: VecDeque<Look>,
+    looks: VecDeque<WarmLook>,
     /// Folders of files that are open.
     walk: Walk,
     /// Programs had more open than could be looked at.
@@ -113,7 +113,9 @@ impl Recorder {
     fn begin_look(&mut self, inode: Inode) {
         let opened = self.names.open(inode).and_then(|file| Some((pages(&file.metadata().ok()?), file)));
         match opened.filter(|(length, _)| *length <= MOST_PAGES) {
-            Some((length, file)) => self.warm.looks.push_back(Look { inode, file, left: 0..length, seen: Vec::new() }),
+            Some((length, file)) => {
+                self.warm.looks.push_back(WarmLook { inode, file, left: 0..length, seen: Vec::new() })
+            }
             None => self.assembler.looked(inode, None, 0),
         }
     }

@@ -1,6 +1,6 @@
 //! Accesses of a recording, as the engine sees them.
 
-use super::calls::Part;
+use super::calls::CallPart;
 use super::count::MissCosts;
 use super::run::Run;
 use crate::replay::DiskReads;
@@ -10,7 +10,7 @@ use refault_mm::{Counter, PageId, Touch};
 use refault_trace::{PackedAccess, Record, RecordKind, Via};
 
 impl Run<'_> {
-    pub(super) fn touch(&mut self, record: &Record, part: Part) {
+    pub(super) fn touch(&mut self, record: &Record, part: CallPart) {
         let via = record.op.via.unwrap_or(Via::Fd);
         let mut missed_before = part.goes_on && self.descriptor(record).1.missed;
         for i in 0..record.pages {

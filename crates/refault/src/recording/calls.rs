@@ -16,7 +16,7 @@ const RARE: usize = 100;
 
 /// The place of a row in its call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct CallPart {
     /// The call began with a row before.
     pub(super) goes_on: bool,
     /// Pages of the call that come in later rows.
@@ -31,8 +31,8 @@ struct Chain {
 }
 
 /// The place of each row in its call.
-pub(super) fn parts(records: &[Record]) -> Vec<Part> {
-    let mut parts = vec![Part::default(); records.len()];
+pub(super) fn parts(records: &[Record]) -> Vec<CallPart> {
+    let mut parts = vec![CallPart::default(); records.len()];
     let chains = chains(records);
     let longest = longest_calls(records, &chains);
     for rows in chains.iter().filter(|rows| rows.len() > 1) {
@@ -43,7 +43,7 @@ pub(super) fn parts(records: &[Record]) -> Vec<Part> {
         let mut rest = pages as u32;
         for (n, &at) in rows.iter().enumerate() {
             rest -= records[at].pages;
-            parts[at] = Part { goes_on: n > 0, rest };
+            parts[at] = CallPart { goes_on: n > 0, rest };
         }
     }
     parts

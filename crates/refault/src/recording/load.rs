@@ -1,7 +1,7 @@
 //! A recording in memory: its records and its files.
 
 use super::by_address;
-use super::calls::{self, Part};
+use super::calls::{self, CallPart};
 use super::settings::{Settings, WarmUp};
 use super::start::Start;
 use refault_trace::{
@@ -43,7 +43,7 @@ pub struct Loaded {
     /// Its records, by time.
     pub records: Vec<Record>,
     /// By record: its place in the call that reads.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<CallPart>,
     /// Touches of one page.
     pub accesses: u64,
     /// The state of memory before the recording.

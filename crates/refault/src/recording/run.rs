@@ -1,7 +1,7 @@
 //! The engine, fed with a recording as the kernel was.
 
 use super::cache::Cache;
-use super::calls::Part;
+use super::calls::CallPart;
 use super::count::Compared;
 use super::length::Lengths;
 use super::load::Loaded;
@@ -279,7 +279,7 @@ impl Run<'_> {
         }
     }
 
-    fn take(&mut self, record: &Record, part: Part) {
+    fn take(&mut self, record: &Record, part: CallPart) {
         self.kernel_reads.take(record, self.lengths.of(record.object));
         self.cell.machine.observer.take(record);
         let length = self.lengths.reached(record);
@@ -287,7 +287,7 @@ impl Run<'_> {
         let mut others = 0;
         match record.kind {
             RecordKind::Add => self.add(record),
-            RecordKind::AddOther => self.add_elsewhere(record),
+            RecordKind::AddOther => self.add_other(record),
             RecordKind::Evict => {
                 self.cache.set(self.ids_of(record), false);
                 if !self.elsewhere.is_empty() {
@@ -322,7 +322,7 @@ impl Run<'_> {
 
     /// Somebody else brings pages in, and is charged for them. A page that only the lab has stays
     /// with the group.
-    fn add_elsewhere(&mut self, record: &Record) {
+    fn add_other(&mut self, record: &Record) {
         let ids = self.ids_of(record);
         self.cache.set(ids.clone(), true);
         for id in ids.filter(|&id| self.cell.engine.folio_order(PageId(id)).is_none()) {
