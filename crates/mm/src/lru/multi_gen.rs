@@ -8,7 +8,7 @@ use crate::folio::list::List;
 use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::MAX_NR_ZONES;
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 
 /// Generations that stay when reclaim must stop and aging start.
 pub(crate) const MIN_NR_GENS: u64 = 2;
