@@ -6,7 +6,7 @@
 use crate::replay::cell::MissBits;
 use crate::replay::policy::RowPolicy;
 use crate::replay::{
-    Loaded, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results, scenario_results_of,
+    LoadedTrace, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results, scenario_results_of,
 };
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Watch, bars, bench, complaint, flags, replay, report, size};
@@ -45,13 +45,13 @@ pub fn run_replay(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
 
 /// Loads a trace as `refault replay` does, with flags such as `--via` and `--max-accesses`; a
 /// recording as the machine that was recorded, too.
-pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, watch: &Watch) -> Result<Loaded, Failure> {
+pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, watch: &Watch) -> Result<LoadedTrace, Failure> {
     let args = replay_args(words, watch)?.0;
     if source.header().recording.is_none() {
         return load(&args, source, false);
     }
     let (machine, loaded) = load_recorded(&args, source)?;
-    Ok(Loaded { machine: Some(machine), ..loaded })
+    Ok(LoadedTrace { machine: Some(machine), ..loaded })
 }
 
 /// `refault replay` of a trace that was loaded: a row for each size and policy, those that the
@@ -60,7 +60,7 @@ pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, watch: &Watch
 pub fn replay(
     words: &[String],
     plug_ins: &[PlugIn],
-    loaded: &Loaded,
+    loaded: &LoadedTrace,
     bits: bool,
     file: &str,
     watch: &Watch,

@@ -5,7 +5,7 @@
 //! figures. It calls `hardware` for page tables and nodes, and the engine for what it would
 //! promote.
 
-use refault_mm::tiering::{MmScan, NodeTier, Range, TaskScan, TieringConfig, Tiers};
+use refault_mm::tiering::{MmScan, NodeTier, PteRange, TaskScan, TieringConfig, Tiers};
 use refault_mm::{Engine, NodeConfig, NodeId, NumaConfig};
 
 use crate::hardware::NodeUse;
@@ -261,11 +261,11 @@ impl Snapshot {
 }
 
 /// A range over page tables that follow each other, as ranges of each.
-fn parts(spaces: &[(usize, u64)], range: Range) -> impl Iterator<Item = (usize, Range)> + '_ {
+fn parts(spaces: &[(usize, u64)], range: PteRange) -> impl Iterator<Item = (usize, PteRange)> + '_ {
     let mut base = 0;
     spaces.iter().filter_map(move |&(space, pages)| {
         let (first, last) = (range.first.max(base), (range.first + range.pages).min(base + pages));
-        let part = (first < last).then(|| (space, Range { first: first - base, pages: last - first }));
+        let part = (first < last).then(|| (space, PteRange { first: first - base, pages: last - first }));
         base += pages;
         part
     })

@@ -2,7 +2,7 @@
 //! be written so that they are read.
 
 /// A format that is not read.
-pub(crate) struct Foreign {
+pub(crate) struct UnreadFormat {
     /// Description of the kind of file.
     pub(crate) what: &'static str,
     /// Advice: what to do.
@@ -16,13 +16,13 @@ const MEMORY: &str = "which is not read; accesses to memory are, written as addr
 const KEYS: &str = "which is not read; keys are, written as plain: a number for each, one a line";
 const EVENTS: &str = "which is not read; refault record makes recordings of the page cache";
 
-fn foreign(what: &'static str, then: &'static str) -> Option<Foreign> {
-    Some(Foreign { what, then })
+fn foreign(what: &'static str, then: &'static str) -> Option<UnreadFormat> {
+    Some(UnreadFormat { what, then })
 }
 
 /// The format of the front of a file, if it is known and not read. `lines` are the first ones that
 /// say something; none: it is no text.
-pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<Foreign> {
+pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<UnreadFormat> {
     if head.get(257..262) == Some(b"ustar") {
         return foreign("a tar archive", UNPACK);
     }
@@ -57,7 +57,7 @@ pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<Foreign> {
 }
 
 /// By what stands in comments.
-fn of_comments(head: &[u8]) -> Option<Foreign> {
+fn of_comments(head: &[u8]) -> Option<UnreadFormat> {
     let first = head.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty())?;
     match std::str::from_utf8(first).ok()?.trim() {
         line if line.starts_with("# timestamp") && line.contains("op, id, size") => {
@@ -72,7 +72,7 @@ fn of_comments(head: &[u8]) -> Option<Foreign> {
 }
 
 /// By the fields of a line with commas.
-fn of_fields(line: &str) -> Option<Foreign> {
+fn of_fields(line: &str) -> Option<UnreadFormat> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let number = |i: usize| fields.get(i).is_some_and(|field| field.parse::<f64>().is_ok());
     let is = |i: usize, any: &[&str]| fields.get(i).is_some_and(|f| any.iter().any(|one| one.eq_ignore_ascii_case(f)));
@@ -108,7 +108,7 @@ fn of_fields(line: &str) -> Option<Foreign> {
 }
 
 /// By the words of a line.
-fn of_words(line: &str) -> Option<Foreign> {
+fn of_words(line: &str) -> Option<UnreadFormat> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let whole = |word: &str| word.parse::<u64>().is_ok();
     let pair = |word: &str| word.split_once(',').is_some_and(|(a, b)| whole(a) && whole(b));

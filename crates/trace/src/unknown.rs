@@ -62,7 +62,7 @@ fn tried(line: &[u8], format: Format) -> Result<(), String> {
 pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
     let first: Vec<_> = lines(head).map(|(_, line)| line).take(2).collect();
     let first = is_text(head).then_some(&first[..]);
-    if let Some(foreign::Foreign { what, then }) = foreign::of(head, first) {
+    if let Some(foreign::UnreadFormat { what, then }) = foreign::of(head, first) {
         return format!("format not recognised: it looks like {what}, {then}");
     }
     let is_utf8 = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |_| true);

@@ -1,7 +1,7 @@
 //! Results of a benchmark beside those that were published.
 
 use super::benchmark::Bench;
-use refault::runner::Done;
+use refault::runner::FinishedRun;
 use refault_lab::machine::Ending;
 use refault_lab::scenario::{
     Band, BandFrom, Better, Parameters, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant,
@@ -87,7 +87,7 @@ pub(super) fn ratio(of: f64, to: f64) -> f64 {
 
 impl Report {
     /// `done`: for each seed every variant.
-    pub(super) fn new(bench: &Bench, done: &[Done]) -> Result<Report, String> {
+    pub(super) fn new(bench: &Bench, done: &[FinishedRun]) -> Result<Report, String> {
         let published = &bench.published;
         let step = published.variants.len();
         let variant = |(n, v): (usize, &PublishedVariant)| {
@@ -136,7 +136,7 @@ impl Report {
 }
 
 impl Variant {
-    fn new(variant: &PublishedVariant, runs: &[&Done]) -> Variant {
+    fn new(variant: &PublishedVariant, runs: &[&FinishedRun]) -> Variant {
         Variant {
             name: variant.name.clone(),
             policy: variant.policy.clone(),
@@ -151,9 +151,9 @@ impl Variant {
 
 impl Row {
     /// `done`: for each seed `variants` runs. An error: the runs have no such number.
-    fn new(spec: &PublishedRow, variants: usize, scale: f64, done: &[Done]) -> Result<Row, String> {
+    fn new(spec: &PublishedRow, variants: usize, scale: f64, done: &[FinishedRun]) -> Result<Row, String> {
         let to_full_size = if spec.scaled { scale } else { 1.0 };
-        let number = |done: &Done| {
+        let number = |done: &FinishedRun| {
             let unknown = || format!("published.row: {} is not a result of a run", spec.metric);
             done.result.metric(&spec.metric).ok_or_else(unknown)
         };

@@ -12,12 +12,12 @@ use refault::on_threads;
 use refault::recording::{self, About, RecordedCell};
 use refault_mm::{Config, Kernel, PageId, Policy};
 use refault_report::document::trace::Detail;
-use refault_trace::{Act, Header, ObjectKind, Record, RecordSource, Trace, TraceError};
+use refault_trace::{Header, ObjectKind, Record, RecordKind, RecordSource, Trace, TraceError};
 use std::path::Path;
 
 /// The machine, and what of it the flags change.
 pub(super) struct Machine {
-    machine: recording::Machine,
+    machine: recording::RecordedMachine,
     kernel: Option<Kernel>,
     seed: u64,
     threads: usize,
@@ -28,7 +28,7 @@ impl Machine {
     /// Reads the machine of a recording.
     pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Machine, Failure> {
         let mut source = args.input.open(path)?;
-        let machine = recording::Machine::read(&mut source, args.max_accesses)?;
+        let machine = recording::RecordedMachine::read(&mut source, args.max_accesses)?;
         Ok(Machine {
             machine,
             kernel: args.kernel,
@@ -157,7 +157,7 @@ impl RecordSource for OfFiles {
             if is_recording {
                 let objects = &self.0.header().objects;
                 let is_file = |record: &Record| objects[record.object as usize].kind == ObjectKind::File;
-                out.retain(|record| record.act != Act::Sampled && is_file(record));
+                out.retain(|record| record.kind != RecordKind::Sampled && is_file(record));
             }
             if !out.is_empty() {
                 return Ok(true);

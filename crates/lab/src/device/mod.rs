@@ -118,7 +118,7 @@ struct Open {
 
 /// Where a part in service is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum ServiceStep {
     /// The latency is over; the data may cross the link.
     Ready,
     /// The data has crossed.
@@ -131,7 +131,7 @@ enum Step {
 struct Event {
     at_ns: u64,
     number: u64,
-    step: Step,
+    step: ServiceStep,
     owner: u64,
     write: bool,
     pages: u32,
@@ -285,8 +285,8 @@ impl Device {
             self.events.pop();
             self.pass(event.at_ns);
             match event.step {
-                Step::Ready => self.transfer(event),
-                Step::Transferred => self.transferred(event),
+                ServiceStep::Ready => self.transfer(event),
+                ServiceStep::Transferred => self.transferred(event),
             }
         }
         self.pass(until_ns);
@@ -310,7 +310,7 @@ impl Device {
             let latency = self.rate(part.write).latency_ns.saturating_add(self.position(&part)).saturating_add(spike);
             let at_ns = self.spec.faults.end_ns(self.now_ns, latency);
             let Run { owner, write, pages, .. } = part;
-            self.expect(Event { at_ns, number: 0, step: Step::Ready, owner, write, pages, ok });
+            self.expect(Event { at_ns, number: 0, step: ServiceStep::Ready, owner, write, pages, ok });
         }
     }
 
@@ -319,7 +319,7 @@ impl Device {
         let takes = self.rate(event.write).transfer_ns(u64::from(event.pages) * PAGE_BYTES);
         let at_ns = self.spec.faults.end_ns(self.link_free_ns.max(event.at_ns), takes);
         self.link_free_ns = at_ns;
-        self.expect(Event { at_ns, step: Step::Transferred, ..event });
+        self.expect(Event { at_ns, step: ServiceStep::Transferred, ..event });
     }
 
     fn transferred(&mut self, event: Event) {

@@ -2,7 +2,7 @@
 
 use refault_mm::NodeId;
 use refault_mm::PageId;
-use refault_mm::tiering::Range;
+use refault_mm::tiering::PteRange;
 
 use crate::scenario::ContentSpec;
 
@@ -161,7 +161,7 @@ impl PageTables {
 
     /// Marks pages of a range of a page table for which `wanted` says so, by page and node. How
     /// many.
-    pub(crate) fn mark(&mut self, space: usize, range: Range, mut wanted: impl FnMut(PageId, usize) -> bool) -> u64 {
+    pub(crate) fn mark(&mut self, space: usize, range: PteRange, mut wanted: impl FnMut(PageId, usize) -> bool) -> u64 {
         let s = &mut self.spaces[space];
         let mut marked = 0;
         for (bits, at) in s.bits[range.first as usize..(range.first + range.pages) as usize].iter_mut().zip(0..) {

@@ -6,7 +6,7 @@ use crate::results::{Ending, RunResult};
 use crate::sched::{Event, PsiState, Stop, ThreadWork, Threads};
 
 /// How a run reports on itself: virtual time, events so far. False: stop.
-pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
+pub type ProgressFn<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
 /// Events between two reports.
 const REPORT_EVERY: u64 = 4096;
@@ -18,7 +18,7 @@ impl Machine {
     }
 
     /// Runs to the end, reporting now and then.
-    pub fn run_with(self, progress: &mut Progress) -> Result<RunResult, String> {
+    pub fn run_with(self, progress: &mut ProgressFn) -> Result<RunResult, String> {
         self.run_watched(&mut |machine| progress(machine.now_ns(), machine.events()))
     }
 

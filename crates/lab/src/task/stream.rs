@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use refault_mm::{AccessAdvice, PageId, Readahead};
 use refault_trace::Via;
-use refault_trace::generate::{Chance, Normal, Rng, Zipf};
+use refault_trace::generate::{Normal, Probability, Rng, Zipf};
 
 use crate::scenario::{AccessPattern, Action, Share, StreamSpec, Sync};
 
@@ -104,7 +104,7 @@ pub(crate) struct Stream {
     pub(crate) action: Action,
     pub(crate) sync: Sync,
     pub(crate) readahead: Readahead,
-    write_chance: Chance,
+    write_chance: Probability,
     first: u32,
     pages: u64,
     block_pages: u64,
@@ -173,7 +173,7 @@ impl Stream {
             action: spec.action,
             sync: spec.sync,
             readahead: Readahead::advised(spec.advice),
-            write_chance: Chance::new(spec.write_share),
+            write_chance: Probability::new(spec.write_share),
             first: first.0 + from as u32,
             pages,
             block_pages,
@@ -193,7 +193,7 @@ impl Stream {
             action: Action::Access,
             sync: Sync::None,
             readahead: Readahead::advised(advice),
-            write_chance: Chance::new(0.0),
+            write_chance: Probability::new(0.0),
             first: first.0,
             pages,
             block_pages: 1,

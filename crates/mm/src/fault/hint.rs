@@ -5,7 +5,7 @@
 use crate::fault::Fault;
 use crate::folio::state::State;
 use crate::ids::{FolioId, NodeId, PageId};
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::node::hint::HintOutcome;
 use crate::node::migration::MigrateReason;
 use crate::node::zones::Mark;

@@ -8,7 +8,7 @@ use crate::folio::list::List;
 use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::MAX_NR_ZONES;
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 
 /// Generations that stay when reclaim must stop and aging start.
 pub(crate) const MIN_NR_GENS: u64 = 2;
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn type_follows_swappiness_when_both_refault_alike() {
+    fn type_follows_swappiness_when_both_refault_as_much() {
         let mut folios = FolioTable::default();
         let mut g = MultiGen::new(&mut folios, 0);
         for t in [ANON, FILE] {

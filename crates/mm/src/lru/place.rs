@@ -4,7 +4,7 @@ use crate::config::lru::{Clock, FaultedPages};
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::batch::Batch;
-use crate::lru::lruvec::{FILE, UNEVICTABLE, list_index};
+use crate::lru::lru_list::{FILE, UNEVICTABLE, list_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 

@@ -4,7 +4,8 @@
 
 use crate::config::lru::ReclaimCost;
 use crate::ids::{LruvecId, MemcgId, NodeId};
-use crate::lru::lruvec::{ANON, FILE, Lruvec, UNEVICTABLE};
+use crate::lru::lru_list::{ANON, FILE, UNEVICTABLE};
+use crate::lru::lruvec::Lruvec;
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 use crate::memcg::groups::Groups;

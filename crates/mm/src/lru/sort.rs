@@ -6,7 +6,7 @@ use crate::config::lru::{CacheProtection, Generations, LruConfig, RefaultCountin
 use crate::folio::list::List;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::birth_seq;

@@ -4,7 +4,7 @@ use crate::config::lru::{Clock, Lru, RefaultTest};
 use crate::folio::list::Target;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
-use crate::lru::lruvec::list_index;
+use crate::lru::lru_list::list_index;
 use crate::lru::pages::Pages;
 use crate::lru::sort::needs_write;
 use crate::stat::Counter;

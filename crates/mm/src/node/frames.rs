@@ -9,7 +9,7 @@ const SHORT_SLEEP_NS: u64 = 100_000_000;
 use crate::config::Config;
 use crate::folio::state::State;
 use crate::ids::{ANY_ZONE, FolioId, MemcgId, NodeId, PageId, ZoneId};
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::lru::pages::Pages;
 use crate::node::buffer_heads::BufferHeads;
 use crate::node::hint::Hints;

@@ -5,7 +5,7 @@
 
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::{ACTIVE_FILE, FILE, INACTIVE_FILE};
+use crate::lru::lru_list::{ACTIVE_FILE, FILE, INACTIVE_FILE};
 use crate::lru::pages::Pages;
 use crate::reclaim::Reclaim;
 use crate::world::World;

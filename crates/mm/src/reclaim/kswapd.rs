@@ -4,7 +4,7 @@
 //! Mechanism: `docs/mechanisms.md#kswapd`.
 
 use crate::ids::{MemcgId, NodeId};
-use crate::lru::lruvec::ANON;
+use crate::lru::lru_list::ANON;
 use crate::node::kswapd::KswapdStep;
 use crate::node::throttle::WRITEBACK_WAIT_NS;
 use crate::reclaim::Reclaim;
@@ -144,7 +144,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Whether inactive anon of the whole node is low.
     fn lruvecs_inactive_is_low(&self, nid: NodeId, t: usize) -> bool {
-        crate::lru::lruvec::is_low(
+        crate::lru::lru_list::is_low(
             &self.mem.pages.known_sizes(&self.mem.groups, MemcgId::ROOT, nid),
             t,
             Some(self.mem.cfg.lru.gib_pages),

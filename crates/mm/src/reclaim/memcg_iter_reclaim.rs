@@ -9,7 +9,7 @@
 
 use crate::config::memcg::{Backoff, MemcgSelection};
 use crate::ids::{LruvecId, MemcgId};
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS};
 use crate::memcg::protection::BelowProtection;
 use crate::reclaim::Reclaim;

@@ -4,7 +4,7 @@
 
 use crate::config::lru::{Generations, ScanBudget};
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::{ANON, FILE, list_index};
+use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_index};
 use crate::lru::sort::Scan;
 use crate::reclaim::Reclaim;

@@ -5,7 +5,7 @@
 //! Mechanism: `docs/mechanisms.md#the-scan-budget`.
 
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS, gen_index};
 use crate::memcg::protection::BelowProtection;
 use crate::reclaim::Reclaim;

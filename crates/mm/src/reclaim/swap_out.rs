@@ -9,7 +9,7 @@
 use crate::folio::slot::Slot;
 use crate::folio::state::State;
 use crate::ids::{FolioId, SwapSlot};
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 use crate::reclaim::Reclaim;
 use crate::reclaim::shrink::{SLOW, Verdict};
 use crate::scan::ShrinkStat;

@@ -6,7 +6,7 @@
 use crate::config::sample::divided;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, NodeId};
-use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
+use crate::lru::lru_list::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
 use crate::reclaim::Reclaim;
 use crate::reclaim::shrink::SLOW;
 use crate::scan::{DEF_PRIORITY, Slices};

@@ -5,7 +5,7 @@
 use crate::config::lru::{Deactivation, Lru};
 use crate::config::memcg::MemcgWalk;
 use crate::ids::MemcgId;
-use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
+use crate::lru::lru_list::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::lru::multi_gen::MIN_LRU_BATCH;
 use crate::memcg::group::MemcgState;
 use crate::memcg::protection::BelowProtection;

@@ -10,7 +10,7 @@ use crate::folio::shadow::Layout;
 use crate::folio::slot::Slot;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::MAX_NR_TIERS;
 use crate::lru::pages::Pages;
 use crate::memcontrol::Memcontrol;

@@ -8,7 +8,7 @@ use crate::config::lru::{Bound, CacheProtection, Clock, FaultedPages, Recency, R
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, mask};
 use crate::folio::state::State;
 use crate::ids::{LruvecId, MemcgId};
-use crate::lru::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
+use crate::lru::lru_list::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS};
 use crate::lru::pages::Pages;
 use crate::lru::tier::tier_of;

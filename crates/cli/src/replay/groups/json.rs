@@ -2,17 +2,17 @@
 
 use crate::Failure;
 use crate::replay::command::json_of_lines;
-use refault::replay::groups::{GroupRow, Row, limits};
+use refault::replay::groups::{GroupRow, GroupedRow, limits};
 use refault_mm::MemcgLimits;
 use serde_json::{Map, Value, json};
 
 /// One object; a line a row, so that tools for lines work too.
-pub(super) fn json(rows: &[Row], notes: &[String]) -> Result<String, Failure> {
+pub(super) fn json(rows: &[GroupedRow], notes: &[String]) -> Result<String, Failure> {
     let lines: Vec<_> = rows.iter().map(|row| serde_json::to_string(&self::row(row))).collect::<Result<_, _>>()?;
     json_of_lines("rows", &lines, notes)
 }
 
-fn row(row: &Row) -> Value {
+fn row(row: &GroupedRow) -> Value {
     let memory = Some(row.memory_pages).filter(|&pages| pages != u64::MAX);
     json!({
         "trace": row.trace,

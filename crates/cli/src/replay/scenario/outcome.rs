@@ -1,6 +1,6 @@
 //! A run of a scenario, and the numbers that every form of the output has.
 
-use refault::runner::Done;
+use refault::runner::FinishedRun;
 use refault_lab::machine::{RunResult, TaskResult};
 use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_mm::SwapMap;
@@ -15,7 +15,7 @@ pub(super) struct Outcome {
     /// Under which policy.
     pub(super) policy: PolicySpec,
     /// How it went.
-    pub(super) done: Done,
+    pub(super) done: FinishedRun,
 }
 
 /// Bytes of a page.

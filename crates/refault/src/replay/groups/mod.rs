@@ -11,5 +11,5 @@ mod tree;
 pub use cell::{GroupCount, Grouped};
 pub use plan::feed;
 pub use plan::{GroupPlan, load};
-pub use row::{GroupRow, Row, limits, limits_text};
+pub use row::{GroupRow, GroupedRow, limits, limits_text};
 pub use tree::{Group, Tree};
