@@ -30,7 +30,7 @@ pub use refault::{Failure, Watch};
 
 /// Replays go to large tables at random: on huge pages they are up to twice as fast.
 #[global_allocator]
-static HEAP: refault_pager::HugeHeap = refault_pager::HugeHeap;
+static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
 
 /// Prints on standard output. A reader that has seen enough (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {

@@ -58,7 +58,7 @@ const BAD_INPUT: u8 = 2;
 const LEAST_STACK: u64 = 1 << 20;
 
 fn main() -> ExitCode {
-    if let Some(bytes) = refault_pager::doctor::limit("stack_bytes").filter(|&bytes| bytes < LEAST_STACK) {
+    if let Some(bytes) = refault_syscalls::machine::limit("stack_bytes").filter(|&bytes| bytes < LEAST_STACK) {
         say(&format!(
             "error: the stack may have no more than {} KiB here (ulimit -s); refault takes 1024: raise that limit",
             bytes >> 10
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         }
         Err(e) => return complain(&mut command, &words, &e),
     };
-    refault_pager::say_file_limit();
+    refault_syscalls::say_file_limit();
     let done = match cli.command {
         Command::Replay(args) => api::run_replay(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
@@ -105,7 +105,7 @@ fn bound(command: &clap::Command, matches: &clap::ArgMatches) {
         advise_for(called);
     }
     if let Some(bytes) = max_memory(matches) {
-        refault_pager::bound_heap(usize::try_from(bytes).unwrap_or(usize::MAX));
+        refault_syscalls::bound_heap(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }
 

@@ -15,7 +15,6 @@
 //! ```
 #![deny(missing_docs)]
 
-mod bound;
 pub mod calls;
 mod config;
 mod core;
@@ -24,9 +23,6 @@ pub mod doctor;
 mod error;
 mod evict;
 pub mod file;
-mod file_limit;
-mod heap;
-mod machine;
 pub mod mem;
 mod pagemap;
 mod placement;
@@ -45,12 +41,9 @@ pub mod tree {
     };
 }
 
-pub use bound::{advise_when_full, bound_heap, resident_bytes, without_bound};
 pub use config::{FaultMode, PoolConfig, RegionConfig};
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
-pub use file_limit::say_file_limit;
-pub use heap::HugeHeap;
 pub use refault_mm::{
     AccessAdvice, HugeAdvice, Kernel, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag,
     ThpMode, ThpSize,

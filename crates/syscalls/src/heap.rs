@@ -19,7 +19,7 @@ const LARGE_BYTES: usize = 4 * HUGE_BYTES;
 /// huge pages, that ask for them.
 ///
 /// ```
-/// use refault_pager::HugeHeap;
+/// use refault_syscalls::HugeHeap;
 ///
 /// #[global_allocator]
 /// static HEAP: HugeHeap = HugeHeap;

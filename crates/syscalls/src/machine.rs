@@ -1,13 +1,13 @@
 //! Facts that the system tells of the machine and of the limits of this process.
 
 /// Bytes of a page of this machine.
-pub(crate) fn page_bytes() -> u64 {
+pub fn page_bytes() -> u64 {
     // SAFETY: the call takes a number and gives one.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }
 
 /// Limits of this process by name: soft, in bytes or counts; none is unlimited.
-pub(crate) fn limits() -> Vec<(&'static str, Option<u64>)> {
+pub fn limits() -> Vec<(&'static str, Option<u64>)> {
     let get = |resource| {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the structure is filled by the call.
@@ -23,8 +23,7 @@ pub(crate) fn limits() -> Vec<(&'static str, Option<u64>)> {
     ]
 }
 
-/// A limit of this process by the name that it has in
-/// [`Report::limits`](crate::doctor::Report::limits), if there is one.
+/// A limit of this process by its name in [`limits`], if there is one.
 pub fn limit(name: &str) -> Option<u64> {
     limits().into_iter().find(|limit| limit.0 == name)?.1
 }
