@@ -17,6 +17,7 @@
 
 pub mod calls;
 mod config;
+pub mod control;
 mod core;
 mod cpu_latency_qos;
 pub mod doctor;
@@ -42,10 +43,11 @@ pub mod tree {
 }
 
 pub use config::{FaultMode, PoolConfig, RegionConfig};
+pub use control::SampleStats;
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
 pub use refault_mm::{
-    AccessAdvice, HugeAdvice, Kernel, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag,
-    ThpMode, ThpSize,
+    AccessAdvice, HugeAdvice, Kernel, MemcgEvents, Policy, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode,
+    ThpSize,
 };
 pub use region::{Counts, Limits, Region, RegionStats};

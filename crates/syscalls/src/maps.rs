@@ -7,7 +7,7 @@ use std::ops::Range;
 pub struct Line<'a> {
     /// Addresses, in bytes.
     pub addresses: Range<u64>,
-    /// Letters: `r`, `w`, `x`, and `p` (private) or `s` (shared); `-` for a right that is not there.
+    /// Letters: `r`, `w`, `x`, and `p` (private) or `s` (shared); `-` for a right that is absent.
     pub rights: &'a str,
     /// Bytes of the file before the first one that is mapped.
     pub offset: u64,

@@ -38,8 +38,8 @@ pub unsafe fn advise(start: usize, bytes: usize, advice: libc::c_int) -> io::Res
     checked(unsafe { libc::madvise(start as *mut _, bytes, advice) }).map(drop)
 }
 
-/// Asks which pages from an address on are in memory, mapped or not, without touching them: bit 0 of
-/// a byte for each.
+/// Asks which pages from an address on are in memory, mapped or not, without touching them: bit 0
+/// of a byte for each.
 pub fn residency(start: usize, pages: &mut [u8]) -> io::Result<()> {
     // SAFETY: the kernel writes a byte for each page of the range into `pages`, which has as many;
     // addresses without a mapping are an error.

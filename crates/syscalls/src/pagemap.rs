@@ -31,7 +31,7 @@ pub mod category {
     pub const WPALLOWED: u64 = 1 << 0;
     /// Written since it was protected last, or never protected.
     pub const WRITTEN: u64 = 1 << 1;
-    /// Of a file.
+    /// Content of a file.
     pub const FILE: u64 = 1 << 2;
     /// In memory.
     pub const PRESENT: u64 = 1 << 3;
@@ -69,7 +69,7 @@ pub struct PageRegion {
     pub start: u64,
     /// The address behind the last.
     pub end: u64,
-    /// Those that were asked for, of [`category`].
+    /// Bits of [`category`], as far as they were asked for.
     pub categories: u64,
 }
 

@@ -1,6 +1,6 @@
 //! A run as it is now.
 
-use crate::metrics::parse;
+use refault_cli::metrics::parse;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -58,8 +58,8 @@ pub struct Run {
 
 /// Starts `refault run` with a program, and its figures to `run.json`.
 pub fn start(s: &Sandbox, flags: &[&str], words: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));
-    command.arg("run").args(flags).args(["--json", "run.json", "--"]).args(words);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_refault-run"));
+    command.args(flags).args(["--json", "run.json", "--"]).args(words);
     command.current_dir(s.path("")).stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(std::fs::File::create(s.path("said")).expect("writable")).spawn().expect("the command runs")
 }

@@ -1,12 +1,12 @@
 //! Screen of a run.
 
 use super::sample::Sample;
-use crate::flags::size::human;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Gauge, Paragraph, Row, Table};
+use refault::memory_size::human;
 use refault::words::{grouped, number};
 
 const PAGE: f64 = 4096.0;

@@ -53,7 +53,7 @@ impl Launcher {
     pub fn refault(cgroup: Option<&Path>, flags: &[&str], dir: &Path) -> Launcher {
         let json = dir.join("run.json");
         let mut launcher = Launcher::plain(cgroup);
-        let start = [env!("CARGO_BIN_EXE_refault"), "run", "--quiet", "--json", json.to_str().expect("plain text")];
+        let start = [env!("CARGO_BIN_EXE_refault-run"), "--quiet", "--json", json.to_str().expect("plain text")];
         launcher.prefix.extend(start.iter().chain(flags).chain(&["--"]).map(ToString::to_string));
         Launcher { json: Some(json), ..launcher }
     }

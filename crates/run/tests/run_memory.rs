@@ -61,7 +61,7 @@ fn regression_quiet_runs_say_where_the_limit_did_not_hold() {
     let Some(program) = memory() else { return };
     let words = |kind: &'static str| {
         let program = program.to_str().expect("plain text");
-        ["run", "--quiet", "--memory-max", "24M", "--swap-max", "256M", "--", program, "map", kind, "plain", "60"]
+        ["--quiet", "--memory-max", "24M", "--swap-max", "256M", "--", program, "map", kind, "plain", "60"]
     };
     let said = |kind| String::from_utf8_lossy(&Sandbox::new().run(&words(kind)).stderr).into_owned();
     assert!(said("shared").starts_with("refault: warning: not limited: 60 MiB of shared memory"), "{}", said("shared"));

@@ -2,11 +2,11 @@
 
 use super::sample::Sample;
 use super::view::{head, whole};
-use crate::flags::size::human;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Style};
 use ratatui::widgets::Paragraph;
+use refault::memory_size::human;
 use refault::words::counted;
 
 /// Draws a recording, with what changed since the last look.

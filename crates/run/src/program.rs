@@ -1,6 +1,6 @@
 //! Program to be run, and whether it can be.
 
-use crate::Failure;
+use refault_cli::Failure;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +16,7 @@ const X86_64: u16 = 62;
 const PT_INTERP: u32 = 3;
 
 /// The file of a program: as it is if its name has a slash, else looked for in `PATH`.
-pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
+pub(crate) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     let is_program = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     if name.is_empty() {
         return Err("the name of the program is empty".into());
@@ -35,7 +35,7 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
 }
 
 /// Says why a program cannot be served, if it cannot.
-pub(super) fn check(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let mut at = path.to_owned();
     for _ in 0..MAX_SCRIPTS {
         match kind_of(&at)? {

@@ -1,9 +1,9 @@
 //! A run while it runs: `--metrics`, and the file by which `refault top` finds it.
 
-use super::RunArgs;
-use crate::Failure;
-use crate::live::{self, LiveFile};
-use crate::metrics::{Kind, Metrics};
+use crate::args::RunArgs;
+use refault_cli::Failure;
+use refault_cli::live::{self, LiveFile};
+use refault_cli::metrics::{Kind, Metrics};
 use refault_pager::tree::{Live, Watch};
 use refault_trace::AtomicFile;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 const PAGE: f64 = 4096.0;
 
 /// A run that tells how it goes.
-pub(super) struct Told {
+pub(crate) struct Told {
     /// The file by which `refault top` finds it; it is to be gone at the end.
     _file: LiveFile,
     /// Why `--metrics` could not be written the last time.
@@ -21,7 +21,7 @@ pub(super) struct Told {
 
 impl Told {
     /// An error if `--metrics` has not what the run came to.
-    pub(super) fn end(self) -> Result<(), Failure> {
+    pub(crate) fn end(self) -> Result<(), Failure> {
         match self.failed.lock().ok().and_then(|mut failed| failed.take()) {
             Some(why) => Err(format!("--metrics {why}").into()),
             None => Ok(()),
@@ -30,7 +30,7 @@ impl Told {
 }
 
 /// Metrics, written once a second. A name that cannot be written is known before the program runs.
-pub(super) fn start(args: &RunArgs) -> Result<(Watch, Told), Failure> {
+pub(crate) fn start(args: &RunArgs) -> Result<(Watch, Told), Failure> {
     if let Some(path) = &args.metrics {
         drop(AtomicFile::create(path).map_err(|e| format!("--metrics {e}"))?);
     }

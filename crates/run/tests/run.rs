@@ -2,8 +2,12 @@
 //! userfaultfd the tests say that they skip.
 
 use crate::common::command::Sandbox;
+use refault::memory_size::Size;
+use refault::replay::{Replay, Row};
 use refault_testing::{Need, Program, absent, only_long, require, role, test_name};
+use refault_trace::{OpenOptions, RecordSource, open};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::Output;
 
 fn stderr(output: &Output) -> String {
@@ -12,7 +16,7 @@ fn stderr(output: &Output) -> String {
 
 /// Runs a shell under `refault run`; `None`: it was said why this machine cannot.
 fn run(sandbox: &Sandbox, flags: &[&str], script: &str) -> Option<Output> {
-    let output = sandbox.run(&[&["run"], flags, &["--", "sh", "-c", script]].concat());
+    let output = sandbox.run(&[flags, &["--", "sh", "-c", script]].concat());
     let said = stderr(&output);
     let skip =
         output.status.code() == Some(2) && ["userfaultfd", "kernel has not", "forks"].iter().any(|w| said.contains(w));
@@ -165,17 +169,25 @@ fn processors_may_halt_if_it_is_said() {
     assert_eq!(json["awake_s"].as_f64(), Some(0.0), "{json}");
 }
 
+/// A replay of a record, by multi-gen LRU.
+fn replayed(record: &Path, memory: Size) -> Row {
+    let (trace, page_size) = refault::load(record).expect("a trace");
+    let policies = vec!["mglru".parse().expect("a policy")];
+    let mut rows = Replay { policies, memory: vec![memory], ..Replay::default() }.run(&trace, page_size).expect("rows");
+    rows.remove(0).0
+}
+
 #[test]
 fn a_record_is_replayed() {
     let s = Sandbox::new();
     let flags = [&SMALL[..], &["--record", "run.parquet"]].concat();
     let Some(o) = run(&s, &flags, "head -c 20000000 /dev/zero | tail -c 15000000 | cksum") else { return };
     assert!(o.status.success(), "{}", stderr(&o));
-    let replay = s.run(&["replay", "run.parquet", "--memory", "50%", "--policy", "mglru"]);
-    assert!(replay.status.success(), "{}", stderr(&replay));
-    let info = s.run(&["trace", "info", "run.parquet"]);
-    let text = String::from_utf8_lossy(&info.stdout).into_owned();
-    assert!(info.status.success() && text.contains("process 0"), "{text}");
+    let row = replayed(&s.path("run.parquet"), Size::percent(50.0));
+    assert!(row.accesses > 0, "{row:?}");
+    let source = open(&s.path("run.parquet"), &OpenOptions::default()).expect("a trace");
+    let objects = &source.header().objects;
+    assert!(objects.iter().any(|object| object.name.contains("process 0")), "{objects:?}");
 }
 
 /// Not a test of its own: fills 40 MB in order, and writes to its pages, some of them much more
@@ -218,14 +230,12 @@ fn recorded_and_replayed(writes: &str) -> Option<(f64, f64, u64)> {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("run.json")).unwrap()).unwrap();
     let number = |of: &serde_json::Value, key: &str| of[key].as_f64().unwrap_or_else(|| panic!("{key} in {of}"));
     let (in_run, memory) = (number(&json["recorded"], "hit_rate"), number(&json["recorded"], "memory_bytes"));
-    let replay = s.run(&["replay", "run.parquet", "--memory", &memory.to_string(), "--policy", "mglru", "--json"]);
-    assert!(replay.status.success(), "{}", stderr(&replay));
-    let rows: serde_json::Value = serde_json::from_slice(&replay.stdout).unwrap();
-    let (replayed, pages) = (number(&rows["rows"][0], "hit_rate"), number(&rows["rows"][0], "footprint_pages"));
+    let row = replayed(&s.path("run.parquet"), Size::absolute(&memory.to_string()).expect("a size"));
+    let (replayed, pages) = (row.hit_rate(), row.footprint_pages);
     eprintln!("{writes}: {in_run:.4} hit in the run, {replayed:.4} replayed in {memory} bytes, {pages} pages");
     let line = format!("--policy mglru --memory {}K", memory as u64 >> 10);
     assert!(stderr(&o).contains(&line), "{line}: {}", stderr(&o));
-    Some((in_run, replayed, pages as u64))
+    Some((in_run, replayed, pages))
 }
 
 #[test]
@@ -258,7 +268,7 @@ fn regression_a_record_has_the_pages_that_were_read_ahead() {
 #[test]
 fn regression_a_run_in_a_run_is_refused() {
     let s = Sandbox::new();
-    let script = format!("exec {} run --memory-max 24M -- true", env!("CARGO_BIN_EXE_refault"));
+    let script = format!("exec {} --memory-max 24M -- true", env!("CARGO_BIN_EXE_refault-run"));
     let Some(o) = run(&s, &SMALL, &script) else { return };
     assert_eq!(o.status.code(), Some(2), "{}", stderr(&o));
     assert!(stderr(&o).contains("in a refault run already"), "{}", stderr(&o));
@@ -310,16 +320,19 @@ fn regression_what_the_program_leaves_behind_is_served_to_its_end() {
 #[test]
 fn regression_more_processes_than_files_that_the_program_may_open() {
     let s = Sandbox::new();
-    let script = "ulimit -Sn 64; exec \"$REFAULT\" run --memory-max 200M -- \
+    let script = "ulimit -Sn 64; exec \"$REFAULT\" --memory-max 200M -- \
         sh -c 'for i in $(seq 60); do sleep 2 & done; ulimit -Sn; wait'";
-    let o =
-        std::process::Command::new("sh").args(["-c", script]).env("REFAULT", env!("CARGO_BIN_EXE_refault")).output();
+    let o = std::process::Command::new("sh")
+        .args(["-c", script])
+        .env("REFAULT", env!("CARGO_BIN_EXE_refault-run"))
+        .output();
     let o = o.expect("there is a shell");
     if run(&s, &SMALL, "true").is_some() {
         assert_eq!((o.status.code(), String::from_utf8_lossy(&o.stdout).trim()), (Some(0), "64"), "{}", stderr(&o));
     }
-    let few = "ulimit -n 50; exec \"$REFAULT\" run --memory-max 200M -- true";
-    let o = std::process::Command::new("sh").args(["-c", few]).env("REFAULT", env!("CARGO_BIN_EXE_refault")).output();
+    let few = "ulimit -n 50; exec \"$REFAULT\" --memory-max 200M -- true";
+    let o =
+        std::process::Command::new("sh").args(["-c", few]).env("REFAULT", env!("CARGO_BIN_EXE_refault-run")).output();
     let o = o.expect("there is a shell");
     assert_eq!(o.status.code(), Some(2), "{}", stderr(&o));
     assert!(stderr(&o).contains("50 files may be open here (ulimit -n)"), "{}", stderr(&o));
@@ -348,10 +361,10 @@ fn regression_a_full_swap_directory_ends_a_program_with_a_line() {
     if run(&s, &SMALL, "true").is_none() {
         return;
     }
-    let flags = "run --memory-max 24M --pool none --swap-file small --json run.json";
+    let flags = "--memory-max 24M --pool none --swap-file small --json run.json";
     let program = "head -c 60000000 /dev/zero | tr '\\0' x | tail -c 59000000 | cksum";
-    let o =
-        mount(&format!("{small} && exec {} {flags} -- sh -c \"{program}\"", env!("CARGO_BIN_EXE_refault"))).unwrap();
+    let o = mount(&format!("{small} && exec {} {flags} -- sh -c \"{program}\"", env!("CARGO_BIN_EXE_refault-run")))
+        .unwrap();
     let said = stderr(&o);
     assert!(said.contains("out of memory") && said.contains("on a disk with room"), "{said}");
     assert!(said.contains("could not be written to the swap file (no room)"), "{said}");
@@ -371,8 +384,8 @@ fn regression_a_record_without_a_touch_is_no_failure() {
 
 /// Runs `refault run` with these flags behind something that a shell is to do first.
 fn after(s: &Sandbox, first: &str, flags: &str, program: &str, redirections: &str) -> Output {
-    let refault = env!("CARGO_BIN_EXE_refault");
-    let script = format!("{first}; exec {refault} run --memory-max 32M {flags} -- {program} {redirections}");
+    let refault = env!("CARGO_BIN_EXE_refault-run");
+    let script = format!("{first}; exec {refault} --memory-max 32M {flags} -- {program} {redirections}");
     std::process::Command::new("sh").args(["-c", &script]).current_dir(s.path("")).output().expect("there is a shell")
 }
 
@@ -430,7 +443,7 @@ fn a_stack_that_is_too_small_is_refused_in_one_line() {
 fn what_cannot_be_run_is_refused_in_one_line() {
     let s = Sandbox::new();
     let refused = |args: &[&str], why: &str| {
-        let o = s.run(&[&["run"], args].concat());
+        let o = s.run(args);
         let said = stderr(&o);
         assert_eq!(o.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.lines().count() == 1 && said.starts_with("error: ") && said.contains(why), "{args:?}: {said}");
@@ -462,4 +475,19 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
     std::fs::set_permissions(s.path("setuid"), mode).expect("ours");
     refused(&with(&["--", "./setuid"]), "setuid");
+}
+
+/// Nothing else has to be given to see what there is.
+#[test]
+fn kernels_are_listed_and_an_unknown_one_is_answered_with_the_nearest() {
+    let s = Sandbox::new();
+    let list = s.run(&["--kernel", "list"]);
+    let text = String::from_utf8_lossy(&list.stdout).into_owned();
+    assert!(
+        list.status.success() && text.contains("\n  6.18: Linux 6.18\n") && text.contains("memcgs=first"),
+        "{text}"
+    );
+    let said = stderr(&s.run(&["--kernel", "6.13"]));
+    let want = "'--kernel <NAME>': unknown kernel \"6.13\"; nearest to it is 6.12; known are 2022-v14, 6.1,";
+    assert!(said.contains("invalid value '6.13' for") && said.contains(want), "{said}");
 }

@@ -1,9 +1,8 @@
 //! The flags of `refault run`.
 
-use crate::Failure;
-use crate::flags::kernel;
-use crate::flags::size::Size;
 use clap::{Args, ValueEnum};
+use refault::memory_size::Size;
+use refault_cli::Failure;
 use refault_mm::{Kernel, Policy};
 use refault_pager::store::{Codec, Pool, nameless_file, swap_directory};
 use refault_pager::tree::TreeConfig;
@@ -39,7 +38,7 @@ docs/reference/run.md says more; `refault doctor` says what this machine allows.
 /// Flags of `refault run`.
 #[derive(Debug, Args)]
 #[command(after_long_help = DETAILS)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// Memory for the program and all that it starts, with the pool and the pager: bytes with K, M,
     /// G or T; at least 4M
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
@@ -72,7 +71,7 @@ pub struct RunArgs {
     /// The pool and the pager's own memory come beside --memory-max and not out of it, as zram and
     /// the kernel's tables do beside the limit of a cgroup. The pool has all that it may have then
     #[arg(long)]
-    pub(super) overhead_beside: bool,
+    pub(crate) overhead_beside: bool,
 
     /// A directory for a swap file, which has no name there and is gone with the run; none: no
     /// file, all that leaves memory is in the pool [default: TMPDIR, /var/tmp or /tmp, the first
@@ -88,21 +87,21 @@ pub struct RunArgs {
 
     /// Who decides what leaves memory; the names are those of `refault replay`
     #[arg(long, value_name = "POLICY", default_value = "mglru", value_parser = policy)]
-    pub(super) policy: Policy,
+    pub(crate) policy: Policy,
 
     /// The kernel whose rules that policy follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or 7.2;
     /// list prints what each is
-    #[arg(long, value_name = "NAME", default_value = "6.12", value_parser = kernel::parser())]
+    #[arg(long, value_name = "NAME", default_value = "6.12", value_parser = refault_cli::kernel_parser())]
     kernel: Kernel,
 
     /// Write the figures as a JSON object to a file; - is standard output. The schema is in
     /// docs/reference/run.md
     #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
 
     /// Write what was touched as a trace that `refault replay` takes
     #[arg(long, value_name = "FILE")]
-    pub(super) record: Option<PathBuf>,
+    pub(crate) record: Option<PathBuf>,
 
     /// The files of --json, --record and --metrics have the arguments of the PROGRAM, too, which
     /// may be passwords, and not its name alone
@@ -112,15 +111,15 @@ pub struct RunArgs {
     /// Write the figures as OpenMetrics text to a file, anew each second and at the end, as the
     /// textfile collector of Prometheus' node exporter reads them
     #[arg(long, value_name = "FILE")]
-    pub(super) metrics: Option<PathBuf>,
+    pub(crate) metrics: Option<PathBuf>,
 
     /// No line of figures at the end
     #[arg(long, short)]
-    pub(super) quiet: bool,
+    pub(crate) quiet: bool,
 
     /// The program and its arguments, behind --
     #[arg(required = true, last = true, value_name = "PROGRAM [ARGUMENTS]")]
-    pub(super) command: Vec<OsString>,
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -158,7 +157,7 @@ fn check_directory(dir: &Path) -> Result<(), Failure> {
 
 impl RunArgs {
     /// Where the swap file is made, if there is to be one.
-    pub(super) fn swap_directory(&self) -> Option<PathBuf> {
+    pub(crate) fn swap_directory(&self) -> Option<PathBuf> {
         match &self.swap_file {
             Some(dir) if dir.as_os_str() == "none" => None,
             Some(dir) => Some(dir.clone()),
@@ -167,12 +166,12 @@ impl RunArgs {
     }
 
     /// The program as files say it: its arguments may be passwords.
-    pub(super) fn said_words(&self) -> Vec<String> {
+    pub(crate) fn said_words(&self) -> Vec<String> {
         let words = if self.command_line { &self.command[..] } else { &self.command[..1] };
         words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
-    pub(super) fn config(&self) -> Result<TreeConfig, Failure> {
+    pub(crate) fn config(&self) -> Result<TreeConfig, Failure> {
         let memory_max = bytes("--memory-max", &self.memory_max)?;
         let swap_max = match &self.swap_max {
             Some(size) => bytes("--swap-max", size)?,

@@ -8,17 +8,18 @@ mod recording;
 mod sample;
 mod view;
 
-use crate::{Failure, live};
-use clap::Args;
+use clap::Parser;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use refault_cli::{Failure, live};
 use sample::Sample;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Flags of `refault top`.
-#[derive(Debug, Args)]
-pub struct TopArgs {
+/// Show a run or a recording that is under way: memory, faults, stalls, the largest mappings
+#[derive(Debug, Parser)]
+#[command(name = "refault top", version)]
+pub(crate) struct TopArgs {
     /// The process of `refault run` or `refault record` [default: the only one there is]
     #[arg(value_name = "PID")]
     pid: Option<u32>,
@@ -28,7 +29,7 @@ pub struct TopArgs {
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Shows a run until it ends, or until `q`.
-pub fn run(args: &TopArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let (pid, path) = find(args.pid)?;
     if !std::io::stdout().is_terminal() {
         return Err("top: standard output is no terminal".into());

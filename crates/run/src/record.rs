@@ -1,7 +1,7 @@
 //! `--record`: what was touched, as a trace.
 
-use crate::Failure;
 use refault::words::counted;
+use refault_cli::Failure;
 use refault_pager::Policy;
 use refault_pager::tree::Recording;
 use refault_trace::{Act, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Via};
@@ -13,14 +13,14 @@ use std::path::Path;
 const CHUNK: usize = 8192;
 
 /// Starts the trace, so that a name that cannot be written is known before the program runs.
-pub(super) fn start(path: Option<&Path>) -> Result<Option<NativeWriter>, Failure> {
+pub(crate) fn start(path: Option<&Path>) -> Result<Option<NativeWriter>, Failure> {
     // It says which addresses a program used, and when.
     Ok(path.map(NativeWriter::create_private).transpose()?)
 }
 
 /// Figures of a record, for comparison with a replay of it.
 #[derive(Serialize)]
-pub(super) struct Recorded {
+pub(crate) struct Recorded {
     /// Touches that were seen.
     pub accesses: u64,
     /// Share of them that found their page in place: all but first touches and pages that were read
@@ -32,7 +32,7 @@ pub(super) struct Recorded {
 
 impl Recorded {
     /// For people.
-    pub(super) fn line(&self, path: &Path, policy: Policy) -> String {
+    pub(crate) fn line(&self, path: &Path, policy: Policy) -> String {
         let Some(hit_rate) = self.hit_rate else {
             let why = "the program stayed far enough below its limit that no touch had to be seen";
             return format!("refault: nothing was recorded, and {} is not written: {why}", path.display());
@@ -65,7 +65,7 @@ fn quoted(word: &str) -> String {
 
 /// Writes what was touched. Each process is an object and a task. `read_back`: pages that had left
 /// memory and came back.
-pub(super) fn write(
+pub(crate) fn write(
     mut writer: NativeWriter,
     recording: Recording,
     read_back: u64,

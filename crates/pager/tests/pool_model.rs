@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
-use refault_mm::{PoolBalance, PoolExtent, PoolTier};
+use refault_pager::control::{PoolBalance, PoolExtent, PoolTier};
 
 /// Costs of a page, in nanoseconds.
 #[derive(Clone, Copy, Debug)]

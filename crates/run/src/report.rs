@@ -1,8 +1,8 @@
 //! Report at the end of a run: a line for people, an object for machines.
 
-use super::RunArgs;
-use super::record::Recorded;
-use crate::{Failure, print, say};
+use crate::args::RunArgs;
+use crate::record::Recorded;
+use refault_cli::{Failure, print, say};
 use refault_pager::tree::{Outcome, TreeStats};
 use refault_trace::AtomicFile;
 use serde::Serialize;
@@ -146,13 +146,13 @@ impl<'a> Json<'a> {
 }
 
 /// Where the figures go.
-pub(super) enum Sink {
+pub(crate) enum Sink {
     Stdout,
     File(Box<AtomicFile>),
 }
 
 /// Says before the run what would fail at its end.
-pub(super) fn start(args: &RunArgs) -> Result<Option<Sink>, Failure> {
+pub(crate) fn start(args: &RunArgs) -> Result<Option<Sink>, Failure> {
     let Some(path) = &args.json else { return Ok(None) };
     if path == Path::new("-") {
         return Ok(Some(Sink::Stdout));
@@ -164,7 +164,7 @@ pub(super) fn start(args: &RunArgs) -> Result<Option<Sink>, Failure> {
     Ok(Some(Sink::File(Box::new(file))))
 }
 
-pub(super) fn give(
+pub(crate) fn give(
     args: &RunArgs,
     json: Option<Sink>,
     outcome: &Outcome,

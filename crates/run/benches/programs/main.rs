@@ -7,7 +7,7 @@
 //! said.
 //!
 //! ```text
-//! cargo bench -p refault-cli --bench programs -- [--time-out SECONDS] [--without-kernel] [--flag
+//! cargo bench -p refault-run --bench programs -- [--time-out SECONDS] [--without-kernel] [--flag
 //! FLAG]... [NAME...]
 //! ```
 //!
