@@ -25,6 +25,10 @@ mod work;
 
 use pyo3::prelude::*;
 
+/// As that of the command: replays go to large tables at random.
+#[global_allocator]
+static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
+
 #[pymodule]
 mod _refault {
     use super::error::exception;

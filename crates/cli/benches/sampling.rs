@@ -15,6 +15,10 @@ use refault_trace::generate::Workload;
 use refault_trace::{LoadOptions, OpenOptions, RecordSource, Sample, SampleUnit, Samples, Trace, Via, open};
 use std::path::{Path, PathBuf};
 
+/// As that of the command.
+#[global_allocator]
+static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
+
 /// Memory of a sample in pages from which on an estimate is counted: below it single pages show.
 const ENOUGH_PAGES: u64 = 100;
 

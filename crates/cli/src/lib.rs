@@ -7,30 +7,27 @@ mod bars;
 pub mod bench;
 mod complaint;
 pub mod doctor;
+pub mod exit;
 mod flags;
 mod given;
-mod live;
-mod metrics;
+pub mod installed;
+pub mod live;
+pub mod metrics;
 mod page;
 pub mod record;
 pub mod replay;
 pub mod report;
-pub mod run;
 pub mod size;
 mod table;
-pub mod top;
 pub mod trace_cmd;
 pub mod verify;
 
 pub use complaint::{asked_for, complaint, one_line};
+pub use flags::kernel::parser as kernel_parser;
 pub use flags::memory::{advise_for, has_max_memory, max_memory};
 pub use given::Given;
 pub use page::note_inputs;
 pub use refault::{Failure, Watch};
-
-/// Replays go to large tables at random: on huge pages they are up to twice as fast.
-#[global_allocator]
-static HEAP: refault_pager::HugeHeap = refault_pager::HugeHeap;
 
 /// Prints on standard output. A reader that has seen enough (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {

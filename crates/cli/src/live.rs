@@ -8,12 +8,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The file of this process, by which `refault top` finds it. It goes when this is dropped.
-pub(crate) struct LiveFile(Option<PathBuf>);
+pub struct LiveFile(Option<PathBuf>);
 
 impl LiveFile {
     /// Makes the directory; the file is written by its owner. The folder that it is in must be
     /// there: a name that the environment has wrong is said and not made.
-    pub(crate) fn new() -> Result<LiveFile, Failure> {
+    pub fn new() -> Result<LiveFile, Failure> {
         remove_stale();
         let Some((dir, variable)) = directory() else { return Ok(LiveFile(None)) };
         match fs::DirBuilder::new().mode(0o700).create(&dir) {
@@ -27,7 +27,7 @@ impl LiveFile {
     }
 
     /// Where it is; none: there is no place for it.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    pub fn path(&self) -> Option<&Path> {
         self.0.as_deref()
     }
 }
@@ -39,7 +39,7 @@ impl Drop for LiveFile {
 }
 
 /// A command as it is shown: its first words.
-pub(crate) fn shown(command: &[std::ffi::OsString]) -> String {
+pub fn shown(command: &[std::ffi::OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ").chars().take(200).collect()
 }
@@ -73,7 +73,7 @@ fn is_running(pid: u32) -> bool {
 }
 
 /// Runs under way: the process id of each, and its file. Files of killed runs are passed over.
-pub(crate) fn runs() -> Vec<(u32, PathBuf)> {
+pub fn runs() -> Vec<(u32, PathBuf)> {
     let mut all = files();
     all.retain(|(pid, _)| is_running(*pid));
     all.sort();

@@ -1,13 +1,16 @@
 //! The command `refault`.
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use refault_cli::exit::{check_stack, complain, fail};
 use refault_cli::{
-    Failure, Given, advise_for, api, asked_for, bench, complaint, doctor, max_memory, note_inputs, print, record,
-    replay, report, run, say, size, top, trace_cmd, verify,
+    Given, advise_for, api, bench, doctor, installed, max_memory, note_inputs, record, replay, report, size, trace_cmd,
+    verify,
 };
-use std::ffi::OsString;
 use std::process::ExitCode;
+
+/// Replays go to large tables at random: on huge pages they are up to twice as fast.
+#[global_allocator]
+static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
 
 /// Linux page reclaim as a program: what any policy would have done with a trace of page accesses,
 /// or on a machine
@@ -33,13 +36,13 @@ enum Command {
     /// Inspect, convert and generate traces
     Trace(trace_cmd::TraceArgs),
     /// Run a program in less memory than it wants
-    Run(run::RunArgs),
+    Run(installed::Words),
     /// Record what programs do with the page cache of this machine's kernel, and what it does
     Record(record::RecordArgs),
     /// Replay a recording of this machine's kernel, and compare every access with what it did
     Verify(verify::VerifyArgs),
     /// Show a run or a recording that is under way: memory, faults, stalls, the largest mappings
-    Top(top::TopArgs),
+    Top(installed::Words),
     /// Say what this machine allows the pager to do, and what would improve it
     Doctor(doctor::DoctorArgs),
 }
@@ -51,22 +54,17 @@ impl Command {
     }
 }
 
-/// The exit status of bad input.
-const BAD_INPUT: u8 = 2;
-
-/// The least stack with which the command line is read in every build.
-const LEAST_STACK: u64 = 1 << 20;
-
 fn main() -> ExitCode {
-    if let Some(bytes) = refault_pager::doctor::limit("stack_bytes").filter(|&bytes| bytes < LEAST_STACK) {
-        say(&format!(
-            "error: the stack may have no more than {} KiB here (ulimit -s); refault takes 1024: raise that limit",
-            bytes >> 10
-        ));
-        return ExitCode::from(BAD_INPUT);
+    if let Err(e) = check_stack() {
+        return fail(&e);
     }
     let mut command = Cli::command();
     let words: Vec<_> = std::env::args_os().collect();
+    match words.iter().skip(1).filter_map(|word| word.to_str()).collect::<Vec<_>>()[..] {
+        ["help", "run"] => return fail(&installed::become_run(["--help".into()])),
+        ["help", "top"] => return fail(&installed::become_run(["top".into(), "--help".into()])),
+        _ => {}
+    }
     let parsed = command.try_get_matches_from_mut(&words);
     let (cli, given) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
         Ok((cli, matches)) => {
@@ -79,7 +77,7 @@ fn main() -> ExitCode {
         }
         Err(e) => return complain(&mut command, &words, &e),
     };
-    refault_pager::say_file_limit();
+    refault_syscalls::say_file_limit();
     let done = match cli.command {
         Command::Replay(args) => api::run_replay(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
@@ -87,9 +85,9 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args, &given).map(|()| true),
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
         Command::Record(args) => return record::run(&args).unwrap_or_else(|e| fail(&e)),
-        Command::Run(args) => return run::run(&args).unwrap_or_else(|e| fail(&e)),
+        Command::Run(_) => return fail(&installed::become_run(words.into_iter().skip(2))),
         Command::Verify(args) => verify::run(&args),
-        Command::Top(args) => top::run(&args).map(|()| true),
+        Command::Top(_) => return fail(&installed::become_run(words.into_iter().skip(1))),
         Command::Doctor(args) => doctor::run(&args),
     };
     match done {
@@ -105,37 +103,7 @@ fn bound(command: &clap::Command, matches: &clap::ArgMatches) {
         advise_for(called);
     }
     if let Some(bytes) = max_memory(matches) {
-        refault_pager::bound_heap(usize::try_from(bytes).unwrap_or(usize::MAX));
-    }
-}
-
-fn fail(e: &Failure) -> ExitCode {
-    say(&format!("error: {e}"));
-    ExitCode::from(BAD_INPUT)
-}
-
-/// Help and lists of values go out whole; a mistake becomes one line with the hints of clap,
-/// without its usage.
-fn complain(command: &mut clap::Command, words: &[OsString], e: &clap::Error) -> ExitCode {
-    if let Some(list) = asked_for(e) {
-        return print(list).map_or_else(|e| fail(&e), |()| ExitCode::SUCCESS);
-    }
-    match e.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match e.print() {
-            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-                fail(&format!("standard output: cannot be written: {e}").into())
-            }
-            // A reader that has seen enough is no error.
-            _ => ExitCode::SUCCESS,
-        },
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = e.print();
-            ExitCode::from(BAD_INPUT)
-        }
-        _ => {
-            say(&format!("error: {}", complaint(command, words, e)));
-            ExitCode::from(BAD_INPUT)
-        }
+        refault_syscalls::bound_heap(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }
 

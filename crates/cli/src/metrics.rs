@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Type of a metric, as in OpenMetrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Only grows; its samples end in `_total`.
     Counter,
     /// A size.
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 
 /// All metrics, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     families: Vec<Family>,
 }
 
@@ -34,7 +34,7 @@ struct Family {
 
 impl Metrics {
     /// Adds a sample of `refault_NAME`; samples of a name may come in any order.
-    pub(crate) fn add(&mut self, kind: Kind, name: &str, help: &str, labels: &[(&str, &str)], value: f64) {
+    pub fn add(&mut self, kind: Kind, name: &str, help: &str, labels: &[(&str, &str)], value: f64) {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let name = format!("refault_{}", name.chars().map(plain).collect::<String>());
         let labels =
@@ -47,7 +47,7 @@ impl Metrics {
     }
 
     /// The text.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut out = String::new();
         for family in &self.families {
             let (kind, end) = match family.kind {
@@ -69,7 +69,7 @@ impl Metrics {
     }
 
     /// Writes the text, whole or not at all: who reads it meanwhile finds the one before.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
         let mut file = crate::page::create(path)?;
         let failed = |e| TraceError::io(path.display().to_string(), "cannot be written", &e);
         file.write_all(self.text().as_bytes()).map_err(failed)?;
@@ -82,7 +82,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The samples of a text that [`Metrics`] wrote: by name and labels, as they stand there.
-pub(crate) fn parse(text: &str) -> BTreeMap<String, f64> {
+pub fn parse(text: &str) -> BTreeMap<String, f64> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples
         .filter_map(|line| line.rsplit_once(' ').and_then(|(name, n)| Some((name.to_owned(), n.parse().ok()?))))

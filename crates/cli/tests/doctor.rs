@@ -1,44 +1,87 @@
-//! `refault doctor` as a user meets it. What it finds depends on the machine; that it agrees with
-//! itself does not.
+//! `refault doctor` as a user meets it: what the recorder finds, and the pager's findings where
+//! `refault-run` is there.
 
 use crate::common::command::{Sandbox, error};
+use refault_testing::{Need, absent};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output, Stdio};
+
+/// Runs a copy of the command in a folder of its own, where `refault-run` is what is put there.
+fn alone(s: &Sandbox, args: &[&str]) -> Output {
+    let copy = s.path("bin/refault");
+    if !copy.exists() {
+        std::fs::create_dir_all(s.path("bin")).expect("ours");
+        std::fs::copy(env!("CARGO_BIN_EXE_refault"), &copy).expect("a copy");
+    }
+    let mut command = Command::new(copy);
+    command.args(args).env("PATH", "/nowhere").stdin(Stdio::null()).output().expect("it runs")
+}
+
+fn put_run(s: &Sandbox, script: &str) {
+    let file = s.write("bin/refault-run", format!("#!/bin/sh\n{script}\n").as_bytes());
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).expect("ours");
+}
 
 #[test]
-fn json_and_text_say_the_same() {
+fn a_program_that_is_not_installed_is_named_with_what_to_do() {
+    let s = Sandbox::new();
+    for words in
+        [&["run", "--memory-max", "24M", "--", "true"][..], &["run"], &["run", "--help"], &["help", "run"], &["top"]]
+    {
+        let line = error(&alone(&s, words));
+        let bin = s.path("bin").display().to_string();
+        assert!(line.starts_with(&format!("error: refault-run: not found in {bin} or in PATH; ")), "{line}");
+        assert!(line.contains("cargo build --release -p refault-run"), "{line}");
+    }
+    let help = String::from_utf8(alone(&s, &["--help"]).stdout).expect("text");
+    assert!(help.contains("  run ") && help.contains("Run a program in less memory than it wants"), "{help}");
+
+    let json = alone(&s, &["doctor", "--json"]);
+    let found: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert!(found["verdict"] == "not-installed" && found["refault"] == env!("CARGO_PKG_VERSION"), "{found}");
+    assert_eq!(json.status.code(), Some(i32::from(found["recording"]["works"] != true)));
+    let text = String::from_utf8(alone(&s, &["doctor"]).stdout).expect("text");
+    assert!(text.starts_with("The pager is not installed here: refault-run: not found in "), "{text}");
+    assert!(text.contains("refault record "), "{text}");
+}
+
+/// All words go on as they are, and the program is this process: it has its number and its status.
+#[test]
+fn a_program_beside_the_command_gets_all_words() {
+    let s = Sandbox::new();
+    alone(&s, &["--version"]);
+    put_run(&s, "printf '%s|' \"$@\"; exit 7");
+    let done = alone(&s, &["run", "--memory-max", "1M", "--", "a b", "--", "-x"]);
+    assert_eq!((done.status.code(), &done.stdout[..]), (Some(7), &b"--memory-max|1M|--|a b|--|-x|"[..]));
+    assert_eq!(alone(&s, &["run", "--", "x"]).stdout, b"--|x|");
+    assert_eq!(alone(&s, &["run", "--help"]).stdout, b"--help|");
+    assert_eq!(alone(&s, &["help", "run"]).stdout, b"--help|");
+    assert_eq!(alone(&s, &["run"]).stdout, b"|");
+    assert_eq!(alone(&s, &["top", "7"]).stdout, b"top|7|");
+    assert_eq!(alone(&s, &["help", "top"]).stdout, b"top|--help|");
+    put_run(&s, "echo 'error: --swap-file x: no' >&2; exit 2");
+    assert!(error(&alone(&s, &["doctor"])).starts_with("error: --swap-file x: no"));
+}
+
+#[test]
+fn both_findings_are_in_one_answer() {
     let s = Sandbox::new();
     let dir = s.path(".");
     let args = ["doctor", "--swap-file", dir.to_str().expect("plain text")];
     let json = s.run(&[&args[..], &["--json"]].concat());
     let found: Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert_eq!(found["refault"], env!("CARGO_PKG_VERSION"));
+    assert!(found["recording"]["works"].is_boolean() && found["recording_events"].is_object(), "{found}");
+    if found["verdict"] == "not-installed" {
+        absent(Need::RefaultRun, &found["why"]);
+        return;
+    }
     let works = found["verdict"] != "nothing";
     assert_eq!(json.status.code(), Some(if works { 0 } else { 1 }));
     assert_eq!(found["moves"]["works"], works);
-    assert_eq!(found["why"].is_null(), found["verdict"] == "everything");
-    assert_eq!(found["improvement"].is_null(), found["why"].is_null());
-    assert_eq!(found["features"]["MOVE"].as_bool(), found["features"].as_object().map(|f| f["MOVE"] == true));
-
-    // Where there is userfaultfd for all, the C library is one that is known, or it says which of
-    // its functions are not.
-    let new_memory = &found["new_memory"];
-    let said = new_memory["error"].as_str();
-    assert_eq!(new_memory["works"] == true, said.is_none(), "{found}");
-
-    // Whether io_uring works or not: regions have to ask for it.
-    assert_eq!(found["swap_io"], "pwritev");
-
-    let text = s.run(&args);
-    assert_eq!(text.status.code(), json.status.code());
-    let text = String::from_utf8(text.stdout).expect("text");
+    let text = String::from_utf8(s.run(&args).stdout).expect("text");
     assert_eq!(text.contains("The pager works here"), works, "{text}");
-    let watched = if said.is_none() { "watched before it is touched" } else { "not watched before it is touched: " };
-    assert!(text.contains(&format!("new memory of programs  {watched}{}", said.unwrap_or_default())), "{text}");
-    let awake = found["stays_awake"]["error"].as_str().map_or("yes".to_owned(), |e| format!("no: {e}"));
-    assert!(text.contains(&format!("processors kept awake   {awake}")), "{text}");
-    for value in [&found["kernel"], &found["improvement"], &found["swap_io"]].into_iter().filter_map(Value::as_str) {
-        assert!(text.contains(value), "{value} in {text}");
-    }
+    assert!(text.contains("refault record "), "{text}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn every_command_with_a_kernel_lists_what_there_is() {
     let s = Sandbox::new();
     let list = ok(&s.run(&["replay", "--kernel", "list"]));
     assert!(list.contains("\n  6.18: Linux 6.18\n") && list.contains("memcgs=first"), "{list}");
-    for command in ["size", "report", "run"] {
+    for command in ["size", "report"] {
         assert_eq!(ok(&s.run(&[command, "--kernel", "list"])), list, "{command}");
     }
     assert_eq!(ok(&s.run(&["size", "t.parquet", "--kernel=list", "--target", "hit_rate>9%"])), list);
@@ -82,7 +82,7 @@ fn every_command_with_a_kernel_lists_what_there_is() {
 #[test]
 fn an_unknown_kernel_is_answered_with_the_nearest() {
     let s = Sandbox::new();
-    for command in ["replay", "size", "report", "run"] {
+    for command in ["replay", "size", "report"] {
         let line = error(&s.run(&[command, "--kernel", "6.13"]));
         let want = "'--kernel <NAME>': unknown kernel \"6.13\"; nearest to it is 6.12; known are 2022-v14, 6.1,";
         assert!(line.contains("invalid value '6.13' for") && line.contains(want), "{command}: {line}");

@@ -12,7 +12,6 @@ mod large_folios;
 mod machines;
 mod memcgs;
 mod model;
-mod pool_balance;
 mod promotion;
 mod read_around;
 mod readahead;

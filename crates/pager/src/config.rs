@@ -79,7 +79,7 @@ pub struct RegionConfig {
     /// The compressed pool; without one, pages go to the file.
     pub pool: Option<PoolConfig>,
     /// Between a pool and a swap file: the engine decides how much of what the pool may take it has
-    /// ([`refault_mm::PoolBalance`]), from what loads from either cost. `false`, and with
+    /// ([`crate::control::PoolBalance`]), from what loads from either cost. `false`, and with
     /// [`RegionConfig::overhead_beside`]: always all of it.
     pub pool_adapts: bool,
     /// Where the swap file is made; without one, pages stay in the pool.
@@ -87,9 +87,9 @@ pub struct RegionConfig {
     /// How the swap file is written.
     pub swap_io: SwapIo,
     /// A thread that waits for a page from the swap file polls for it while it comes soon, rather
-    /// than sleep until it is there ([`refault_mm::Polling`]). It takes processor time, and saves
-    /// the time that a processor takes to wake. Only with [`FaultMode::Signal`], and where there is
-    /// io_uring.
+    /// than sleep until it is there ([`crate::control::Polling`]). It takes processor time, and
+    /// saves the time that a processor takes to wake. Only with [`FaultMode::Signal`], and where
+    /// there is io_uring.
     pub poll: bool,
     /// Way in which faults are served.
     pub fault_mode: FaultMode,

@@ -1,5 +1,5 @@
 //! Processors that have nothing to do poll for work instead of halting, while faults come fast: the
-//! driver of [`refault_mm::CpuLatencyQos`].
+//! driver of [`crate::control::CpuLatencyQos`].
 //!
 //! The kernel does that for a process that holds `/dev/cpu_dma_latency` open and asks for a latency
 //! of 0. The idle loop is what polls, so everything that can run has the processor at once, and a
@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use refault_mm::{CpuLatencyQos as Rule, CpuLatencyQosStats, LOOK_NS, LOOK_WAKES};
+use crate::control::{CpuLatencyQos as Rule, CpuLatencyQosStats, LOOK_NS, LOOK_WAKES};
 
 use crate::calls::{self, Call};
 use crate::error::Error;

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{PoolConfig, RegionConfig};
 use crate::cpu_latency_qos;
-pub use crate::machine::limit;
-use crate::machine::{limits, page_bytes};
 use crate::mem::Mapping;
 use crate::process::{self, TreeConfig};
 use crate::store::{Codec, SwapIo};
 use crate::uffd::{Feature, PAGE, Scope, Uffd};
+use refault_syscalls::machine::{limits, page_bytes};
 
 /// A capability that some part of the pager can use: its number and its name.
 const CAPABILITIES: [(u32, &str); 4] =

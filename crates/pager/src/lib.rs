@@ -15,18 +15,15 @@
 //! ```
 #![deny(missing_docs)]
 
-mod bound;
 pub mod calls;
 mod config;
+pub mod control;
 mod core;
 mod cpu_latency_qos;
 pub mod doctor;
 mod error;
 mod evict;
 pub mod file;
-mod file_limit;
-mod heap;
-mod machine;
 pub mod mem;
 mod pagemap;
 mod placement;
@@ -45,14 +42,12 @@ pub mod tree {
     };
 }
 
-pub use bound::{advise_when_full, bound_heap, resident_bytes, without_bound};
 pub use config::{FaultMode, PoolConfig, RegionConfig};
+pub use control::SampleStats;
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
-pub use file_limit::say_file_limit;
-pub use heap::HugeHeap;
 pub use refault_mm::{
-    AccessAdvice, HugeAdvice, Kernel, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag,
-    ThpMode, ThpSize,
+    AccessAdvice, HugeAdvice, Kernel, MemcgEvents, Policy, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode,
+    ThpSize,
 };
 pub use region::{Counts, Limits, Region, RegionStats};

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::calls::{self, Call};
 pub use crate::pagemap::Pagemap;
+use refault_syscalls::memory;
 
 /// An anonymous private mapping, unmapped when dropped.
 ///
@@ -20,12 +21,8 @@ pub struct Mapping {
 impl Mapping {
     /// Maps so many bytes, a multiple of the page size. No memory is used until it is touched.
     pub fn new(len: usize) -> io::Result<Mapping> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
-        let make = || unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) } as isize;
-        let start = calls::number(Call::Map, make)?;
-        let mapping = Mapping { start: start as usize, len, process: std::process::id() };
+        let start = calls::made(Call::Map, || memory::map(None, len, true))?;
+        let mapping = Mapping { start, len, process: std::process::id() };
         mapping.advise(libc::MADV_DONTFORK)?;
         // A kernel without huge pages does not know this one.
         _ = mapping.advise(libc::MADV_NOHUGEPAGE);
@@ -55,8 +52,7 @@ impl Mapping {
 
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
         // SAFETY: the range is this mapping, and neither advice given here changes its content.
-        let make = || unsafe { libc::madvise(self.start as *mut _, self.len, advice) };
-        calls::number(Call::Advise, make).map(drop)
+        calls::made(Call::Advise, || unsafe { memory::advise(self.start, self.len, advice) })
     }
 
     /// A thread that writes to it gets a signal from now on.
@@ -85,6 +81,6 @@ impl Drop for Mapping {
         }
         // SAFETY: the mapping is ours alone; those who were given addresses of it had to let go
         // before it was dropped.
-        _ = calls::number(Call::Unmap, || unsafe { libc::munmap(self.start as *mut _, self.len) });
+        _ = calls::made(Call::Unmap, || unsafe { memory::unmap(self.start, self.len) });
     }
 }

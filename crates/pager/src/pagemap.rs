@@ -3,14 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use crate::calls::{self, Call};
 use crate::uffd::PAGE;
-
-/// Bit of an entry: the page is in memory.
-const PRESENT: u64 = 1 << 63;
+use refault_syscalls::pagemap::{self, PageRegion, Scan, category, entry};
 
 /// `/proc/PID/pagemap`: what is in the page tables of a process.
 #[derive(Debug)]
@@ -39,11 +36,10 @@ impl Pagemap {
     /// Whether each of `n` pages from `address` on has content (in memory, or where the kernel
     /// itself swapped it to).
     pub fn populated(&self, address: usize, n: usize) -> io::Result<Vec<bool>> {
-        const PRESENT_OR_SWAPPED: u64 = 3 << 62;
         let mut bytes = vec![0; n * 8];
         self.read(&mut bytes, address)?;
         let entries = bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().expect("8 bytes")));
-        Ok(entries.map(|e| e & PRESENT_OR_SWAPPED != 0).collect())
+        Ok(entries.map(|e| e & (entry::PRESENT | entry::SWAPPED) != 0).collect())
     }
 
     /// Asks about [`Pagemap::NEIGHBOURS`] pages from `address` on: a bit for each that is in place
@@ -60,32 +56,26 @@ impl Pagemap {
 
     /// As [`Pagemap::are_written`], of `N` pages.
     fn written<const N: usize>(&self, address: usize) -> io::Result<u16> {
-        const PROTECTED: u64 = 1 << 57;
+        const PRESENT_OR_PROTECTED: u64 = entry::PRESENT | entry::PROTECTED;
         let mut entries = [0u64; N];
-        let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
-        // Asked of each page that may leave: the C library's `pread` is a point of cancellation,
-        // which costs a sixth of it.
-        let (file, to, bytes) = (self.0.as_raw_fd(), entries.as_mut_ptr(), size_of_val(&entries));
-        // SAFETY: the kernel writes at most the size of `entries`, which any bytes are valid for.
-        let read = || unsafe { libc::syscall(libc::SYS_pread64, file, to, bytes, at) };
-        let read = calls::number(Call::ReadPagemap, read)? as usize / size_of::<u64>();
+        let page = (address / PAGE) as u64;
+        let read = calls::made(Call::ReadPagemap, || pagemap::read_entries(&self.0, page, &mut entries))?;
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let is_written = |entry: &u64| entry & (PRESENT | PROTECTED) == PRESENT;
+        let is_written = |e: &u64| e & PRESENT_OR_PROTECTED == entry::PRESENT;
         Ok(entries[..read].iter().enumerate().fold(0, |bits, (i, e)| bits | u16::from(is_written(e)) << i))
     }
 
     /// Pages that are in memory and that nobody shares.
     pub(crate) fn exclusive(&self, range: &Range<usize>) -> io::Result<Vec<usize>> {
-        const EXCLUSIVE: u64 = 1 << 56;
-        self.entries_with(range, PRESENT | EXCLUSIVE, PRESENT | EXCLUSIVE)
+        const PRESENT_AND_EXCLUSIVE: u64 = entry::PRESENT | entry::EXCLUSIVE;
+        self.entries_with(range, PRESENT_AND_EXCLUSIVE, PRESENT_AND_EXCLUSIVE)
     }
 
     /// Pages that are not in memory and marked (write-protected by a userfaultfd).
     pub(crate) fn marked(&self, range: &Range<usize>) -> io::Result<Vec<usize>> {
-        const MARKED: u64 = 1 << 57;
-        self.entries_with(range, PRESENT | MARKED, MARKED)
+        self.entries_with(range, entry::PRESENT | entry::PROTECTED, entry::PROTECTED)
     }
 
     /// Pages whose entries have, of the bits of a mask, these.
@@ -114,13 +104,13 @@ impl Pagemap {
         let mut regions = [PageRegion::default(); ROOM];
         let mut at = range.start;
         while at < range.end {
-            let arg = ScanArg {
-                category_inverted: PAGE_IS_ZERO,
-                category_mask: PAGE_IS_PRESENT | PAGE_IS_ZERO,
-                return_mask: PAGE_IS_PRESENT,
-                ..ScanArg::default()
+            let of = Scan {
+                inverted: category::ZERO,
+                all: category::PRESENT | category::ZERO,
+                told: category::PRESENT,
+                ..Scan::default()
             };
-            at = self.scan(at..range.end, arg, &mut regions, &mut found)?.max(at + PAGE);
+            at = self.scan(at..range.end, of, &mut regions, &mut found)?.max(at + PAGE);
         }
         Ok(found)
     }
@@ -133,8 +123,7 @@ impl Pagemap {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
         let mut regions = [PageRegion::default(); ROOM];
-        let arg = ScanArg { flags: SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC, ..WRITTEN };
-        self.scan(range, arg, &mut regions, found)
+        self.scan(range, Scan { only_async: true, ..TAKE_WRITTEN }, &mut regions, found)
     }
 
     /// As [`Pagemap::take_written`], of all memory of a process. Memory that is not watched so is
@@ -147,8 +136,7 @@ impl Pagemap {
         let mut regions = [PageRegion::default(); ROOM];
         let mut at = 0;
         while at < END {
-            let arg = ScanArg { flags: SCAN_WP_MATCHING, ..WRITTEN };
-            match self.scan(at..END, arg, &mut regions, found)? {
+            match self.scan(at..END, TAKE_WRITTEN, &mut regions, found)? {
                 to if to > at => at = to,
                 _ => break,
             }
@@ -156,86 +144,31 @@ impl Pagemap {
         Ok(())
     }
 
-    /// Finds ranges of pages as `arg` says, as many as there is room for. Where it stopped.
+    /// Finds ranges of pages, as many as there is room for. Where it stopped.
     fn scan(
         &self,
         range: Range<usize>,
-        arg: ScanArg,
+        of: Scan,
         room: &mut [PageRegion],
         found: &mut Vec<Range<usize>>,
     ) -> io::Result<usize> {
-        let mut arg = ScanArg {
-            size: size_of::<ScanArg>() as u64,
-            start: range.start as u64,
-            end: range.end as u64,
-            vec: room.as_mut_ptr().addr() as u64,
-            vec_len: room.len() as u64,
-            ..arg
-        };
-        // SAFETY: the structure belongs to the request, and it and the array that it names, of that
-        // length, outlive the call. It changes no content, and faults on what it protects are
-        // resolved by the kernel.
-        let make = || unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
-        let n = calls::number(Call::ScanPagemap, make)?;
-        found.extend(room[..n as usize].iter().map(|r| r.start as usize..r.end as usize));
-        Ok(arg.walk_end as usize)
+        let range = range.start as u64..range.end as u64;
+        let (n, end) = calls::made(Call::ScanPagemap, || pagemap::scan(&self.0, range, of, room))?;
+        found.extend(room[..n].iter().map(|r| r.start as usize..r.end as usize));
+        Ok(end as usize)
     }
 }
 
-const PAGE_IS_WRITTEN: u64 = 1 << 1;
-const PAGE_IS_PRESENT: u64 = 1 << 3;
-const PAGE_IS_ZERO: u64 = 1 << 5;
-/// Flag: pages that match are write-protected.
-const SCAN_WP_MATCHING: u64 = 1;
-/// Memory whose protection the kernel does not lift by itself is an error.
-const SCAN_CHECK_WPASYNC: u64 = 2;
-const PAGEMAP_SCAN: libc::c_ulong =
-    3 << 30 | (size_of::<ScanArg>() as libc::c_ulong) << 16 | (b'f' as libc::c_ulong) << 8 | 16;
-
-/// Argument of `PAGEMAP_SCAN`, as the kernel's documentation has it.
-#[repr(C)]
-#[derive(Default)]
-struct ScanArg {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    /// Where it ended.
-    walk_end: u64,
-    vec: u64,
-    vec_len: u64,
-    max_pages: u64,
-    category_inverted: u64,
-    category_mask: u64,
-    category_anyof_mask: u64,
-    return_mask: u64,
-}
-
-/// Pages that were written and are in place: protecting those that are not there would leave a mark
-/// in their place.
-const WRITTEN: ScanArg = ScanArg {
-    size: 0,
-    flags: 0,
-    start: 0,
-    end: 0,
-    walk_end: 0,
-    vec: 0,
-    vec_len: 0,
-    max_pages: 0,
-    category_inverted: 0,
-    category_mask: PAGE_IS_WRITTEN | PAGE_IS_PRESENT,
-    category_anyof_mask: 0,
-    return_mask: PAGE_IS_WRITTEN,
+/// Pages that were written and are in place, which are protected again: protecting those that are
+/// not there would leave a mark in their place.
+const TAKE_WRITTEN: Scan = Scan {
+    protects: true,
+    only_async: false,
+    inverted: 0,
+    all: category::WRITTEN | category::PRESENT,
+    any: 0,
+    told: category::WRITTEN,
 };
-
-/// Pages of the same kind.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct PageRegion {
-    start: u64,
-    end: u64,
-    categories: u64,
-}
 
 #[cfg(test)]
 mod tests {

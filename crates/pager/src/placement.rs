@@ -12,7 +12,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use refault_mm::{ServingCpu, ServingCpuStep};
+use crate::control::{ServingCpu, ServingCpuStep};
 
 /// Threads of a region.
 const MAX_THREADS: usize = 64;

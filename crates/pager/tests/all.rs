@@ -17,6 +17,7 @@ mod mapped_file;
 mod mapped_file_faults;
 mod mapped_file_sync;
 mod pool_balance;
+mod pool_model;
 mod refusals;
 mod room;
 mod tree_lab;

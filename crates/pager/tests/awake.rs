@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use refault_mm::CpuLatencyQosStats;
+use refault_pager::control::CpuLatencyQosStats;
 use refault_pager::{FaultMode, MappedFile, MappedFileConfig, Region, RegionConfig};
 use refault_testing::{Need, Rng, is_alone, require, test_name};
 

@@ -1,54 +1,38 @@
 //! Mappings of a file and of anonymous memory, a page at a time.
 
+use refault_syscalls::{PAGE, memory};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::ptr::{self, NonNull};
-
-const PAGE: usize = 4096;
 
 /// A mapping, for as long as this lives.
 #[derive(Debug)]
 struct Mapping {
-    start: NonNull<u8>,
+    start: usize,
     bytes: usize,
 }
 
 impl Mapping {
     /// Maps a file, or anonymous memory.
     fn new(file: Option<&File>, bytes: usize, writable: bool) -> io::Result<Mapping> {
-        let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
-        let (flags, fd) = match file {
-            Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
-            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1),
-        };
-        // SAFETY: the kernel chooses the place; nothing else of this program is there.
-        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, fd, 0) };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => Ok(Mapping { start, bytes }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(Mapping { start: memory::map(file.map(|file| (file, 0)), bytes, writable)?, bytes })
     }
 
-    fn page(&self, page: u32) -> *mut u8 {
+    fn page(&self, page: u32) -> usize {
         let at = page as usize * PAGE;
         assert!(at < self.bytes, "page {page} is beyond the mapping");
-        // SAFETY: it is inside of the mapping, as was just seen.
-        unsafe { self.start.as_ptr().add(at) }
+        self.start + at
     }
 
     /// Whether a page is in memory, mapped or not.
     fn is_there(&self, page: u32) -> io::Result<bool> {
-        let mut there = 0;
-        // SAFETY: the page is one of the mapping, and mincore writes one byte for it.
-        match unsafe { libc::mincore(self.page(page).cast(), PAGE, &mut there) } {
-            0 => Ok(there & 1 != 0),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let mut there = [0];
+        memory::residency(self.page(page), &mut there)?;
+        Ok(there[0] & 1 != 0)
     }
 
     fn touch(&self, page: u32, writes: bool) {
-        let at = self.page(page);
+        let at = self.page(page) as *mut u8;
         // SAFETY: the page is one of a mapping that is readable, and writable where anybody writes.
         // Other processes do not know the file; volatile accesses are not left out.
         unsafe {
@@ -61,17 +45,14 @@ impl Mapping {
 
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
         // SAFETY: the range is that of the mapping, and the advice changes nothing of its contents.
-        match unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, advice) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        unsafe { memory::advise(self.start, self.bytes, advice) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: nothing points into it any more: addresses are given out for a call at a time.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        _ = unsafe { memory::unmap(self.start, self.bytes) };
     }
 }
 

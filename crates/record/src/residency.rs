@@ -2,11 +2,11 @@
 //! `mincore` says which they are, of a mapping that nobody touches. Neither brings a page in, nor
 //! marks one as accessed.
 
+use refault_syscalls::memory;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::ptr;
 
 const PAGE: u64 = 4096;
 
@@ -97,19 +97,12 @@ fn count(file: &File, pages: Range<u64>) -> io::Result<Option<u64>> {
 
 fn by_mapping(file: &File, pages: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let length = (pages.end - pages.start) as usize;
-    let (bytes, offset) = (length * PAGE as usize, (pages.start * PAGE) as libc::off_t);
-    // SAFETY: the kernel chooses the place; nothing else of this program is there.
-    let start =
-        unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), offset) };
-    if start == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
+    let bytes = length * PAGE as usize;
+    let start = memory::map(Some((file, pages.start * PAGE)), bytes, false)?;
     let mut there = vec![0u8; length];
-    // SAFETY: the range is that of the mapping, and there is a byte for each of its pages.
-    let asked = unsafe { libc::mincore(start, bytes, there.as_mut_ptr()) };
-    let asked = if asked == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    let asked = memory::residency(start, &mut there);
     // SAFETY: it was mapped above, and nothing points into it.
-    unsafe { libc::munmap(start, bytes) };
+    unsafe { memory::unmap(start, bytes)? };
     asked?;
     let mut runs = Vec::new();
     for (page, _) in (pages.start..).zip(&there).filter(|(_, there)| **there & 1 != 0) {

@@ -1,6 +1,7 @@
 //! Result of a look at the memory of a process: its mappings, and what is in their pages.
 
 use crate::event::Inode;
+use refault_syscalls::maps::Line;
 use std::ops::Range;
 
 const PAGE_SHIFT: u32 = 12;
@@ -27,28 +28,21 @@ pub struct Mapping {
 impl Mapping {
     /// A line; none: it is none of memory that programs use.
     pub fn parse(line: &str) -> Option<Mapping> {
-        let mut words = line.split_ascii_whitespace();
-        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-        let (start, end) = words.next()?.split_once('-')?;
-        let (start, end) = (hex(start)? >> PAGE_SHIFT, hex(end)? >> PAGE_SHIFT);
-        let rights = words.next()?.as_bytes();
-        let offset = hex(words.next()?)? >> PAGE_SHIFT;
-        let (major, minor) = words.next()?.split_once(':')?;
-        let dev = (hex(major)? as u32) << 20 | hex(minor)? as u32;
-        let ino: u64 = words.next()?.parse().ok()?;
-        let name = words.next().unwrap_or_default();
-        let is_of_kernel = name.starts_with("[v");
+        let line = Line::parse(line)?;
+        let (start, end) = (line.addresses.start >> PAGE_SHIFT, line.addresses.end >> PAGE_SHIFT);
+        let offset = line.offset >> PAGE_SHIFT;
+        let is_of_kernel = line.name.starts_with("[v");
         if start >= end || is_of_kernel || offset.checked_add(end - start).is_none() {
             return None;
         }
-        let is_shm = ["/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"].iter().any(|begin| name.starts_with(begin));
+        let is_shm = ["/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"].iter().any(|begin| line.name.starts_with(begin));
         Some(Mapping {
             pages: start..end,
-            file: (ino > 0).then_some(Inode { dev, ino }),
+            file: (line.inode > 0).then_some(Inode { dev: line.device.0 << 20 | line.device.1, ino: line.inode }),
             offset,
-            writable: rights.get(1) == Some(&b'w'),
-            executable: rights.get(2) == Some(&b'x'),
-            shared: rights.get(3) == Some(&b's'),
+            writable: line.has('w'),
+            executable: line.has('x'),
+            shared: line.is_shared(),
             is_shm,
         })
     }

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 /// |---|---|
 /// | `uffd` | userfaultfd with all that the pager asks of it: regions, mapped files, `refault run` |
 /// | `uffd-kernel` | faults of the kernel are served, too: memory can be handed to system calls |
+/// | `refault-run` | the program `refault-run` beside the command, as `cargo test --workspace` builds it |
 /// | `oracle` | `../shared/oracle`, the recordings of real kernels |
 /// | `traces` | `../shared/traces`, public traces and published miss ratios |
 /// | `recordings` | `../shared/recordings`, recordings of real programs by `refault record` |
@@ -32,6 +33,7 @@ use std::sync::Mutex;
 pub enum Need {
     Uffd,
     UffdKernel,
+    RefaultRun,
     Oracle,
     Traces,
     Recordings,
@@ -51,9 +53,10 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 17] = [
+    pub const ALL: [Need; 18] = [
         Need::Uffd,
         Need::UffdKernel,
+        Need::RefaultRun,
         Need::Oracle,
         Need::Traces,
         Need::Recordings,
@@ -76,6 +79,7 @@ impl Need {
         match self {
             Need::Uffd => "uffd",
             Need::UffdKernel => "uffd-kernel",
+            Need::RefaultRun => "refault-run",
             Need::Oracle => "oracle",
             Need::Traces => "traces",
             Need::Recordings => "recordings",

@@ -36,6 +36,10 @@ mod table;
 use rows::{Rows, flag, has};
 use std::process::ExitCode;
 
+/// As that of the command.
+#[global_allocator]
+static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
+
 fn main() -> ExitCode {
     let result = match () {
         () if has("--compare") => compare::run(),

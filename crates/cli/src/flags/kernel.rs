@@ -7,7 +7,7 @@ use super::list::OrList;
 use refault::settings;
 
 /// Reads `--kernel`; `list` prints what there is.
-pub(crate) fn parser() -> OrList<Kernel> {
+pub fn parser() -> OrList<Kernel> {
     OrList::new("list", list, |name| name.parse().map_err(|e| format!("{e}; list prints what each is")))
 }
 

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 
 /// Reads a value, but for the word that asks for the list.
 #[derive(Clone, Debug)]
-pub(crate) struct OrList<T> {
+pub struct OrList<T> {
     /// Word that asks for the list.
     word: &'static str,
     /// Text of the list.
@@ -15,7 +15,7 @@ pub(crate) struct OrList<T> {
 }
 
 impl<T> OrList<T> {
-    pub(crate) fn new(word: &'static str, list: fn() -> String, parse: fn(&str) -> Result<T, String>) -> OrList<T> {
+    pub fn new(word: &'static str, list: fn() -> String, parse: fn(&str) -> Result<T, String>) -> OrList<T> {
         OrList { word, list, parse }
     }
 }

@@ -25,7 +25,7 @@ pub fn max_memory(matches: &ArgMatches) -> Option<u64> {
         // Pages are those of the machine, whatever those of the trace are.
         (Some(size), _) => Some(size.pages(4096, 0).saturating_mul(4096)),
         (None, Some((_, inner))) => max_memory(inner),
-        (None, None) => Some(available()?.saturating_add(refault_pager::resident_bytes() as u64)),
+        (None, None) => Some(available()?.saturating_add(refault_syscalls::resident_bytes() as u64)),
     }
 }
 
@@ -37,7 +37,7 @@ pub fn has_max_memory(command: &clap::Command) -> bool {
 /// Advises who meets the bound with a trace: flags that this command line may have. `streams`,
 /// `samples`: whether it may have these.
 pub(crate) fn advise(streams: bool, samples: bool) {
-    refault_pager::advise_when_full(match (streams, samples) {
+    refault_syscalls::advise_when_full(match (streams, samples) {
         (true, true) => "take fewer sizes and policies at a time, --stream or --sample 1%",
         (true, false) => "take fewer sizes and policies at a time, or --stream",
         (false, true) => "take fewer sizes and policies at a time, or --sample 1%",
@@ -47,7 +47,7 @@ pub(crate) fn advise(streams: bool, samples: bool) {
 
 /// Advises who meets the bound with a scenario.
 pub(crate) fn advise_scenario(is_scaled: bool) {
-    refault_pager::advise_when_full(match is_scaled {
+    refault_syscalls::advise_when_full(match is_scaled {
         true => "take --threads 1, or a larger --scale",
         false => "take --threads 1, or --scale 2",
     });
@@ -59,7 +59,7 @@ const SMALLER: &str = "take fewer inputs, sizes and policies at a time, or --thr
 /// Advises who meets the bound with a command, as long as nothing more is known of its input.
 pub fn advise_for(command: &clap::Command) {
     if command.get_arguments().any(|arg| arg.get_id() == "threads") {
-        refault_pager::advise_when_full(SMALLER);
+        refault_syscalls::advise_when_full(SMALLER);
     }
 }
 

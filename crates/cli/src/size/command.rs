@@ -87,7 +87,7 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
         return recording::run(args, given, &mut source);
     }
     if args.trace.sample.is_asked_for() {
-        refault_pager::advise_when_full("take a smaller --sample");
+        refault_syscalls::advise_when_full("take a smaller --sample");
         return sample::run(args, source);
     }
     if given.has("warm-up") {

@@ -1,7 +1,6 @@
 //! Parts that the tests of the replay share.
 
 pub mod command;
-pub mod programs;
 
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_mm::opt::{Opt, next_uses};

@@ -1,6 +1,7 @@
 //! Runs what pages show, and compares.
 
 use super::markdown::{Block, Page};
+use refault_testing::{Need, absent};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
@@ -102,8 +103,20 @@ fn run_page(root: &Path, page: &Page) -> Vec<String> {
     complaints
 }
 
+/// Whether `refault-run` is beside the command. Without it what pages say of it is not compared.
+pub fn has_run() -> bool {
+    let help = Command::new(refault()).args(["run", "--help"]).output().expect("the command runs");
+    if !help.status.success() {
+        absent(Need::RefaultRun, String::from_utf8_lossy(&help.stderr).trim());
+    }
+    help.status.success()
+}
+
 /// Whether this machine allows `refault run`. `REFAULT_REQUIRE=uffd`, or `all`, says that it must.
 pub fn can_run() -> bool {
+    if !has_run() {
+        return false;
+    }
     let required =
         std::env::var("REFAULT_REQUIRE").is_ok_and(|list| list.split(',').any(|word| ["uffd", "all"].contains(&word)));
     let doctor = Command::new(refault()).arg("doctor").output().expect("the command runs");
@@ -198,8 +211,12 @@ pub fn json(dir: &Path, args: &[&str]) -> serde_json::Value {
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}: {text}"))
 }
 
-/// The long flags that the help of a command names.
+/// The long flags that the help of a command names; none of `refault run` and `top` where these are
+/// absent.
 pub fn flags(command: &str) -> BTreeSet<String> {
+    if ["run", "top"].contains(&command) && !has_run() {
+        return BTreeSet::new();
+    }
     let mut words: Vec<&str> = command.split(' ').collect();
     words.push("--help");
     let output = Command::new(refault()).args(&words).output().expect("the command runs");

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 /// The crates whose comments are checked.
-const CHECKED: [&str; 9] = ["capi", "cli", "lab", "mm", "pager", "preload", "report", "testing", "trace"];
+const CHECKED: [&str; 11] =
+    ["capi", "cli", "lab", "mm", "pager", "preload", "report", "run", "syscalls", "testing", "trace"];
 
 /// The comments of a file: line number and text.
 fn comments(path: &Path) -> Vec<(usize, String)> {

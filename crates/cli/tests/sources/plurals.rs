@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// The crates that speak to people.
-const SPEAKING: [&str; 4] = ["cli", "record", "refault", "pager"];
+const SPEAKING: [&str; 5] = ["cli", "record", "refault", "pager", "run"];
 
 /// Nouns of what there is often one of.
 const PLURALS: [&str; 16] = [

@@ -144,12 +144,12 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
 pub(crate) unsafe fn discard(start: usize, len: usize) -> io::Result<()> {
     for attempt in 0.. {
         // SAFETY: the caller's contract.
-        let make = || unsafe { libc::madvise(start as *mut _, len, libc::MADV_DONTNEED) };
-        match number(Call::Discard, make) {
+        let make = || unsafe { refault_syscalls::memory::advise(start, len, libc::MADV_DONTNEED) };
+        match made(Call::Discard, make) {
             Err(e) if attempt < 8 && matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ENOMEM)) => {
                 std::thread::sleep(Duration::from_millis(1 << attempt));
             }
-            other => return other.map(drop),
+            other => return other,
         }
     }
     Ok(())

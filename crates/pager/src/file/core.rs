@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::control::CpuLatencyQosStats;
 use fixedbitset::FixedBitSet;
-use refault_mm::{CpuLatencyQosStats, Engine, MemcgId, Outcome, PageId, Touch};
+use refault_mm::{Engine, MemcgId, Outcome, PageId, Touch};
 
 use super::memory::{Memory, State};
 use super::stats::FileStats;

@@ -1,6 +1,6 @@
 //! Counters, content and memory of a mapped file.
 
-use refault_mm::CpuLatencyQosStats;
+use crate::control::CpuLatencyQosStats;
 
 /// Events, counted where they happen, from the start on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

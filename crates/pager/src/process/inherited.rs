@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::{PRELOAD, abi};
 use crate::error::Error;
-use crate::machine;
+use refault_syscalls::machine;
 
 /// Its file, as it is called in the maps of processes that have it.
 pub(super) const PRELOAD_NAME: &str = "librefault_preload.so";

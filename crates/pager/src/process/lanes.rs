@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use refault_mm::{ServingCpu, ServingCpuStep};
+use crate::control::{ServingCpu, ServingCpuStep};
 
 use super::Shared;
 use super::core::Core;

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::calls::{self, Call};
 use crate::uffd::PAGE;
+use refault_syscalls::maps::Line;
 
 /// The anonymous private mappings of a process that may be watched: all but its stack and what the
 /// kernel put there.
@@ -25,18 +26,12 @@ fn read_line(pid: i32, name: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&line[..n]).into_owned())
 }
 
-/// A line of `maps`: `start-end protection offset device inode name`.
+/// The addresses of a line of `maps`, if its mapping may be watched.
 fn parse(line: &str) -> Option<Range<usize>> {
-    let mut fields = line.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
-    let protection = fields.next()?;
-    let inode = fields.nth(2)?;
-    let name = fields.next().unwrap_or("");
-    let ours = name.is_empty() || name == "[heap]" || name.starts_with("[anon:");
-    if inode != "0" || !protection.ends_with('p') || !ours {
-        return None;
-    }
-    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+    let line = Line::parse(line)?;
+    let ours = line.name.is_empty() || line.name == "[heap]" || line.name.starts_with("[anon:");
+    let is_watched = line.inode == 0 && !line.is_shared() && ours;
+    is_watched.then_some(line.addresses.start as usize..line.addresses.end as usize)
 }
 
 /// Memory of a process, in pages.

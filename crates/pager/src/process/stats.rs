@@ -1,6 +1,6 @@
 //! Counters and memory of a run.
 
-use refault_mm::CpuLatencyQosStats;
+use crate::control::CpuLatencyQosStats;
 
 use super::core::Core;
 use crate::core::Counts;

@@ -6,8 +6,8 @@ use super::core::Core;
 use super::maps;
 use super::table::BLOCK;
 use crate::core::State;
-use crate::machine;
 use crate::uffd::PAGE;
+use refault_syscalls::machine;
 
 /// Part of the memory that may be tables: the rest is for pages.
 const PART: (usize, usize) = (2, 3);

@@ -111,7 +111,7 @@ impl Region {
     pub fn with_faults(config: &RegionConfig, store: Box<dyn Store>, plan: Option<CallPlan>) -> Result<Region, Error> {
         config.check()?;
         config.check_tables()?;
-        let page_bytes = crate::machine::page_bytes();
+        let page_bytes = refault_syscalls::machine::page_bytes();
         if page_bytes != PAGE as u64 {
             return Err(Error::Unsupported(format!("pages have {page_bytes} bytes; the pager knows 4096")));
         }

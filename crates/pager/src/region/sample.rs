@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use refault_mm::{SampleBudget, SampleStats};
+use crate::control::{SampleBudget, SampleStats};
 
 use super::core::Core;
 

@@ -1,6 +1,7 @@
 //! Counters, content and memory of a region.
 
-use refault_mm::{CpuLatencyQosStats, MemcgEvents, SampleStats, SizeStats};
+use crate::control::{CpuLatencyQosStats, SampleStats};
+use refault_mm::{MemcgEvents, SizeStats};
 
 use super::Limits;
 pub use crate::core::Counts;

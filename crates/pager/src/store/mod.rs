@@ -29,7 +29,7 @@ pub use file::{FileStore, SwapIo, nameless_file, swap_directory};
 pub use pool::Pool;
 pub use tiers::Tiers;
 
-use refault_mm::PollingStats;
+use crate::control::PollingStats;
 
 use crate::uffd::PAGE;
 

@@ -11,8 +11,8 @@ use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
+use crate::control::{Polling, PollingStats};
 use io_uring::{IoUring, opcode, types};
-use refault_mm::{Polling, PollingStats};
 
 use super::ring::{self, Patience};
 use crate::calls::{self, Call};

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use refault_mm::PoolTier;
+use crate::control::PoolTier;
 
 use super::batches::Batches;
 use super::codec::COMPRESS_BOUND;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use refault_mm::{PoolBalance, PoolBalanceStats, PoolExtent, PoolTier};
+use crate::control::{PoolBalance, PoolBalanceStats, PoolExtent, PoolTier};
 
 use super::sparse::{Entry, Sparse};
 use crate::threads::nanoseconds;

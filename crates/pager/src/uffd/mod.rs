@@ -5,7 +5,6 @@
 //! a reference, but they do change memory that others may refer to, so those that can change or
 //! remove content are `unsafe`.
 
-mod abi;
 mod modes;
 
 use std::fs::File;
@@ -13,68 +12,12 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::calls;
+use refault_syscalls::uffd as abi;
 
 pub use crate::calls::{Call, CallFault, CallPlan};
 pub use modes::FillMode;
-
-/// Bytes of a page.
-pub const PAGE: usize = 4096;
-
-/// Feature that a kernel may offer beyond the basics.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Feature {
-    /// Its bit.
-    pub bit: u64,
-    /// Its name, without `UFFD_FEATURE_`.
-    pub name: &'static str,
-}
-
-macro_rules! features {
-    ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
-        impl Feature {
-            $($(#[$doc])* pub const $name: Feature = Feature { bit: 1 << $bit, name: stringify!($name) };)*
-            /// All that are known here.
-            pub const ALL: &[Feature] = &[$(Feature::$name),*];
-        }
-    };
-}
-
-features! {
-    /// Faults on write-protected pages are reported.
-    PAGEFAULT_FLAG_WP = 0;
-    /// `fork` is reported, with a descriptor for the child.
-    EVENT_FORK = 1;
-    /// `mremap` is reported.
-    EVENT_REMAP = 2;
-    /// `madvise(MADV_DONTNEED)` is reported.
-    EVENT_REMOVE = 3;
-    /// Pages of hugetlbfs may be missing.
-    MISSING_HUGETLBFS = 4;
-    /// Pages of shared memory may be missing.
-    MISSING_SHMEM = 5;
-    /// `munmap` is reported.
-    EVENT_UNMAP = 6;
-    /// Faults become a signal in the thread that faults.
-    SIGBUS = 7;
-    /// Faults name the thread.
-    THREAD_ID = 8;
-    /// Minor faults of hugetlbfs.
-    MINOR_HUGETLBFS = 9;
-    /// Minor faults of shared memory.
-    MINOR_SHMEM = 10;
-    /// Faults give the address and not only the page.
-    EXACT_ADDRESS = 11;
-    /// Write protection of shared memory.
-    WP_HUGETLBFS_SHMEM = 12;
-    /// Write protection of pages that are not there yet.
-    WP_UNPOPULATED = 13;
-    /// `UFFDIO_POISON`: from Linux 6.6 on.
-    POISON = 14;
-    /// Write protection that the kernel lifts by itself: from Linux 6.7 on.
-    WP_ASYNC = 15;
-    /// `UFFDIO_MOVE`: from Linux 6.8 on.
-    MOVE = 16;
-}
+pub use refault_syscalls::PAGE;
+pub use refault_syscalls::uffd::Feature;
 
 /// Finding of [`Uffd::probe`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -396,10 +339,9 @@ impl Uffd {
     }
 
     fn ioctl<T>(&self, request: libc::c_ulong, arg: &mut T) -> io::Result<()> {
-        // SAFETY: `arg` is the structure that belongs to the request (the callers pair them), and
-        // outlives the call. The effect of the request on memory is the callers' contract.
-        let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), request, std::ptr::from_mut(arg)) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        // SAFETY: `arg` is the structure that belongs to the request: the callers pair them. The
+        // effect of the request on memory is the callers' contract.
+        unsafe { abi::request(&self.fd, request, arg) }
     }
 }
 
@@ -419,32 +361,22 @@ fn progress(result: io::Result<()>, done: i64, len: usize) -> Progress {
 }
 
 fn raw_open(scope: Scope) -> io::Result<OwnedFd> {
-    let flags = libc::O_CLOEXEC | if scope == Scope::UserMode { abi::UFFD_USER_MODE_ONLY } else { 0 };
-    // SAFETY: the system call takes flags and gives a new descriptor.
-    let error = match calls::number(Call::OpenUffd, || unsafe { libc::syscall(libc::SYS_userfaultfd, flags) }) {
-        // SAFETY: the descriptor is new and ours.
-        Ok(fd) => return Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }),
+    let user_mode_only = scope == Scope::UserMode;
+    let error = match calls::made(Call::OpenUffd, || abi::open(user_mode_only)) {
+        Ok(fd) => return Ok(fd),
         Err(error) => error,
     };
-    if scope == Scope::UserMode || error.raw_os_error() != Some(libc::EPERM) {
+    if user_mode_only || error.raw_os_error() != Some(libc::EPERM) {
         return Err(error);
     }
     // A process that may open the device may handle all faults.
     let Ok(device) = File::open("/dev/userfaultfd") else { return Err(error) };
-    // SAFETY: the request takes flags by value and gives a new descriptor.
-    let make = || unsafe { libc::ioctl(device.as_raw_fd(), abi::USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
-    let fd = calls::number(Call::OpenUffd, make)?;
-    // SAFETY: the descriptor is new and ours.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    calls::made(Call::OpenUffd, || abi::open_by(&device))
 }
 
 /// The features that the kernel offers.
 fn handshake(fd: &OwnedFd, features: u64) -> io::Result<u64> {
-    let mut arg = abi::Api { api: abi::API, features, ioctls: 0 };
-    // SAFETY: `arg` is the structure of the request and outlives the call.
-    let make = || unsafe { libc::ioctl(fd.as_raw_fd(), abi::UFFDIO_API, std::ptr::from_mut(&mut arg)) };
-    calls::number(Call::Api, make)?;
-    Ok(arg.features)
+    calls::made(Call::Api, || abi::handshake(fd, features))
 }
 
 #[cfg(test)]

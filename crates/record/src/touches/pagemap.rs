@@ -1,32 +1,13 @@
-//! Pages in the page tables of a process: `/proc/PID/pagemap`, and the request `PAGEMAP_SCAN` of
-//! Linux 6.7 and later, which passes over what is empty and protects what it finds.
+//! Pages in the page tables of a process, as the recorder asks for them.
 
 use crate::scan::{Mapping, Region};
+use refault_syscalls::pagemap::{PageRegion, Scan, category, entry, read_entries, scan};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 const PAGE_SHIFT: u32 = 12;
-
-/// Bits of an entry.
-const PRESENT: u64 = 1 << 63;
-const SWAPPED: u64 = 1 << 62;
-const FILE: u64 = 1 << 61;
-const SOFT_DIRTY: u64 = 1 << 55;
-const FRAME: u64 = (1 << 55) - 1;
-
-/// Categories of `PAGEMAP_SCAN`.
-const IS_WPALLOWED: u64 = 1 << 0;
-const IS_WRITTEN: u64 = 1 << 1;
-const IS_FILE: u64 = 1 << 2;
-const IS_PRESENT: u64 = 1 << 3;
-const IS_SWAPPED: u64 = 1 << 4;
-const IS_ZERO: u64 = 1 << 5;
-const IS_SOFT_DIRTY: u64 = 1 << 7;
-/// Flag: pages that match are write-protected.
-const WP_MATCHING: u64 = 1;
 
 /// Regions at a time: 24 bytes each.
 const ROOM: usize = 2048;
@@ -36,35 +17,6 @@ const ENTRIES: usize = 1 << 15;
 
 /// The most pages of a mapping that are looked at there: 64 GiB.
 const MOST_PAGES: u64 = 1 << 24;
-
-/// The request's argument, as the kernel's documentation has it.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct ScanArg {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    vec: u64,
-    vec_len: u64,
-    max_pages: u64,
-    category_inverted: u64,
-    category_mask: u64,
-    category_anyof_mask: u64,
-    return_mask: u64,
-}
-
-const PAGEMAP_SCAN: libc::c_ulong =
-    3 << 30 | (size_of::<ScanArg>() as libc::c_ulong) << 16 | (b'f' as libc::c_ulong) << 8 | 16;
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct PageRegion {
-    start: u64,
-    end: u64,
-    categories: u64,
-}
 
 /// The page tables of a process.
 #[derive(Debug)]
@@ -84,24 +36,22 @@ impl Pagemap {
     /// set.
     pub(super) fn regions(&self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
         let (Some(first), Some(last)) = (mappings.first(), mappings.last()) else { return Ok(Vec::new()) };
-        let arg = ScanArg {
-            category_anyof_mask: IS_PRESENT | IS_SWAPPED,
-            return_mask: IS_PRESENT | IS_SWAPPED | IS_FILE | IS_SOFT_DIRTY | IS_ZERO,
-            ..ScanArg::default()
-        };
+        let content = category::PRESENT | category::SWAPPED;
+        let told = content | category::FILE | category::SOFT_DIRTY | category::ZERO;
+        let of = Scan { any: content, told, ..Scan::default() };
         let mut found = Vec::new();
         let mut add = |region: &PageRegion| {
             let has = |category: u64| region.categories & category != 0;
-            if !has(IS_ZERO) {
+            if !has(category::ZERO) {
                 found.push(Region {
                     pages: region.start >> PAGE_SHIFT..region.end >> PAGE_SHIFT,
-                    is_there: has(IS_PRESENT),
-                    is_file: has(IS_FILE),
-                    touched: has(IS_SOFT_DIRTY),
+                    is_there: has(category::PRESENT),
+                    is_file: has(category::FILE),
+                    touched: has(category::SOFT_DIRTY),
                 });
             }
         };
-        match self.scan(first.pages.start..last.pages.end, arg, &mut add) {
+        match self.scan(first.pages.start..last.pages.end, of, &mut add) {
             Err(e) if matches!(e.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => self.entries(mappings),
             done => done.map(|()| found),
         }
@@ -109,35 +59,23 @@ impl Pagemap {
 
     /// Pages that were written since they were protected last, and protects them again.
     pub(super) fn take_written(&self, pages: Range<u64>) -> io::Result<Vec<Range<u64>>> {
-        let all = IS_WPALLOWED | IS_WRITTEN | IS_PRESENT;
-        let arg = ScanArg { flags: WP_MATCHING, category_mask: all, return_mask: IS_WRITTEN, ..ScanArg::default() };
+        let all = category::WPALLOWED | category::WRITTEN | category::PRESENT;
+        let of = Scan { protects: true, all, told: category::WRITTEN, ..Scan::default() };
         let mut found = Vec::new();
-        self.scan(pages, arg, &mut |r| found.push(r.start >> PAGE_SHIFT..r.end >> PAGE_SHIFT))?;
+        self.scan(pages, of, &mut |r| found.push(r.start >> PAGE_SHIFT..r.end >> PAGE_SHIFT))?;
         Ok(found)
     }
 
-    fn scan(&self, pages: Range<u64>, arg: ScanArg, add: &mut impl FnMut(&PageRegion)) -> io::Result<()> {
+    fn scan(&self, pages: Range<u64>, of: Scan, add: &mut impl FnMut(&PageRegion)) -> io::Result<()> {
         let mut room = [PageRegion::default(); ROOM];
         let (mut at, end) = (pages.start << PAGE_SHIFT, pages.end << PAGE_SHIFT);
         while at < end {
-            let mut arg = ScanArg {
-                size: size_of::<ScanArg>() as u64,
-                start: at,
-                end,
-                vec: room.as_mut_ptr().addr() as u64,
-                vec_len: ROOM as u64,
-                ..arg
-            };
-            // SAFETY: the structure is that of the request, and it and the array that it names, of
-            // that length, outlive the call. Contents of memory are not changed: writes to what it
-            // protects are let through by the kernel.
-            let n = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
-            let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+            let (n, to) = scan(&self.0, at..end, of, &mut room)?;
             room.iter().take(n).for_each(&mut *add);
-            if arg.walk_end <= at {
+            if to <= at {
                 break;
             }
-            at = arg.walk_end;
+            at = to;
         }
         Ok(())
     }
@@ -147,12 +85,12 @@ impl Pagemap {
         let mut found: Vec<Region> = Vec::new();
         for mapping in mappings {
             let end = mapping.pages.end.min(mapping.pages.start + MOST_PAGES);
-            self.each(mapping.pages.start..end, |page, entry| {
-                if entry & (PRESENT | SWAPPED) == 0 {
+            self.each(mapping.pages.start..end, |page, bits| {
+                if bits & (entry::PRESENT | entry::SWAPPED) == 0 {
                     return;
                 }
-                let has = |bit: u64| entry & bit != 0;
-                let (is_there, is_file, touched) = (has(PRESENT), has(FILE), has(SOFT_DIRTY));
+                let has = |bit: u64| bits & bit != 0;
+                let (is_there, is_file, touched) = (has(entry::PRESENT), has(entry::FILE), has(entry::SOFT_DIRTY));
                 match found.last_mut() {
                     Some(last)
                         if last.pages.end == page
@@ -170,20 +108,20 @@ impl Pagemap {
     /// The number of the frame that each of these pages is in; 0: none, or this process may not
     /// know it.
     pub(super) fn frames(&self, pages: Range<u64>, mut tell: impl FnMut(u64, u64)) -> io::Result<()> {
-        self.each(pages, |page, entry| tell(page, if entry & PRESENT == 0 { 0 } else { entry & FRAME }))
+        self.each(pages, |page, bits| tell(page, if bits & entry::PRESENT == 0 { 0 } else { bits & entry::FRAME }))
     }
 
     fn each(&self, pages: Range<u64>, mut tell: impl FnMut(u64, u64)) -> io::Result<()> {
-        let mut bytes = vec![0; pages.end.saturating_sub(pages.start).min(ENTRIES as u64) as usize * 8];
+        let mut entries = vec![0; pages.end.saturating_sub(pages.start).min(ENTRIES as u64) as usize];
         let mut at = pages.start;
         while at < pages.end {
             let n = (pages.end - at).min(ENTRIES as u64) as usize;
-            let read = self.0.read_at(&mut bytes[..n * 8], at * 8)?;
-            if read < 8 {
+            let read = read_entries(&self.0, at, &mut entries[..n])?;
+            if read == 0 {
                 break;
             }
-            for entry in bytes[..read].as_chunks().0 {
-                tell(at, u64::from_ne_bytes(*entry));
+            for bits in &entries[..read] {
+                tell(at, *bits);
                 at += 1;
             }
         }

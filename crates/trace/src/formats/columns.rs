@@ -6,7 +6,7 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
-use crate::text::{At, LineFormat, is_names, words};
+use crate::text::{LineFormat, LinePosition, is_names, words};
 use std::collections::HashMap;
 
 /// The longest name of an object, a task or a key.
@@ -50,7 +50,7 @@ impl ColumnLines {
     }
 
     /// The fields of a line; `None`: one of them says that it is to be passed over.
-    fn fields<'l>(&self, line: &'l [u8], at: &At<'_>) -> Result<Option<Vec<&'l [u8]>>, TraceError> {
+    fn fields<'l>(&self, line: &'l [u8], at: &LinePosition<'_>) -> Result<Option<Vec<&'l [u8]>>, TraceError> {
         let unquoted = |field: &'l [u8]| {
             let field = field.trim_ascii();
             field.strip_prefix(b"\"").and_then(|f| f.strip_suffix(b"\"")).unwrap_or(field)
@@ -78,7 +78,7 @@ impl ColumnLines {
     }
 
     /// Whether a field that is a number or a kind holds a name, as in the line on top of a table.
-    fn has_names(&self, found: &[&[u8]], at: &At<'_>) -> bool {
+    fn has_names(&self, found: &[&[u8]], at: &LinePosition<'_>) -> bool {
         self.columns.fields.iter().zip(found).any(|(field, text)| match field {
             Field::Time(unit) => time_ns(text, *unit).is_err(),
             Field::Offset(unit) | Field::Size(unit) => number(text, *unit, "", at).is_err(),
@@ -88,7 +88,7 @@ impl ColumnLines {
     }
 
     /// Reads a field into the line.
-    fn take(&mut self, field: &Field, text: &[u8], line: &mut Line, at: &At<'_>) -> Result<(), TraceError> {
+    fn take(&mut self, field: &Field, text: &[u8], line: &mut Line, at: &LinePosition<'_>) -> Result<(), TraceError> {
         match field {
             Field::Skip | Field::Rest | Field::Is(_) => {}
             Field::Time(unit) => line.time_ns = Some(time_ns(text, *unit).map_err(|why| at.error(why))?),
@@ -103,7 +103,7 @@ impl ColumnLines {
         Ok(())
     }
 
-    fn key(&mut self, name: &[u8], at: &At<'_>) -> Result<u64, TraceError> {
+    fn key(&mut self, name: &[u8], at: &LinePosition<'_>) -> Result<u64, TraceError> {
         bounded(name, "key", at)?;
         if let Some(page) = self.keys.get(name) {
             return Ok(*page);
@@ -113,7 +113,7 @@ impl ColumnLines {
         Ok(page)
     }
 
-    fn object(&mut self, name: &[u8], at: &At<'_>) -> Result<u32, TraceError> {
+    fn object(&mut self, name: &[u8], at: &LinePosition<'_>) -> Result<u32, TraceError> {
         bounded(name, "object", at)?;
         if let Some(object) = self.objects.get(name) {
             return Ok(*object);
@@ -127,7 +127,7 @@ impl ColumnLines {
         Ok(object)
     }
 
-    fn task(&mut self, name: &[u8], at: &At<'_>) -> Result<u32, TraceError> {
+    fn task(&mut self, name: &[u8], at: &LinePosition<'_>) -> Result<u32, TraceError> {
         bounded(name, "task", at)?;
         let next = self.tasks.len() as u32;
         if next >= MAX_OBJECTS && !self.tasks.contains_key(name) {
@@ -137,7 +137,7 @@ impl ColumnLines {
     }
 
     /// The pages of a line.
-    fn pages(&self, line: &Line, at: &At<'_>) -> Result<(u64, u32), TraceError> {
+    fn pages(&self, line: &Line, at: &LinePosition<'_>) -> Result<(u64, u32), TraceError> {
         let page_size = self.header.page_size;
         let bytes = |(number, unit): (u64, Option<u32>)| match number.checked_mul(u64::from(unit.unwrap_or(page_size)))
         {
@@ -166,7 +166,7 @@ impl LineFormat for ColumnLines {
     // Nothing is in doubt: the units were given.
     fn judge(&mut self) {}
 
-    fn line(&mut self, text: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn line(&mut self, text: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let skipped = self.columns.skip_lines;
         if at.number() <= skipped || text.trim_ascii().is_empty() || text.starts_with(b"#") {
             return Ok(());
@@ -228,7 +228,7 @@ fn kind(text: &[u8], reads: &[String], writes: &[String]) -> Result<bool, String
 }
 
 /// A number and the bytes that it counts; none: pages.
-fn number(text: &[u8], unit: Unit, what: &str, at: &At<'_>) -> Result<(u64, Option<u32>), TraceError> {
+fn number(text: &[u8], unit: Unit, what: &str, at: &LinePosition<'_>) -> Result<(u64, Option<u32>), TraceError> {
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X"));
     let number = match (digits, unit) {
         (Some(digits), _) => at.hex(digits, what)?,
@@ -263,7 +263,7 @@ fn time_ns(text: &[u8], unit_ns: u64) -> Result<u64, String> {
     whole.ok_or_else(|| format!("time {} is beyond 64 bits of nanoseconds", quote(text)))
 }
 
-fn bounded(name: &[u8], what: &str, at: &At<'_>) -> Result<(), TraceError> {
+fn bounded(name: &[u8], what: &str, at: &LinePosition<'_>) -> Result<(), TraceError> {
     match name.len() {
         0 => Err(at.error(format!("{what} is empty"))),
         1..=MAX_NAME => Ok(()),

@@ -49,7 +49,7 @@ pub(in crate::replay) fn run(
     if given.has("thp") && args.sample.sample_unit != UnitArg::Table {
         return Err("--thp: large folios are of neighbours; add --sample-unit table".into());
     }
-    refault_pager::advise_when_full("take fewer sizes and policies at a time, or a smaller --sample");
+    refault_syscalls::advise_when_full("take fewer sizes and policies at a time, or a smaller --sample");
     check(args)?;
     if let Some(path) = &args.output.output {
         drop(AtomicFile::create(path)?);

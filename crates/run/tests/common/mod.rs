@@ -1,0 +1,4 @@
+//! Parts that the tests of runs share.
+
+pub mod command;
+pub mod programs;
