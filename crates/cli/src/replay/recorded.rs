@@ -8,9 +8,9 @@ use crate::flags;
 use crate::flags::recorded;
 use crate::flags::size::Size;
 use crate::{Failure, Given};
-use refault::recording::{About, Kept, Machine, PAGE_SIZE, RecordedPlan};
+use refault::recording::{About, Machine, PAGE_SIZE, RecordedPlan};
 use refault::replay::{Done, PlugIn, Row, curve_sizes, usual_sizes};
-use refault_trace::{RecordSource, Recording};
+use refault_trace::{RecordSource, Recording, Records};
 use std::path::Path;
 
 /// Flags that a recorded machine cannot do: a recording says it itself, or it has no readahead.
@@ -61,8 +61,9 @@ pub(super) fn replay(args: &ReplayArgs, given: &Given, source: Box<dyn RecordSou
 }
 
 /// Reads a recording as a machine, and as a trace, too.
-pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>) -> Result<(Machine, Loaded), Failure> {
-    let kept = Kept::read(source)?;
+pub(crate) fn load(args: &ReplayArgs, mut source: Box<dyn RecordSource>) -> Result<(Machine, Loaded), Failure> {
+    let kept = Records::read(&mut source)?;
+    drop(source);
     let machine = Machine::read(&mut kept.clone(), args.max_accesses)?;
     let loaded = command::load(args, Box::new(kept), false)?;
     Ok((machine, loaded))

@@ -2,6 +2,8 @@
 
 mod estimate;
 mod one_in;
+mod sampling;
 
 pub use estimate::{Estimate, Question, SampleRow, estimate};
 pub use one_in::OneIn;
+pub use sampling::Sampling;
