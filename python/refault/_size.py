@@ -130,5 +130,8 @@ def size(
     """
     own = {"group": group, "target": target, "limit": limit, "range": range, "resolution": resolution}
     words = _words.flags({**settings, **own}, FLAGS) + _words.sets(settings, FLAGS)
-    with files([subject]) as names:
-        return SizeResult(_refault.size([*words, "--", *names]))
+    if isinstance(subject, Trace):
+        if subject.path is None:
+            return SizeResult(subject._inner.size(words))
+        subject = subject.path
+    return SizeResult(_refault.size([*words, "--", _words.path(subject)]))

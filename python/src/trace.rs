@@ -226,6 +226,15 @@ impl Trace {
         })
     }
 
+    /// `refault size --json`, without a file: of the accesses, or record by record where the flags ask
+    /// for what these do not keep.
+    fn size(&self, py: Python<'_>, words: Vec<String>) -> PyResult<String> {
+        work::run(py, |watch| {
+            let LoadedTrace { trace, page_size, .. } = &self.memory.loaded;
+            api::size_of(&words, trace, *page_size, &|| self.source(), watch)
+        })
+    }
+
     /// Writes it in the native format, whole or not at all.
     fn write_file(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         work::run(py, |watch| {

@@ -13,7 +13,7 @@ use crate::{Failure, Given, Watch, bars, bench, complaint, flags, replay, report
 use clap::{Args, Command, FromArgMatches};
 use refault::recording;
 use refault_lab::scenario::Scenario;
-use refault_trace::{OpenOptions, RecordSource};
+use refault_trace::{OpenOptions, RecordSource, Trace};
 use std::ffi::OsString;
 
 /// The flags of a subcommand, and which of them were given.
@@ -117,6 +117,21 @@ pub fn size(words: &[String], watch: &Watch) -> Result<String, Failure> {
     let (mut args, given) = parse::<size::SizeArgs>("size", words)?;
     args.watch = bars::shown(watch);
     size::result(&args, &given)
+}
+
+/// `refault size --json` of a trace in memory, with pages of so many bytes. `again` has its records
+/// with times and groups, which the trace may not keep.
+pub fn size_of(
+    words: &[String],
+    trace: &Trace,
+    page_size: u32,
+    again: &dyn Fn() -> Result<Box<dyn RecordSource>, Failure>,
+    watch: &Watch,
+) -> Result<String, Failure> {
+    let words = [words, &["--".to_owned(), trace.name.clone()]].concat();
+    let (mut args, given) = parse::<size::SizeArgs>("size", &words)?;
+    args.watch = bars::shown(watch);
+    size::result_of(&args, &given, (trace, page_size), again)
 }
 
 /// `refault bench --json`.

@@ -6,6 +6,8 @@
 //! | [`replay`] | a trace under policies, in sizes of memory; with memory cgroups; by samples |
 //! | [`recording`] | a recording of a kernel on the machine that was recorded |
 //! | [`runner`] | scenarios: machines in virtual time |
+//! | [`size()`] | the smallest limit with which a target is met, of all three; or costs of sizes |
+//! | [`verify()`] | a recording beside the kernel that was recorded: how far the lab is to be trusted |
 //! | [`settings`] | settings of the engine, by the names that users give |
 //! | [`memory_size`], [`time`], [`words`] | sizes and times as people write and read them |
 //! | [`watch`] | progress and cancel |
@@ -27,17 +29,23 @@
 //! Requests are typed, results are plain data, and nothing here prints: the command `refault`
 //! parses and prints, and the Python package converts.
 
+mod knee;
 pub mod memory_size;
 pub mod recording;
 pub mod replay;
 pub mod runner;
 pub mod settings;
+pub mod size;
 mod threads;
 pub mod time;
+pub mod verify;
 pub mod watch;
 pub mod words;
 
+pub use knee::knee_by_price;
+pub use size::size;
 pub use threads::{on_threads, threads};
+pub use verify::verify;
 pub use watch::Watch;
 
 /// Any error; its text is one line that names the file or the setting, and the place.

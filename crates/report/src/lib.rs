@@ -17,7 +17,6 @@
 mod compare;
 pub mod document;
 mod documentation;
-mod knee;
 mod model;
 pub mod names;
 mod pages;
@@ -58,8 +57,6 @@ fn with_own_names(sources: &[Source]) -> Vec<Source> {
     };
     sources.iter().enumerate().map(named).collect()
 }
-
-pub use knee::knee_by_price;
 
 /// The knee, in pages, of the curve of the policy that pages tell most of: that of the
 /// recorded kernel, if it is `recorded`, multi-gen LRU, or the first.

@@ -30,6 +30,7 @@ mod page_set;
 mod pages;
 mod record;
 mod recording;
+mod records;
 mod sample;
 mod samples;
 mod shape;
@@ -56,6 +57,7 @@ pub use record::{
     Record, RecordKind, RecordSource, Via,
 };
 pub use recording::{Recording, Series, Snapshot, TouchMethod, Touches};
+pub use records::Records;
 pub use sample::{Sample, SampleUnit};
 pub use samples::Samples;
 pub use stream::{PageNumbers, Piece, Pieces};

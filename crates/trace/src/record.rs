@@ -334,6 +334,20 @@ pub trait RecordSource {
     fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError>;
 }
 
+impl<S: RecordSource + ?Sized> RecordSource for &mut S {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn header(&self) -> &Header {
+        (**self).header()
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        (**self).next_chunk(out)
+    }
+}
+
 impl<S: RecordSource + ?Sized> RecordSource for Box<S> {
     fn name(&self) -> &str {
         (**self).name()

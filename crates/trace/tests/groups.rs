@@ -3,27 +3,8 @@
 
 use proptest::prelude::*;
 use refault_trace::generate::Workload;
-use refault_trace::{
-    Header, LoadOptions, ObjectInfo, ObjectKind, Op, Record, RecordSource, Summary, Trace, TraceError,
-};
+use refault_trace::{Header, LoadOptions, ObjectInfo, ObjectKind, Op, Record, RecordSource, Records, Summary, Trace};
 use std::collections::{BTreeMap, HashMap};
-
-struct Source(Header, Option<Vec<Record>>);
-
-impl RecordSource for Source {
-    fn name(&self) -> &str {
-        "t.test"
-    }
-
-    fn header(&self) -> &Header {
-        &self.0
-    }
-
-    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        *out = self.1.take().unwrap_or_default();
-        Ok(!out.is_empty())
-    }
-}
 
 fn header(memcgs: &[&str]) -> Header {
     let mut header = Header::new(refault_trace::Format::Native);
@@ -33,7 +14,7 @@ fn header(memcgs: &[&str]) -> Header {
 }
 
 fn load(memcgs: &[&str], records: &[Record], keep_memcg: bool) -> Trace {
-    let mut source = Source(header(memcgs), Some(records.to_vec()));
+    let mut source = Records::new("t.test", header(memcgs), records.to_vec());
     Trace::load(&mut source, &LoadOptions { keep_memcg, ..LoadOptions::default() }).expect("loads")
 }
 
@@ -100,7 +81,7 @@ proptest! {
             }
         }
         prop_assert!(at.next().is_none() && trace.footprint_pages() as usize == owners.len());
-        let mut source = Source(header(&names), Some(records));
+        let mut source = Records::new("t.test", header(&names), records);
         let summary = Summary::of(&mut source).expect("reads");
         let mut pages: BTreeMap<&str, u64> = BTreeMap::new();
         owners.values().for_each(|&owner| *pages.entry(owner).or_default() += 1);

@@ -8,9 +8,9 @@ use crate::flags;
 use crate::flags::recorded;
 use crate::flags::size::Size;
 use crate::{Failure, Given};
-use refault::recording::{About, Kept, PAGE_SIZE, RecordedMachine, RecordedPlan};
+use refault::recording::{About, PAGE_SIZE, RecordedMachine, RecordedPlan};
 use refault::replay::{CellResult, PlugIn, Row, curve_sizes, usual_sizes};
-use refault_trace::{RecordSource, Recording};
+use refault_trace::{RecordSource, Recording, Records};
 use std::path::Path;
 
 /// Flags that a recorded machine cannot do: a recording says it itself, or it has no readahead.
@@ -67,9 +67,10 @@ pub(super) fn replay(
 /// Reads a recording as a machine, and as a trace, too.
 pub(crate) fn load(
     args: &ReplayArgs,
-    source: Box<dyn RecordSource>,
+    mut source: Box<dyn RecordSource>,
 ) -> Result<(RecordedMachine, LoadedTrace), Failure> {
-    let kept = Kept::read(source)?;
+    let kept = Records::read(&mut source)?;
+    drop(source);
     let machine = RecordedMachine::read(&mut kept.clone(), args.max_accesses)?;
     let loaded = command::load(args, Box::new(kept), false)?;
     Ok((machine, loaded))

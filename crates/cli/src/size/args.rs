@@ -1,13 +1,9 @@
 //! The flags of `refault size`.
 
-use super::grid::Grid;
-use super::search::{Probe, Verdict, search, walk};
-use super::target::Target;
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set};
-use crate::flags::size::Size;
+use crate::flags::size::Size as MemorySize;
 use crate::replay::policy::RowPolicy;
-use crate::replay::rules::words as rules_in_words;
 use crate::replay::sample::SampleArgs;
 use crate::replay::{SwapMax, ViaArg};
 use crate::trace_cmd::InputArgs;
@@ -15,10 +11,8 @@ use crate::{Failure, Given, Watch};
 use clap::{Args, ValueEnum};
 use refault::recording::WarmUp;
 use refault::runner::parse_scale;
-use refault_lab::scenario::LimitChanges;
-use refault_mm::{Config, Kernel, MemcgLimits, Policy};
-use std::collections::BTreeMap;
-use std::fmt;
+use refault::size::{Limit, Size, SizeRange, Target};
+use refault_mm::{Kernel, Policy};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -77,13 +71,9 @@ pub struct SizeArgs {
     #[arg(long = "target", short = 't', value_name = "TARGET")]
     pub(super) asked: Option<Target>,
 
-    /// The target, once it is known that there is one.
-    #[arg(skip = Target::none())]
-    pub(super) target: Target,
-
     /// Which limit of the group: memory.max, memory.high, memory.low or memory.min
     #[arg(long, short, value_name = "LIMIT", default_value = "max")]
-    pub(super) limit: Limit,
+    pub(super) limit: LimitArg,
 
     /// Smallest and largest size to try: bytes with K, M, G or T (powers of 1024), pages (4096p),
     /// or percent of the machine's memory, of a trace of the pages that it touches [default: up to
@@ -94,8 +84,8 @@ pub struct SizeArgs {
 
     /// How exactly the answer must be known: a size as for --range [default: 1/64 of the range,
     /// rounded up to a power of two]
-    #[arg(long, value_name = "SIZE", value_parser = part_of_whole)]
-    pub(super) resolution: Option<Size>,
+    #[arg(long, value_name = "SIZE", value_parser = SizeRange::size)]
+    pub(super) resolution: Option<MemorySize>,
 
     /// Limits of the groups, a file as for `refault replay`; that of --limit is tried on top of
     /// them
@@ -147,7 +137,7 @@ pub struct SizeArgs {
 pub struct SizeTraceArgs {
     /// memory.max of all groups together, a size as for --range, or max [default: max]
     #[arg(long, short, value_name = "SIZE")]
-    pub(super) memory: Option<Size>,
+    pub(super) memory: Option<MemorySize>,
 
     /// Swap for anonymous memory: a size as for --range, or max for no limit; 0 is no swap
     #[arg(long, value_name = "SIZE", default_value = "max")]
@@ -179,20 +169,28 @@ pub struct SizeTraceArgs {
 }
 
 impl SizeArgs {
-    /// The same, with the target that was asked for.
-    pub(super) fn resolved(&self) -> SizeArgs {
-        SizeArgs { target: self.asked.clone().unwrap_or_else(Target::none), ..self.clone() }
-    }
-
-    /// Tries sizes in the order in which a search wants them, or, without a target, on a scale.
-    pub(super) fn tried<P: Probe, E>(
-        &self,
-        grid: Grid,
-        probe: impl FnMut(&[u64]) -> Result<Vec<P>, E>,
-    ) -> Result<(BTreeMap<u64, P>, Verdict), E> {
-        match self.asked {
-            Some(_) => search(grid, probe),
-            None => walk(grid, probe),
+    /// The request, of whose flags `given` were.
+    pub(super) fn request(&self, given: &Given) -> Size {
+        let of_trace = &self.trace;
+        Size {
+            target: self.asked.clone(),
+            group: self.group.clone(),
+            limit: self.limit.into(),
+            range: self.range.clone(),
+            resolution: self.resolution.clone(),
+            memcg_limits: self.memcg_limits.clone(),
+            policy: self.policy.map(|policy| policy.0),
+            kernel: self.kernel,
+            seed: self.seed,
+            scale: self.scale,
+            threads: self.threads,
+            memory: of_trace.memory.clone(),
+            swap_max: of_trace.swap_max.size().cloned(),
+            swappiness: given.has("swappiness").then_some(of_trace.swappiness),
+            via: of_trace.via.into(),
+            warm_up: of_trace.warm_up,
+            set: of_trace.set.clone(),
+            sampling: of_trace.sample.sampling(),
         }
     }
 
@@ -203,80 +201,11 @@ impl SizeArgs {
             None => Ok(()),
         }
     }
-
-    /// The policy of a trace that does not say one.
-    pub(super) fn policy_of_trace(&self) -> Policy {
-        self.policy.map_or(Policy::Mglru, |policy| policy.0)
-    }
-
-    /// The policy of a trace, with rules that are not the default ones.
-    pub(super) fn policy_of_trace_text(&self, cfg: &Config) -> String {
-        let policy = self.policy_of_trace();
-        let of_policy = std::iter::once((RowPolicy::Linux(policy), cfg));
-        let rules = rules_in_words(self.kernel.unwrap_or_default(), of_policy);
-        rules.map_or_else(|| policy.name().to_owned(), |rules| format!("{policy} ({rules})"))
-    }
-
-    /// The engine of a trace.
-    pub(super) fn config(&self) -> Result<Config, Failure> {
-        let mut cfg = kernel::config(self.kernel, self.policy_of_trace());
-        (cfg.swappiness, cfg.seed) = (self.trace.swappiness, self.seed.unwrap_or(0));
-        self.trace.set.iter().for_each(|set| set.apply(&mut cfg));
-        cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
-        Ok(cfg)
-    }
-
-    /// The sizes to try: from the flags, or up to `whole`, what the group can use, but no more than
-    /// `most`, which is all that there is (`most_text` for people). `pages` makes pages of a size.
-    pub(super) fn grid(
-        &self,
-        pages: &dyn Fn(&Size) -> u64,
-        whole: u64,
-        most: u64,
-        most_text: String,
-    ) -> Result<Grid, Failure> {
-        let step = match &self.resolution {
-            Some(size) if size.is_max() => return Err("--resolution max: is not a size; write 1M".into()),
-            Some(size) => match pages(size) {
-                0 => return Err(format!("--resolution {size}: is less than a page; write 1p or more").into()),
-                pages => Some(pages),
-            },
-            None => None,
-        };
-        let Some(range) = &self.range else {
-            // Ends that are as round as the sizes between them.
-            let high = whole.min(most).max(2);
-            let round = step.unwrap_or(Grid::new(0, high, None).step);
-            let high = high.next_multiple_of(round).min(most).max(2);
-            let low = match self.limit.protects() {
-                true => 0,
-                false => (high / 32).next_multiple_of(round).max(1).min(high - 1),
-            };
-            return Ok(Grid::new(low, high, step));
-        };
-        let (low, high) = (pages(&range.low), pages(&range.high));
-        let shown = format!("--range {}..{}", range.low, range.high);
-        if range.low.is_max() || range.high.is_max() {
-            return Err(format!("{shown}: max is no size; write 64M..1G").into());
-        }
-        if low >= high {
-            return Err(format!("{shown}: is empty; write the smaller size first").into());
-        }
-        if high > most {
-            return Err(format!("{shown}: {} is more than there is, {most_text}", range.high).into());
-        }
-        if low == 0 && !self.limit.protects() {
-            return Err(
-                format!("{shown}: a {} of nothing holds nothing; begin with 1p or more", self.limit.file()).into()
-            );
-        }
-        Ok(Grid::new(low, high, step))
-    }
 }
 
 /// `--limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Limit {
+pub enum LimitArg {
     /// Nothing is charged above it.
     Max,
     /// Above it tasks reclaim, and sleep if that does not help.
@@ -287,66 +216,15 @@ pub enum Limit {
     Min,
 }
 
-impl Limit {
-    /// The name of its file in cgroupfs.
-    pub(super) fn file(self) -> &'static str {
-        match self {
-            Limit::Max => "memory.max",
-            Limit::High => "memory.high",
-            Limit::Low => "memory.low",
-            Limit::Min => "memory.min",
+impl From<LimitArg> for Limit {
+    fn from(limit: LimitArg) -> Limit {
+        match limit {
+            LimitArg::Max => Limit::Max,
+            LimitArg::High => Limit::High,
+            LimitArg::Low => Limit::Low,
+            LimitArg::Min => Limit::Min,
         }
     }
-
-    /// Its name on the command line.
-    pub(super) fn name(self) -> &'static str {
-        self.file().trim_start_matches("memory.")
-    }
-
-    /// Whether it protects the group from others rather than others from it.
-    pub(super) fn protects(self) -> bool {
-        matches!(self, Limit::Low | Limit::Min)
-    }
-
-    /// Changed value of this limit, if there is one.
-    pub(super) fn get(self, changes: &LimitChanges) -> Option<u64> {
-        match self {
-            Limit::Max => changes.max,
-            Limit::High => changes.high,
-            Limit::Low => changes.low,
-            Limit::Min => changes.min,
-        }
-    }
-
-    /// Sets it.
-    pub(super) fn set(self, limits: &mut MemcgLimits, pages: u64) {
-        match self {
-            Limit::Max => limits.max = pages,
-            Limit::High => limits.high = pages,
-            Limit::Low => limits.low = pages,
-            Limit::Min => limits.min = pages,
-        }
-    }
-}
-
-/// `--range`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SizeRange {
-    pub(super) low: Size,
-    pub(super) high: Size,
-}
-
-impl FromStr for SizeRange {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<SizeRange, String> {
-        let (low, high) = text.split_once("..").ok_or_else(|| format!("{text:?} is not a range; write 64M..1G"))?;
-        Ok(SizeRange { low: part_of_whole(low)?, high: part_of_whole(high)? })
-    }
-}
-
-fn part_of_whole(text: &str) -> Result<Size, String> {
-    Size::parse(text, "the machine's memory, or of the footprint of a trace")
 }
 
 /// `--policy`: one that the engine runs.
@@ -363,11 +241,5 @@ impl FromStr for PolicyArg {
             Some(RowPolicy::Opt) => Err(format!("opt knows no groups; one of {} does", known())),
             None => Err(format!("unknown policy {text:?}; one of {}", known())),
         }
-    }
-}
-
-impl fmt::Display for PolicyArg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name())
     }
 }

@@ -1,12 +1,14 @@
 //! `refault size`, from its flags to its output.
 
-use super::args::{Limit, SizeArgs};
-use super::report::Report;
-use super::summary::Summary;
-use super::{json, recording, sample, scenario, text, trace};
-use crate::flags::memory;
+use super::args::SizeArgs;
+use super::text;
+use crate::flags::{memory, recorded};
 use crate::replay::{check_output, is_scenario, write};
 use crate::{Failure, Given, print};
+use refault::size;
+use refault::size::{Kind, Prepared, Size, Sizing, Subject};
+use refault_lab::scenario::Scenario;
+use refault_trace::{RecordSource, Trace};
 use std::iter;
 
 /// Flags that only traces have.
@@ -29,79 +31,96 @@ const OF_TRACES: [&str; 16] = [
     "strict",
 ];
 
+/// Flags that say how a file is read.
+const OF_FILES: [&str; 7] = ["format", "raw-ids", "block-bytes", "tick-ns", "page-size", "instructions", "strict"];
+
+/// Flags of traces that a recording answers itself.
+const ANSWERED: [&str; 3] = ["via", "memory", "swap-max"];
+
 /// Runs `refault size ...`, of whose flags `given` were; false: no size meets the target.
 pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
     if let Some(path) = &args.output {
         check_output(iter::once(args.subject.as_path()), path)?;
     }
-    let (text, is_met) = answer(args, given)?;
+    let sizing = sizing(args, given)?;
+    let text = if args.json { json(sizing.clone(), args)? } else { text::text(&sizing) };
     match &args.output {
         Some(path) => write(path, text.as_bytes())?,
         None => print(&text)?,
     }
-    Ok(is_met)
-}
-
-/// The output, and whether a size meets the target, if there is one.
-fn answer(args: &SizeArgs, given: &Given) -> Result<(String, bool), Failure> {
-    if args.asked.is_none() {
-        let summary = summary(args, given)?;
-        return Ok((if args.json { summary.json(&args.trace.input.notes())? } else { summary.text() }, true));
-    }
-    let report = report(args, given)?;
-    let text = if args.json { json::json(&report, &args.trace.input.notes())? } else { text::text(&report) };
-    Ok((text, report.answer().is_some()))
-}
-
-fn summary(args: &SizeArgs, given: &Given) -> Result<Summary, Failure> {
-    if is_scenario(&args.subject) {
-        return Err(format!(
-            "--target: {} is a scenario: say what must be met, such as p99<5ms",
-            args.subject.display()
-        )
-        .into());
-    }
-    if args.trace.sample.is_asked_for() {
-        return Err("--sample: a summary is of all pages; give a --target, or leave --sample out".into());
-    }
-    Ok(Summary::new(report(args, given)?))
-}
-
-fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
-    let args = &args.resolved();
-    if is_scenario(&args.subject) {
-        args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
-        memory::advise_scenario(given.has("scale"));
-        return scenario::run(args);
-    }
-    args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
-    let mut source = args.trace.input.open(&args.subject)?;
-    // Groups of a recording, and what protects them, are a matter of the trace.
-    let is_whole = args.group.is_none() && args.memcg_limits.is_none() && args.limit == Limit::Max;
-    if source.header().recording.is_some() && is_whole {
-        if args.trace.sample.is_asked_for() {
-            let file = args.subject.display();
-            let what = "is a recording, which is replayed with readahead, and samples have none; leave --sample out";
-            return Err(format!("--sample: {file} {what}").into());
-        }
-        return recording::run(args, given, &mut source);
-    }
-    if args.trace.sample.is_asked_for() {
-        refault_syscalls::advise_when_full("take a smaller --sample");
-        return sample::run(args, source);
-    }
-    if given.has("warm-up") {
-        return Err(format!("--warm-up: is for a recording, and {} is a trace", args.subject.display()).into());
-    }
-    drop(source);
-    memory::advise(false, args.asked.is_some() && sample::check(args).is_ok());
-    trace::run(args)
+    Ok(sizing.summary.is_some() || sizing.answer().is_some())
 }
 
 /// Text that `--json` prints.
 pub(crate) fn result(args: &SizeArgs, given: &Given) -> Result<String, Failure> {
-    match args.asked {
-        Some(_) => json::json(&report(args, given)?, &args.trace.input.notes()),
-        None => summary(args, given)?.json(&args.trace.input.notes()),
+    json(sizing(args, given)?, args)
+}
+
+/// The same of a trace in memory, or of its records again, where the flags ask for what it does not
+/// keep.
+pub(crate) fn result_of(
+    args: &SizeArgs,
+    given: &Given,
+    (trace, page_size): (&Trace, u32),
+    again: &dyn Fn() -> Result<Box<dyn RecordSource>, Failure>,
+) -> Result<String, Failure> {
+    args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
+    args.refuse_foreign(given, &["warm-up"], "a recording", "a trace")?;
+    args.refuse_foreign(given, &OF_FILES, "a file", "in memory")?;
+    let request = args.request(given);
+    if given.has("via") || request.needs_records() {
+        return json(size(Subject::Source(&mut again()?), &request, &args.watch)?, args);
     }
+    json(size(Subject::Trace { trace, page_size }, &request, &args.watch)?, args)
+}
+
+/// The result for programs, with notes on the traces that were read.
+fn json(mut sizing: Sizing, args: &SizeArgs) -> Result<String, Failure> {
+    sizing.notes.extend(args.trace.input.notes());
+    Ok(serde_json::to_string_pretty(&sizing)? + "\n")
+}
+
+fn sizing(args: &SizeArgs, given: &Given) -> Result<Sizing, Failure> {
+    let request = args.request(given);
+    let is_scenario = is_scenario(&args.subject);
+    request.check_summary(&args.subject.display().to_string(), is_scenario)?;
+    if is_scenario {
+        return of_scenario(args, given, &request);
+    }
+    args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
+    let mut source = args.trace.input.open(&args.subject)?;
+    of_source(args, given, &request, &mut source)
+}
+
+fn of_scenario(args: &SizeArgs, given: &Given, request: &Size) -> Result<Sizing, Failure> {
+    args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
+    memory::advise_scenario(given.has("scale"));
+    let (scenario, file) = (Scenario::load(&args.subject)?, args.subject.display().to_string());
+    let prepared = Prepared::new(Subject::Scenario { scenario: &scenario, file: &file }, request, &args.watch)?;
+    args.trace.input.note_traces(&scenario);
+    prepared.run()
+}
+
+fn of_source(args: &SizeArgs, given: &Given, request: &Size, source: &mut dyn RecordSource) -> Result<Sizing, Failure> {
+    let (recording, name) = (source.header().recording.clone(), source.name().to_owned());
+    let subject = Subject::Source(source);
+    let kind = subject.kind(request);
+    match kind {
+        Kind::Recording if request.sampling.is_none() => {
+            args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
+        }
+        Kind::Samples => refault_syscalls::advise_when_full("take a smaller --sample"),
+        Kind::Trace if given.has("warm-up") => {
+            return Err(format!("--warm-up: is for a recording, and {name} is a trace").into());
+        }
+        Kind::Trace => memory::advise(false, request.target.is_some() && request.check_samples().is_ok()),
+        Kind::Recording | Kind::Scenario => {}
+    }
+    let prepared = Prepared::new(subject, request, &args.watch)?;
+    if let Some(recording) = recording.filter(|_| kind == Kind::Recording) {
+        recorded::note_cut(Some(&recording), name.as_ref());
+        recorded::note_touches(Some(&recording), name.as_ref());
+        recorded::note_files_only(&recording, name.as_ref());
+    }
+    prepared.run()
 }

@@ -1,7 +1,7 @@
 //! The curve that a search walked, drawn in a terminal.
 
-use super::report::Report;
 use crate::flags::size::human;
+use refault::size::Sizing;
 use std::fmt::Write as _;
 
 /// Columns and lines of the drawing itself; with the scale at its left it stays below 80.
@@ -11,10 +11,10 @@ const HEIGHT: usize = 15;
 const SCALE: usize = 10;
 
 /// Value against size: `o` meets the target, `x` does not, dashes are the target.
-pub(super) fn draw(report: &Report) -> String {
-    let metric = report.target.metric();
-    let bound = report.target.bound();
-    let values: Vec<_> = report.points.iter().filter_map(|p| p.value).collect();
+pub(super) fn draw(sizing: &Sizing) -> String {
+    let metric = sizing.target.metric();
+    let bound = sizing.target.bound();
+    let values: Vec<_> = sizing.points.iter().filter_map(|p| p.value).collect();
     if values.is_empty() {
         return String::new();
     }
@@ -24,14 +24,14 @@ pub(super) fn draw(report: &Report) -> String {
     let bottom = if metric.grows() { bottom } else { 0.0 };
     let top = if top > bottom { top } else { bottom + 1.0 };
     let line = |value: f64| ((top - value) / (top - bottom) * (HEIGHT - 1) as f64).round() as usize;
-    let (first, last) = (report.grid.low, report.grid.high);
+    let (first, last) = (sizing.grid.low, sizing.grid.high);
     let column = |pages: u64| {
         let share = (pages - first) as f64 / (last - first).max(1) as f64;
         (share * (WIDTH - 1) as f64).round() as usize
     };
     let mut grid = vec![vec![' '; WIDTH]; HEIGHT];
     grid[line(bound)].iter_mut().step_by(2).for_each(|cell| *cell = '-');
-    for point in &report.points {
+    for point in &sizing.points {
         let at = point.value.map_or(HEIGHT - 1, |value| line(value).min(HEIGHT - 1));
         grid[at][column(point.pages)] = match (point.failed, point.met) {
             (Some(_), _) => '!',
@@ -39,9 +39,9 @@ pub(super) fn draw(report: &Report) -> String {
             (None, false) => 'x',
         };
     }
-    let failed = report.points.iter().find_map(|point| point.failed).map_or(String::new(), |why| format!(", ! {why}"));
+    let failed = sizing.points.iter().find_map(|point| point.failed).map_or(String::new(), |why| format!(", ! {why}"));
     let mut text =
-        format!("\n{} against {}: o meets {}, x does not{failed}\n", metric.name(), report.limit, report.target);
+        format!("\n{} against {}: o meets {}, x does not{failed}\n", metric.name(), sizing.limit.file(), sizing.target);
     for (n, cells) in grid.iter().enumerate() {
         let value = top - (top - bottom) * n as f64 / (HEIGHT - 1) as f64;
         let label = match n {
@@ -54,16 +54,16 @@ pub(super) fn draw(report: &Report) -> String {
         let _ = writeln!(text, "{label:>SCALE$} |{}", cells.trim_end());
     }
     let _ = writeln!(text, "{:>SCALE$} +{}", "", "-".repeat(WIDTH));
-    let _ = writeln!(text, "{:>SCALE$}  {}", "", axis(report));
+    let _ = writeln!(text, "{:>SCALE$}  {}", "", axis(sizing));
     text
 }
 
 /// Five sizes below the drawing.
-fn axis(report: &Report) -> String {
+fn axis(sizing: &Sizing) -> String {
     let mut line = String::new();
     for part in 0..5 {
-        let pages = report.grid.low + (report.grid.high - report.grid.low) * part / 4;
-        let label = human(pages * report.page_size);
+        let pages = sizing.grid.low + (sizing.grid.high - sizing.grid.low) * part / 4;
+        let label = human(pages * sizing.page_size);
         let at = part as usize * (WIDTH - 1) / 4;
         // The last label ends with the drawing.
         let at = at.min(WIDTH.saturating_sub(label.len()));

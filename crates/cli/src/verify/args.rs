@@ -3,8 +3,8 @@
 use crate::flags::memory::MaxMemoryArgs;
 use crate::flags::size::Size;
 use clap::Args;
-use refault::recording::{Loaded, Settings};
-use refault_mm::{Kernel, Policy};
+use refault::verify::Verify;
+use refault_mm::Policy;
 use std::path::{Path, PathBuf};
 
 /// Flags of `refault verify`.
@@ -84,55 +84,28 @@ pub struct VerifyArgs {
 
     #[command(flatten)]
     pub(super) max_memory: MaxMemoryArgs,
-
-    /// Set by `report`: the kernel in the place of the recorded one.
-    #[arg(skip)]
-    pub(super) kernel: Option<Kernel>,
 }
 
 impl VerifyArgs {
-    /// Arguments for a recording without flags, with another kernel if it is given.
-    pub(super) fn of(recording: &Path, kernel: Option<Kernel>) -> VerifyArgs {
-        VerifyArgs {
-            recording: Some(recording.to_owned()),
-            play: None,
-            beside: None,
-            memory: Vec::new(),
-            repeats: 1,
-            max_accesses: None,
-            folder: None,
-            policy: None,
-            read_ahead: None,
-            large_folios: None,
-            files_only: false,
-            strict: false,
-            json: true,
-            output: None,
-            max_memory: MaxMemoryArgs::default(),
-            kernel,
-        }
-    }
-
     /// The recordings, or the trace that is played.
     pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
         [&self.recording, &self.beside, &self.play].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {
-        let mut settings = Settings::of(&loaded.recording, self.policy()?, self.kernel, self.files_only);
-        let readahead = &mut settings.config.readahead.file_pages;
-        *readahead = self.read_ahead.unwrap_or(*readahead);
-        (settings.large_folios, settings.read_ahead) = (self.large_folios, self.read_ahead);
-        settings.config.check()?;
+    /// The request of a comparison with the recorded kernel.
+    pub(super) fn request(&self) -> Result<Verify, String> {
+        let policy = self.policy()?;
         if self.memory.len() > 1 {
             return Err("--memory: a recording is verified with one limit; --play takes several".to_owned());
         }
-        let memory = self.memory.first().map(|size| (size, size.pages(4096, loaded.footprint_pages())));
-        if let Some((size, 0)) = memory {
-            return Err(format!("--memory {size}: is less than one page; give at least 1p"));
-        }
-        settings.memory_pages = memory.map(|(_, pages)| pages).or(settings.memory_pages);
-        Ok(settings)
+        Ok(Verify {
+            policy,
+            kernel: None,
+            memory: self.memory.first().cloned(),
+            read_ahead: self.read_ahead,
+            large_folios: self.large_folios,
+            files_only: self.files_only,
+        })
     }
 
     pub(super) fn policy(&self) -> Result<Option<Policy>, String> {

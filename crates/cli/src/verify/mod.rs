@@ -1,38 +1,27 @@
-//! `refault verify`: a recording on the engine, beside what the kernel did in it.
+//! `refault verify`: a recording beside the kernel that was recorded, by the library.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `args` | the flags |
-//! | `beside` | two recordings of one program, access by access |
-//! | `compare` | the verdict, and the form for programs |
+//! | `args` | the flags, as a request |
 //! | `play` | a trace on the kernel of this machine in the place of a recording |
 //! | `text` | the result for people |
 //!
-//! It replays with `recording`. `main` calls `run`, and `report` calls `json`.
+//! It calls `refault::verify`. `main` calls `run`, and `report` calls `json`.
 
 mod args;
-mod beside;
-mod compare;
 mod play;
 mod text;
 
 use crate::replay::{check_output, write};
 use crate::trace_cmd::note;
-use crate::{Failure, print};
-use compare::Verdict;
-use refault::recording::{self, Compared, Loaded, Settings};
+use crate::{Failure, Watch, print};
+use refault::recording::Loaded;
+use refault::verify::{Verify, beside, verify};
 use refault_mm::Kernel;
+use serde::Serialize;
 use std::path::Path;
 
 pub use args::VerifyArgs;
-
-/// A recording, what it was replayed with, and what came of it.
-struct Verified {
-    loaded: Loaded,
-    settings: Settings,
-    compared: Compared,
-    verdict: Verdict,
-}
 
 /// Compares. False: the lab is not within its bounds.
 pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
@@ -42,7 +31,7 @@ pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
     let (text, is_within) = match (&args.recording, &args.beside) {
         (None, _) => play::run(args)?,
         (Some(path), None) => recorded(args, path)?,
-        (Some(first), Some(second)) => beside(args, first, second)?,
+        (Some(first), Some(second)) => two(args, first, second)?,
     };
     match &args.output {
         Some(output) => write(output, text.as_bytes())?,
@@ -52,28 +41,25 @@ pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
 }
 
 fn recorded(args: &VerifyArgs, path: &Path) -> Result<(String, bool), Failure> {
-    let Verified { loaded, settings, compared, verdict } = verify(args, path)?;
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&compare::json(&compared, &loaded, &settings, &verdict))? + "\n",
-        false => text::render(&loaded, &settings, &compared, &verdict),
-    };
-    Ok((text, verdict.is_within))
+    let recording = load(path)?;
+    let verified = verify(&recording, &args.request()?, &Watch::default())?;
+    Ok((shown(args, &verified, text::render)?, verified.verdict.is_within))
 }
 
-fn beside(args: &VerifyArgs, first: &Path, second: &Path) -> Result<(String, bool), Failure> {
-    let (first, second) = (load(first)?, load(second)?);
-    let compared = beside::compare(&first, &second)?;
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&beside::json(&first, &second, &compared))? + "\n",
-        false => text::beside(&first, &second, &compared),
-    };
-    Ok((text, compared.is_within))
+fn two(args: &VerifyArgs, first: &Path, second: &Path) -> Result<(String, bool), Failure> {
+    let compared = beside(&load(first)?, &load(second)?)?;
+    Ok((shown(args, &compared, text::beside)?, compared.is_within))
+}
+
+/// The result for programs or for people.
+fn shown<T: Serialize>(args: &VerifyArgs, result: &T, text: impl Fn(&T) -> String) -> Result<String, Failure> {
+    Ok(if args.json { serde_json::to_string_pretty(result)? + "\n" } else { text(result) })
 }
 
 /// Text that `--json` prints of a recording, under that kernel or the recorded one.
 pub(crate) fn json(recording: &Path, kernel: Option<Kernel>) -> Result<String, Failure> {
-    let Verified { loaded, settings, compared, verdict } = verify(&VerifyArgs::of(recording, kernel), recording)?;
-    Ok(compare::json(&compared, &loaded, &settings, &verdict).to_string())
+    let request = Verify { kernel, ..Verify::default() };
+    Ok(serde_json::to_string(&verify(&load(recording)?, &request, &Watch::default())?)?)
 }
 
 fn load(path: &Path) -> Result<Loaded, Failure> {
@@ -90,12 +76,4 @@ fn load(path: &Path) -> Result<Loaded, Failure> {
     let loaded = Loaded::read(&mut source)?;
     note(source.header(), path);
     Ok(loaded)
-}
-
-fn verify(args: &VerifyArgs, path: &Path) -> Result<Verified, Failure> {
-    let loaded = load(path)?;
-    let settings = args.settings(&loaded)?;
-    let compared = recording::run(&loaded, &settings).map_err(|e| format!("{}: {e}", path.display()))?;
-    let verdict = Verdict::new(&compared, &loaded);
-    Ok(Verified { loaded, settings, compared, verdict })
 }

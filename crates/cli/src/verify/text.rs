@@ -1,14 +1,14 @@
 //! The comparison for people.
 
-use super::beside::Beside;
-use super::compare::Verdict;
 use crate::flags::size::human;
 use crate::table::Table;
-use refault::recording::{Compared, Loaded, Settings, kernel_count};
+use refault::recording::{Compared, Loaded, kernel_count};
+use refault::verify::{Beside, Verified};
 use refault::words::{counted, grouped, printable};
 use std::fmt::Write as _;
 
-pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, verdict: &Verdict) -> String {
+pub(super) fn render(verified: &Verified<'_>) -> String {
+    let Verified { recording: loaded, settings, compared, verdict } = verified;
     let recording = &loaded.recording;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -20,7 +20,8 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     let group = recording.group.as_deref().map_or(String::new(), |path| format!(" of {}", printable(path)));
     line("limit", format!("{limit}{group}"));
     line("readahead", human(u64::from(loaded.read_ahead_pages(settings)) * 4096));
-    if let Some(order) = largest_order(loaded, settings) {
+    let order = verified.largest_order();
+    if order > 0 {
         line("large folios", format!("of files, up to {}", human(4096 << order)));
     }
     if recording.oom_kills > 0 {
@@ -53,16 +54,15 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
 }
 
 /// Two recordings of one program.
-pub(super) fn beside(first: &Loaded, second: &Loaded, beside: &Beside) -> String {
+pub(super) fn beside(beside: &Beside) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<16}{value}");
     };
-    for (name, loaded) in [("first", first), ("second", second)] {
-        let recording = &loaded.recording;
-        let limit = recording.memory_max.map_or("no limit".to_owned(), human);
-        let (file, kernel) = (printable(&loaded.name), printable(&recording.kernel));
-        line(name, format!("{file}: Linux {kernel}, {limit}, {} lost", counted(recording.lost, "event", "events")));
+    for (name, side) in ["first", "second"].into_iter().zip(&beside.sides) {
+        let limit = side.memory_max.map_or("no limit".to_owned(), human);
+        let (file, kernel) = (printable(&side.recording), printable(&side.kernel));
+        line(name, format!("{file}: Linux {kernel}, {limit}, {} lost", counted(side.lost, "event", "events")));
     }
     let files = counted(beside.files, "file", "files");
     line("accesses", format!("{} by descriptor to {files}", grouped(beside.total.accesses)));
@@ -91,11 +91,6 @@ pub(super) fn beside(first: &Loaded, second: &Loaded, beside: &Beside) -> String
     }
     let _ = writeln!(text, "\n{}", printable(&beside.verdict));
     text
-}
-
-/// The largest order of a folio of a file, if there are large ones.
-fn largest_order(loaded: &Loaded, settings: &Settings) -> Option<u8> {
-    loaded.objects.iter().map(|file| settings.file_order(file)).max().filter(|&order| order > 0)
 }
 
 fn figures(loaded: &Loaded, compared: &Compared) -> String {

@@ -17,7 +17,6 @@
 //! | `reads` | what both read from disks: pages and requests |
 //! | `estimate` | the cost of a size, with what the recording leaves open |
 //! | `machine`, `plan` | rows of the machine that was recorded |
-//! | `kept` | a recording that is read several times |
 //! | `count` | hits and misses of both, by window and by object |
 //! | `trust` | which numbers of a replay are as the kernel had them |
 //!
@@ -30,7 +29,6 @@ mod cache;
 mod calls;
 mod count;
 mod estimate;
-mod kept;
 mod length;
 mod load;
 mod machine;
@@ -46,7 +44,6 @@ mod warm;
 
 pub use count::Compared;
 pub use estimate::{Estimate, Interval};
-pub use kept::Kept;
 pub use load::Loaded;
 pub use machine::{About, After, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};

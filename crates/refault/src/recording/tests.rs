@@ -2,30 +2,8 @@
 
 use super::{Loaded, Settings, run};
 use refault_trace::{
-    Format, Header, ObjectInfo, ObjectKind, Op, Record, RecordKind, RecordSource, Recording, Series, Snapshot,
-    TraceError, Via,
+    Format, Header, ObjectInfo, ObjectKind, Op, Record, RecordKind, Recording, Records, Series, Snapshot, Via,
 };
-
-/// A recording in memory.
-struct Made {
-    header: Header,
-    records: Vec<Record>,
-}
-
-impl RecordSource for Made {
-    fn name(&self) -> &str {
-        "made"
-    }
-
-    fn header(&self) -> &Header {
-        &self.header
-    }
-
-    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        *out = std::mem::take(&mut self.records);
-        Ok(!out.is_empty())
-    }
-}
 
 /// A file of so many pages, read page by page in strides, in a group that is charged for so many
 /// pages besides at these times.
@@ -48,7 +26,7 @@ fn made(pages: u64, besides: &[(u64, u64)]) -> Loaded {
     let add =
         |record: Record| [Record { kind: RecordKind::Add, ..record }, Record { kind: RecordKind::Miss, ..record }];
     let first = (0..pages).flat_map(|i| add(read(i)));
-    let mut source = Made { header, records: first.chain((pages..1000).map(read)).collect() };
+    let mut source = Records::new("made", header, first.chain((pages..1000).map(read)).collect());
     Loaded::read(&mut source).expect("a recording")
 }
 
@@ -105,7 +83,7 @@ fn regression_pages_that_another_group_brings_in_are_found_and_take_no_room() {
         at(7, RecordKind::Add, 15, 1),
         at(8, RecordKind::Miss, 15, 1),
     ];
-    let loaded = Loaded::read(&mut Made { header, records }).expect("a recording");
+    let loaded = Loaded::read(&mut Records::new("made", header, records)).expect("a recording");
     let compared = run(&loaded, &Settings::of(&loaded.recording, None, None, false)).expect("a result");
     assert_eq!((compared.total.lab_misses, compared.total.same, compared.ours["pgalloc"]), (2, 4, 2));
 }
@@ -131,7 +109,7 @@ fn regression_a_smaller_limit_does_not_know_what_is_touched_next() {
     let read =
         |i: u64, factor: u64| Record { time_ns: i, kind: RecordKind::Hit, ..Record::touch(i * factor % 1000, op) };
     let records = (0..1000).map(|i| read(i, 333)).collect();
-    let loaded = Loaded::read(&mut Made { header, records }).expect("a recording");
+    let loaded = Loaded::read(&mut Records::new("made", header, records)).expect("a recording");
     let missed = |pages| {
         let mut settings = Settings::of(&loaded.recording, None, None, false);
         (settings.memory_pages, settings.keep.windows) = (Some(pages), 2);

@@ -12,8 +12,8 @@ const NOTES: usize = 1 << 16;
 const FIRST_EVERY: u64 = 64;
 
 /// Reads another source.
-pub struct Clocked {
-    source: Box<dyn RecordSource>,
+pub struct Clocked<'a> {
+    source: Box<dyn RecordSource + 'a>,
     progress: Progress,
     accesses: u64,
     /// The number of an access, and when it happened.
@@ -26,9 +26,9 @@ pub struct Clocked {
     watch: Watch,
 }
 
-impl Clocked {
+impl<'a> Clocked<'a> {
     /// Reads a source, up to so many accesses.
-    pub fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>, watch: &Watch) -> Clocked {
+    pub fn new(source: Box<dyn RecordSource + 'a>, max_accesses: Option<u64>, watch: &Watch) -> Clocked<'a> {
         let total = source.header().records_hint.map(|hint| max_accesses.map_or(hint, |max| max.min(hint)));
         let progress = watch.accesses(format!("reading {}", source.name()), total);
         Clocked {
@@ -86,7 +86,7 @@ impl Clocked {
     }
 }
 
-impl RecordSource for Clocked {
+impl RecordSource for Clocked<'_> {
     fn name(&self) -> &str {
         self.source.name()
     }

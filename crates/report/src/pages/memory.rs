@@ -1,9 +1,9 @@
 //! How much memory is enough?
 
 use crate::document::trace::{TraceDocument, main_of};
-use crate::knee::knee_by_price;
 use crate::model::{Axis, Body, Cell, Chart, Figure, Mark, Page, Series, Shape, Table, Verdict};
 use crate::units::{Unit, bytes};
+use refault::knee_by_price;
 
 const QUESTION: &str = "How much memory is enough?";
 const DOC: &str = "reference/replay.md#sizes";

@@ -1,7 +1,7 @@
 //! The flags of `--sample`.
 
 use clap::{Args, ValueEnum};
-use refault::replay::sample::OneIn;
+use refault::replay::sample::{OneIn, Sampling};
 use refault_trace::{Sample, SampleUnit};
 
 /// Samples in place of the whole trace.
@@ -33,15 +33,15 @@ impl SampleArgs {
         self.sample.unwrap_or(OneIn(1))
     }
 
-    /// How many samples.
-    pub(crate) fn salts(&self) -> u32 {
-        self.salts
+    /// The samples that are asked for; none: all pages.
+    pub(crate) fn sampling(&self) -> Option<Sampling> {
+        let of = |one_in| Sampling { one_in, unit: self.sample_unit.into(), salts: self.salts };
+        self.sample.map(of)
     }
 
     /// The samples, with salts by the seed.
     pub(crate) fn samples(&self, seed: u64) -> Vec<Sample> {
-        let salts = (0..u64::from(self.salts)).map(|n| seed.wrapping_mul(1 << 32).wrapping_add(n));
-        salts.map(|salt| Sample::new(self.one_in().0, self.sample_unit.into(), salt)).collect()
+        self.sampling().map_or_else(Vec::new, |sampling| sampling.samples(seed))
     }
 }
 

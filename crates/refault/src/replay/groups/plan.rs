@@ -18,7 +18,7 @@ const STEP: usize = 1 << 16;
 ///
 /// # Errors
 /// The trace cannot be read, or its groups are too many or too deep.
-pub fn load(mut source: Box<dyn RecordSource>, load: &LoadOptions) -> Result<(Trace, Option<Tree>, u32), Failure> {
+pub fn load(mut source: impl RecordSource, load: &LoadOptions) -> Result<(Trace, Option<Tree>, u32), Failure> {
     let trace = Trace::load(&mut source, &LoadOptions { keep_memcg: true, ..load.clone() })?;
     let header = source.header();
     if header.memcgs.is_empty() && trace.groups == ["/0"] {
@@ -72,7 +72,7 @@ impl GroupPlan<'_> {
     fn row(&self, pages: u64, policy: RowPolicy, cfg: &Config, progress: &Progress) -> Result<GroupedRow, String> {
         let started = Instant::now();
         let mut cell = Grouped::new(self.trace, self.tree, cfg.clone(), pages, self.swap_max_pages)?;
-        feed(&mut cell, self.trace, progress, &self.watch);
+        feed(&mut cell, self.trace, self.trace.time_ns.as_deref(), progress, &self.watch);
         Ok(GroupedRow {
             trace: self.trace.name.clone(),
             policy,
@@ -89,9 +89,9 @@ impl GroupPlan<'_> {
     }
 }
 
-/// Replays the whole trace.
-pub fn feed(cell: &mut Grouped<'_>, trace: &Trace, progress: &Progress, watch: &Watch) {
-    let times = trace.time_ns.as_deref().filter(|t| t.last().is_some_and(|&last| last > 0));
+/// Replays the whole trace, with the times of its accesses if they are given.
+pub fn feed(cell: &mut Grouped<'_>, trace: &Trace, times: Option<&[u64]>, progress: &Progress, watch: &Watch) {
+    let times = times.filter(|t| t.last().is_some_and(|&last| last > 0));
     for start in (0..trace.accesses.len()).step_by(STEP) {
         let end = (start + STEP).min(trace.accesses.len());
         if watch.is_stopped() || !cell.run(trace, start..end, times) {

@@ -1,7 +1,7 @@
 //! Columns beside the target's that are not as the recorded kernel had them: `verify` would say
 //! not to trust the lab for them.
 
-use refault::recording::{Compared, Loaded, Metric, Settings, Trust, WarmUp};
+use crate::recording::{Compared, Loaded, Metric, Settings, Trust, WarmUp};
 
 /// A column that is marked, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

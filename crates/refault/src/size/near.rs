@@ -1,6 +1,6 @@
 //! How far an answer is to be trusted, by how near the lab is to the recorded kernel.
 
-use super::report::Trust;
+use super::sizing::Trust;
 use super::target::Metric;
 
 const PAGE_SIZE: f64 = 4096.0;

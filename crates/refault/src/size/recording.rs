@@ -1,28 +1,23 @@
-//! Limits of a recorded group, tried by replaying it as `refault verify` does: with its readahead,
-//! its drops, and what the group had besides files.
+//! Limits of a recorded group, tried by replaying it as it is compared with the kernel: with its
+//! readahead, its drops, and what the group had besides files.
 
-use super::args::SizeArgs;
 use super::doubts::{self, Doubt};
-use super::report::{Baseline, Change, Figure, Object, Point, Recorded, Report, Trust};
+use super::request::Size;
 use super::search::Verdict;
-use super::target::Metric;
+use super::sizing::{Baseline, Change, Figure, Object, Point, Recorded, Sizing, Trust};
+use super::summary::Summary;
+use super::target::{Metric, Target};
 use super::{near, states};
-use crate::flags;
-use crate::flags::recorded;
-use crate::flags::size::{Size, human};
-use crate::{Failure, Given};
-use refault::on_threads;
-use refault::recording::{self, Compared, Estimate, Interval, Loaded, Settings, WarmUp};
-use refault::words::duration;
+use crate::memory_size::{Size as MemorySize, human};
+use crate::recording::{self, Compared, Estimate, Interval, Loaded, Settings, WarmUp};
+use crate::words::duration;
+use crate::{Failure, Watch, on_threads};
 use refault_mm::Policy;
 use refault_trace::RecordSource;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-const PAGE_SIZE: u64 = 4096;
-
-/// Flags of traces that a recording answers itself.
-const ANSWERED: [&str; 3] = ["via", "memory", "swap-max"];
+pub(super) const PAGE_SIZE: u64 = 4096;
 
 /// Sizes beside the recorded one, of which people ask: percent of it, and words for them.
 const BESIDE: [(u64, &str); 3] = [(75, "25 % less memory"), (50, "half of it"), (200, "twice as much")];
@@ -39,64 +34,22 @@ const MANY_FAULTS: u64 = 5;
 const OTHERS: f64 = 0.05;
 
 /// A recording, and what it is looked at with.
-struct Subject<'a> {
-    args: &'a SizeArgs,
-    loaded: Loaded,
-    settings: Settings,
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    request: &'a Size,
+    watch: Watch,
+    pub(super) target: Target,
+    pub(super) loaded: Loaded,
+    pub(super) settings: Settings,
     span_s: f64,
     /// Whether the target is a part of accesses whose number depends on the limit.
-    counts_faults: bool,
+    pub(super) counts_faults: bool,
     /// How near the lab is to the kernel.
     baseline: Option<Baseline>,
     /// Columns in which it is not.
-    doubts: Vec<Doubt>,
+    pub(super) doubts: Vec<Doubt>,
     /// Comparisons at the sizes that were tried.
-    tried: Mutex<BTreeMap<u64, Compared>>,
-}
-
-pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource) -> Result<Report, Failure> {
-    args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
-    let mut subject = Subject::new(args, given, Loaded::read(source)?)?;
-    recorded::note_cut(Some(&subject.loaded.recording), subject.loaded.name.as_ref());
-    recorded::note_touches(Some(&subject.loaded.recording), subject.loaded.name.as_ref());
-    recorded::note_files_only(&subject.loaded.recording, subject.loaded.name.as_ref());
-    subject.compare_with_kernel()?;
-    let footprint = subject.loaded.footprint_pages();
-    let whole = footprint + footprint / 32 + 64 + subject.loaded.besides_files_pages();
-    let whole = whole.max(subject.had().saturating_mul(2));
-    let pages = |size: &Size| size.pages(PAGE_SIZE as u32, footprint);
-    let grid = args.grid(&pages, whole, u64::MAX, human(u64::MAX))?;
-    let (mut points, verdict) = args.tried(grid, |sizes| subject.probe(sizes))?;
-    let recorded = subject.recorded()?;
-    if let Some(recorded) = &recorded {
-        let sizes = recorded.changes.iter().map(|change| change.pages).chain([recorded.pages]);
-        let inside: Vec<_> = sizes.filter(|pages| (grid.low..=grid.high).contains(pages)).collect();
-        points.extend(inside.iter().copied().zip(subject.probe(&inside)?));
-    }
-    let mut points: Vec<_> = points.into_values().collect();
-    subject.raise(&mut points);
-    Ok(Report {
-        name: subject.loaded.name.clone(),
-        group: subject.loaded.recording.group.clone().unwrap_or_else(|| "/".to_owned()),
-        limit: args.limit.file(),
-        target: args.target.clone(),
-        policy: subject.policy_text(),
-        seed: subject.settings.config.seed,
-        scale: 1.0,
-        page_size: PAGE_SIZE,
-        grid,
-        verdict: match subject.baseline {
-            Some(Baseline { trust: Trust::Refused, .. }) => Verdict::NotTrusted,
-            _ => verdict_of(&points, verdict),
-        },
-        notes: subject.notes(&points),
-        points,
-        recorded,
-        rests_on_others: subject.rests_on_others(),
-        baseline: subject.baseline,
-        doubted: subject.doubts.iter().map(|doubt| doubt.column).collect(),
-        sampled: None,
-    })
+    pub(super) tried: Mutex<BTreeMap<u64, Compared>>,
 }
 
 /// The smallest size above which nothing that was tried fails; sizes beside those of the search may
@@ -132,37 +85,47 @@ fn swap_ins_unknown(loaded: &Loaded) -> String {
 }
 
 impl<'a> Subject<'a> {
-    fn new(args: &'a SizeArgs, given: &Given, loaded: Loaded) -> Result<Subject<'a>, Failure> {
-        let metric = args.target.metric();
+    /// Reads a recording.
+    pub(super) fn read(source: &mut dyn RecordSource, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+        if request.sampling.is_some() {
+            let file = source.name();
+            let what = "is a recording, which is replayed with readahead, and samples have none; leave --sample out";
+            return Err(format!("--sample: {file} {what}").into());
+        }
+        Subject::new(Loaded::read(source)?, request, watch)
+    }
+
+    fn new(loaded: Loaded, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+        let target = request.target();
+        let metric = target.metric();
         if metric.needs_machine() {
             return Err(format!(
-                "--target {}: devices of a replay answer at once, so a recording has no {}; it has {}",
-                args.target,
+                "--target {target}: devices of a replay answer at once, so a recording has no {}; it has {}",
                 metric.name(),
                 Metric::names(|metric| !metric.needs_machine()),
             )
             .into());
         }
         if matches!(metric, Metric::SwapInsPerAccess | Metric::SwapInsPerS) {
-            return Err(format!("--target {}: {}", args.target, swap_ins_unknown(&loaded)).into());
+            return Err(format!("--target {target}: {}", swap_ins_unknown(&loaded)).into());
         }
-        let mut settings = Settings::of(&loaded.recording, args.policy.map(|policy| policy.0), args.kernel, false);
+        let mut settings = Settings::of(&loaded.recording, request.policy, request.kernel, false);
         metric.check_counted(settings.policy)?;
         let config = &mut settings.config;
-        config.seed = args.seed.unwrap_or(0);
-        if given.has("swappiness") {
-            config.swappiness = args.trace.swappiness;
-        }
-        args.trace.set.iter().for_each(|set| set.apply(config));
+        config.seed = request.seed.unwrap_or(0);
+        config.swappiness = request.swappiness.unwrap_or(config.swappiness);
+        request.set.iter().for_each(|set| set.apply(config));
         config.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
-        settings.warm_up = args.trace.warm_up;
+        settings.warm_up = request.warm_up;
         if loaded.measured_ns(settings.warm_up) == 0 && loaded.recording.duration_ns > 0 {
             let seconds = loaded.recording.duration_ns as f64 / 1e9;
             return Err(format!("--warm-up: leaves nothing of the recording, which has {seconds:.1} s").into());
         }
-        let span_s = (loaded.measured_ns(args.trace.warm_up) as f64 / 1e9).max(1e-9);
+        let span_s = (loaded.measured_ns(request.warm_up) as f64 / 1e9).max(1e-9);
         Ok(Subject {
-            args,
+            request,
+            watch: watch.clone(),
+            target,
             loaded,
             settings,
             span_s,
@@ -170,6 +133,49 @@ impl<'a> Subject<'a> {
             baseline: None,
             doubts: Vec::new(),
             tried: Mutex::default(),
+        })
+    }
+
+    /// Tries sizes.
+    pub(super) fn run(mut self) -> Result<Sizing, Failure> {
+        self.compare_with_kernel()?;
+        let footprint = self.loaded.footprint_pages();
+        let whole = footprint + footprint / 32 + 64 + self.loaded.besides_files_pages();
+        let whole = whole.max(self.had().saturating_mul(2));
+        let pages = |size: &MemorySize| size.pages(PAGE_SIZE as u32, footprint);
+        let grid = self.request.grid(&pages, whole, u64::MAX, human(u64::MAX))?;
+        let (mut points, verdict) = self.request.tried(grid, |sizes| self.probe(sizes))?;
+        let recorded = self.recorded()?;
+        if let Some(recorded) = &recorded {
+            let sizes = recorded.changes.iter().map(|change| change.pages).chain([recorded.pages]);
+            let inside: Vec<_> = sizes.filter(|pages| (grid.low..=grid.high).contains(pages)).collect();
+            points.extend(inside.iter().copied().zip(self.probe(&inside)?));
+        }
+        let mut points: Vec<_> = points.into_values().collect();
+        self.raise(&mut points);
+        let summary = self.request.target.is_none().then(|| Summary::of(&points, recorded.as_ref()));
+        Ok(Sizing {
+            name: self.loaded.name.clone(),
+            group: self.loaded.recording.group.clone().unwrap_or_else(|| "/".to_owned()),
+            limit: self.request.limit,
+            policy: self.policy_text(),
+            seed: self.settings.config.seed,
+            scale: 1.0,
+            page_size: PAGE_SIZE,
+            grid,
+            verdict: match self.baseline {
+                Some(Baseline { trust: Trust::Refused, .. }) => Verdict::NotTrusted,
+                _ => verdict_of(&points, verdict),
+            },
+            notes: self.notes(&points),
+            points,
+            summary,
+            recorded,
+            rests_on_others: self.rests_on_others(),
+            baseline: self.baseline,
+            doubted: self.doubts.iter().map(|doubt| doubt.column).collect(),
+            sampled: None,
+            target: self.target,
         })
     }
 
@@ -210,7 +216,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The lowest and the highest value next to a size, where it has two states.
-    fn states(&self, pages: u64, tried: &BTreeMap<u64, Compared>) -> Option<(f64, f64)> {
+    pub(super) fn states(&self, pages: u64, tried: &BTreeMap<u64, Compared>) -> Option<(f64, f64)> {
         if !self.has_states() {
             return None;
         }
@@ -219,14 +225,15 @@ impl<'a> Subject<'a> {
             let compared = tried.get(&pages).filter(|compared| !compared.is_out_of_memory)?;
             Some(self.measured(&Estimate::of(compared)).1)
         };
-        states::spread([value(below)?, value(pages)?, value(above)?], self.args.target.metric().grows())
+        states::spread([value(below)?, value(pages)?, value(above)?], self.target.metric().grows())
     }
 
     /// Sees to it that these sizes were tried.
     fn replay(&self, sizes: &[u64]) -> Result<(), String> {
         let mut wanted = sizes.to_vec();
         wanted.retain(|pages| self.tried.lock().is_ok_and(|tried| !tried.contains_key(pages)));
-        let all = on_threads(flags::threads(self.args.threads), &wanted, &|pages| {
+        let all = on_threads(self.request.threads(), &wanted, &|pages| {
+            self.watch.check()?;
             let settings = Settings { memory_pages: Some(pages), ..self.settings.clone() };
             recording::run(&self.loaded, &settings).map_err(|e| format!("{}: {e}", self.loaded.name))
         })?;
@@ -244,7 +251,7 @@ impl<'a> Subject<'a> {
         let measured = self.measured(&estimate);
         let bounds = self.widened(measured);
         // Where there is no likely value the worse bound must do.
-        let value = match (estimate.is_bounds_only, self.args.target.metric().grows()) {
+        let value = match (estimate.is_bounds_only, self.target.metric().grows()) {
             (false, _) => measured.1,
             (true, true) => measured.0,
             (true, false) => measured.2,
@@ -263,7 +270,7 @@ impl<'a> Subject<'a> {
             pages,
             value: Some(value),
             failed: None,
-            met: self.args.target.is_met(self.safe(value)),
+            met: self.target.is_met(self.safe(value)),
             bounds: (bounds.0 != bounds.1).then_some(bounds),
             beside,
         }
@@ -272,7 +279,7 @@ impl<'a> Subject<'a> {
     /// Gives sizes of which only bounds are known the value of the next smaller one, where that is
     /// better than their worse bound: what a size does a larger one does, too.
     fn raise(&self, points: &mut [Point]) {
-        let target = &self.args.target;
+        let target = &self.target;
         let is_better = |a: f64, b: f64| if target.metric().grows() { a > b } else { a < b };
         for at in 1..points.len() {
             let (smaller, larger) = points.split_at_mut(at);
@@ -297,7 +304,7 @@ impl<'a> Subject<'a> {
             (scaled(of.low), scaled(of.best), scaled(of.high))
         };
         let (an_access, a_second) = (1.0 / estimate.accesses.max(1) as f64, 1.0 / self.span_s);
-        match self.args.target.metric() {
+        match self.target.metric() {
             Metric::HitRate => estimate.hit_rate(),
             Metric::Misses => count(estimate.misses, 1.0),
             Metric::ReadBytes => count(estimate.read_pages, PAGE_SIZE as f64),
@@ -314,7 +321,7 @@ impl<'a> Subject<'a> {
     /// Bounds that hold also where the lab is as far off as it is under the recorded limit.
     fn widened(&self, (least, _, most): (f64, f64, f64)) -> (f64, f64) {
         let Some(Baseline { kernel, lab, .. }) = self.baseline else { return (least, most) };
-        if self.args.target.metric() == Metric::HitRate {
+        if self.target.metric() == Metric::HitRate {
             let off = kernel - lab;
             return ((least + off.min(0.0)).max(0.0), (most + off.max(0.0)).min(1.0));
         }
@@ -325,7 +332,7 @@ impl<'a> Subject<'a> {
     /// A value that is judged: as much worse as the kernel is under the recorded limit.
     fn safe(&self, value: f64) -> f64 {
         let (least, most) = self.widened((value, value, value));
-        if self.args.target.metric().grows() { least } else { most }
+        if self.target.metric().grows() { least } else { most }
     }
 
     /// How near the lab is to the kernel under the recorded limit.
@@ -334,7 +341,7 @@ impl<'a> Subject<'a> {
         self.replay(&[pages])?;
         let tried = self.tried.lock().map_err(|e| e.to_string())?;
         let Some(compared) = tried.get(&pages) else { return Ok(()) };
-        let doubts = doubts::of(compared, &self.loaded, &self.settings, self.args.target.metric().name());
+        let doubts = doubts::of(compared, &self.loaded, &self.settings, self.target.metric().name());
         let Some(kernel) = self.kernel_value(compared) else {
             drop(tried);
             self.doubts = doubts;
@@ -342,7 +349,7 @@ impl<'a> Subject<'a> {
         };
         let lab = self.measured(&Estimate::of(compared)).1;
         let accesses = compared.total.accesses.max(1) as f64;
-        let metric = self.args.target.metric();
+        let metric = self.target.metric();
         let is_of_accesses = matches!(metric, Metric::HitRate | Metric::RefaultsPerAccess);
         let counts_faults = is_of_accesses && counts_faults(compared);
         let trust = match compared.is_out_of_memory || counts_faults {
@@ -367,7 +374,7 @@ impl<'a> Subject<'a> {
             Some(last.saturating_sub(first) as f64)
         };
         let reads = &compared.kernel_reads;
-        Some(match self.args.target.metric() {
+        Some(match self.target.metric() {
             Metric::HitRate => 1.0 - total.kernel_misses as f64 / total.accesses.max(1) as f64,
             Metric::Misses => total.kernel_misses as f64,
             Metric::ReadBytes => reads.bytes() as f64,
@@ -389,7 +396,7 @@ impl<'a> Subject<'a> {
 
     /// Whether a considerable part of what is in memory is there for others, so that no size is
     /// certain.
-    fn rests_on_others(&self) -> bool {
+    pub(super) fn rests_on_others(&self) -> bool {
         self.loaded.others_part() >= OTHERS
     }
 
@@ -425,75 +432,5 @@ impl<'a> Subject<'a> {
             name: self.loaded.objects[at].name.clone(),
             share: (largest as f64 / more.unsigned_abs() as f64).min(1.0),
         })
-    }
-
-    /// Remark on smaller limits than that of a warm service, which begin with a guess.
-    fn estimated_start(&self, points: &[Point]) -> Option<String> {
-        let start = &self.loaded.start;
-        let recorded = self.settings.memory_pages.filter(|_| start.is_warm)?;
-        points.iter().find(|point| point.failed.is_none() && point.pages < recorded)?;
-        let first = start.pages.iter().filter(|page| page.touches > 0).count();
-        Some(format!(
-            "below {} memory at the start is an estimate, by how often pages are used: {:.1} % of the accesses are first \
-             touches of pages that were there; record longer, or in the limit that you choose, to be certain",
-            human(recorded * PAGE_SIZE),
-            100.0 * first as f64 / self.loaded.accesses.max(1) as f64,
-        ))
-    }
-
-    /// Remarks on what the recording leaves open, and what would settle it.
-    fn notes(&self, points: &[Point]) -> Vec<String> {
-        let mut notes: Vec<_> = self.doubts.iter().map(|doubt| doubt.note.clone()).collect();
-        let tried = self.tried.lock().map(|tried| tried.clone()).unwrap_or_default();
-        let mut open = points.iter().filter(|point| point.failed.is_none()).filter_map(|point| {
-            let estimate = Estimate::of(tried.get(&point.pages)?);
-            (estimate.first_touches > 0).then_some((point.pages, estimate))
-        });
-        let of = |pages: u64| human(pages * PAGE_SIZE);
-        if let Some((pages, estimate)) = open.next_back() {
-            let first = 100.0 * estimate.first_touches as f64 / estimate.accesses.max(1) as f64;
-            let settled = match estimate.settled {
-                0.0 => "it was never full".to_owned(),
-                settled => format!("it was full after {:.0} % of the accesses", 100.0 * (1.0 - settled)),
-            };
-            notes.push(format!(
-                "the service was attached to in {}: with {} {first:.1} % of the accesses are first touches of pages that \
-                 may have been in memory, and {settled}; record longer, or with a limit of {} meanwhile, for nearer \
-                 bounds",
-                self.settings.memory_pages.map_or_else(|| "no limit".to_owned(), of),
-                of(pages),
-                of(pages),
-            ));
-        }
-        let unstable = points.iter().filter_map(|point| Some((point.pages, self.states(point.pages, &tried)?)));
-        if let Some((pages, (low, high))) = unstable.max_by(|a, b| (a.1.1 - a.1.0).total_cmp(&(b.1.1 - b.1.0))) {
-            let metric = self.args.target.metric();
-            notes.push(format!(
-                "multi-gen LRU has two states near {}: sizes within 4 % of it have {} to {}, and which of them a kernel \
-                 ends in hangs on a single aging; choose a size whose bounds are near, or record in it",
-                of(pages),
-                metric.show(low),
-                metric.show(high),
-            ));
-        }
-        notes.extend(self.estimated_start(points));
-        if self.counts_faults {
-            notes.push(
-                "many of the misses are faults on mapped files, and how many faults there are depends on the limit: a \
-                 part of all accesses says nothing of other sizes; ask for misses, read_bytes or refaults_per_s"
-                    .to_owned(),
-            );
-        }
-        notes.extend(self.loaded.direct_io_in_words());
-        if self.rests_on_others() {
-            notes.push(format!(
-                "{:.0} % of the pages of these files that came into memory were brought in by others, outside of {}: the \
-                 answer holds as long as they go on as they did; record all of them together (--cgroup of a parent, \
-                 --all) to know it without them",
-                100.0 * self.loaded.others_part(),
-                self.loaded.recording.group.as_deref().unwrap_or("the group"),
-            ));
-        }
-        notes
     }
 }

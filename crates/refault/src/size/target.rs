@@ -1,14 +1,14 @@
 //! Target that must be met: `some.avg60<1%`, `p99<5ms`, `hit_rate>99%`.
 
-use crate::flags::size::{Size, human};
-use refault::words::{duration, number};
+use crate::memory_size::{Size, human};
+use crate::words::{duration, number};
 use refault_mm::Policy;
 use std::fmt;
 use std::str::FromStr;
 
 /// Quantity that is measured of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Metric {
+pub enum Metric {
     /// Pressure: some or full (0, 1), and the average of 10, 60 or 300 s (0, 1, 2); none: the share
     /// of the whole run.
     Pressure(usize, Option<usize>),
@@ -79,7 +79,7 @@ const NAMES: [(&str, Metric); 23] = [
 
 impl Metric {
     /// Its name on the command line.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, metric)| *metric == self).map_or("", |(name, _)| name)
     }
 
@@ -90,7 +90,7 @@ impl Metric {
     }
 
     /// Whether more memory is expected to make it larger.
-    pub(super) fn grows(self) -> bool {
+    pub fn grows(self) -> bool {
         matches!(self, Metric::HitRate | Metric::OpsPerS)
     }
 
@@ -112,7 +112,7 @@ impl Metric {
     }
 
     /// Whether it is something a second.
-    pub(super) fn is_per_second(self) -> bool {
+    pub fn is_per_second(self) -> bool {
         matches!(self, Metric::RefaultsPerS | Metric::SwapInsPerS | Metric::ReadBytesPerS | Metric::ReadsPerS)
     }
 
@@ -122,12 +122,12 @@ impl Metric {
     }
 
     /// Whether devices and CPUs that take time are needed for it.
-    pub(super) fn needs_machine(self) -> bool {
+    pub fn needs_machine(self) -> bool {
         matches!(self, Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_))
     }
 
     /// Exact quantity that is compared, for people.
-    pub(super) fn about(self) -> &'static str {
+    pub fn about(self) -> &'static str {
         match self {
             Metric::Pressure(_, Some(_)) => "the highest of the run",
             Metric::Pressure(_, None) => "of the whole run",
@@ -151,7 +151,7 @@ impl Metric {
     }
 
     /// A value as people read it. Pressure is in percent, shares are 0 to 1, times in nanoseconds.
-    pub(super) fn show(self, value: f64) -> String {
+    pub fn show(self, value: f64) -> String {
         match self.unit() {
             Unit::Percent => format!("{value:.2}%"),
             Unit::Share => format!("{:.2}%", 100.0 * value),
@@ -181,16 +181,18 @@ pub struct Target {
 }
 
 impl Target {
-    pub(super) fn metric(&self) -> Metric {
+    /// The metric.
+    pub fn metric(&self) -> Metric {
         self.metric
     }
 
     /// The value that decides, in the unit of [`Metric::show`].
-    pub(super) fn bound(&self) -> f64 {
+    pub fn bound(&self) -> f64 {
         self.bound
     }
 
-    pub(super) fn is_met(&self, value: f64) -> bool {
+    /// Whether a value meets it.
+    pub fn is_met(&self, value: f64) -> bool {
         match self.comparison {
             Comparison::Below => value < self.bound,
             Comparison::AtMost => value <= self.bound,

@@ -17,7 +17,7 @@ pub(super) trait Probe {
 
 /// Conclusion of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// This size, of which the one below it fails.
     Found(u64),
     /// The smallest size already does.

@@ -1,35 +1,44 @@
-//! Findings of a search.
+//! The result of a search.
 
 use super::grid::Grid;
+use super::request::Limit;
 use super::search::{Probe, Verdict};
+use super::summary::Summary;
 use super::target::Target;
+use crate::memory_size::Apart;
 use crate::replay::sample::OneIn;
 
 /// Result at one size.
 #[derive(Clone, Debug)]
-pub(super) struct Point {
-    pub(super) pages: u64,
+pub struct Point {
+    /// The size in pages.
+    pub pages: u64,
     /// Value of the metric; none if nothing was measured.
-    pub(super) value: Option<f64>,
+    pub value: Option<f64>,
     /// Why no target is met, whatever the value is.
-    pub(super) failed: Option<&'static str>,
-    pub(super) met: bool,
+    pub failed: Option<&'static str>,
+    /// Whether the target is.
+    pub met: bool,
     /// The value at the least and at the most, where it is known no better.
-    pub(super) bounds: Option<(f64, f64)>,
+    pub bounds: Option<(f64, f64)>,
     /// Figures beside it, by their names in JSON.
-    pub(super) beside: Vec<(&'static str, Figure)>,
+    pub beside: Vec<(&'static str, Figure)>,
 }
 
 /// A number beside the metric, by how people read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Figure {
+pub enum Figure {
+    /// A number of things.
     Count(u64),
+    /// Any number.
     Number(f64),
     /// 0 to 1.
     Share(f64),
     /// In percent.
     Percent(f64),
+    /// A time.
     Nanoseconds(u64),
+    /// A size.
     Bytes(u64),
 }
 
@@ -39,57 +48,72 @@ impl Probe for Point {
     }
 }
 
-/// A search that is over.
-#[derive(Debug)]
-pub(super) struct Report {
+/// A search that is over, or a summary.
+#[derive(Clone, Debug)]
+pub struct Sizing {
     /// Name of the scenario or trace.
-    pub(super) name: String,
-    pub(super) group: String,
-    /// The name of the file of the limit in cgroupfs.
-    pub(super) limit: &'static str,
-    pub(super) target: Target,
-    /// With its overrides.
-    pub(super) policy: String,
-    pub(super) seed: u64,
-    pub(super) scale: f64,
-    pub(super) page_size: u64,
-    pub(super) grid: Grid,
-    /// By size.
-    pub(super) points: Vec<Point>,
-    pub(super) verdict: Verdict,
+    pub name: String,
+    /// The path of the group; `/` is all.
+    pub group: String,
+    /// The limit that was tried.
+    pub limit: Limit,
+    /// The condition that must hold; of a summary, no misses.
+    pub target: Target,
+    /// The policy with its overrides, in words.
+    pub policy: String,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Divisor of the sizes and times of a scenario.
+    pub scale: f64,
+    /// Bytes a page.
+    pub page_size: u64,
+    /// The sizes that could be tried.
+    pub grid: Grid,
+    /// Sizes that were tried, ascending.
+    pub points: Vec<Point>,
+    /// The conclusion.
+    pub verdict: Verdict,
+    /// Conclusions without a target; none: there was one.
+    pub summary: Option<Summary>,
     /// Figures of the recorded limit; none: it is no recording, or one without a limit.
-    pub(super) recorded: Option<Recorded>,
+    pub recorded: Option<Recorded>,
     /// Others bring in what a recorded group reads: no size is certain to do without them.
-    pub(super) rests_on_others: bool,
+    pub rests_on_others: bool,
     /// How near the lab is to the recorded kernel; none: there is no limit, or no kernel.
-    pub(super) baseline: Option<Baseline>,
+    pub baseline: Option<Baseline>,
     /// Columns that are marked: the lab is not as the recorded kernel there.
-    pub(super) doubted: Vec<&'static str>,
+    pub doubted: Vec<&'static str>,
     /// Remarks on what a recording leaves open.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// Samples behind the estimates; none: all was replayed.
-    pub(super) sampled: Option<Sampled>,
+    pub sampled: Option<Sampled>,
 }
 
 /// Samples that values were estimated by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sampled {
-    pub(super) one_in: OneIn,
-    pub(super) samples: u32,
+pub struct Sampled {
+    /// Each page stands for so many.
+    pub one_in: OneIn,
+    /// How many samples there were.
+    pub samples: u32,
 }
 
 /// The metric of a target under the recorded limit, beside the recorded kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Baseline {
-    pub(super) pages: u64,
-    pub(super) kernel: f64,
-    pub(super) lab: f64,
-    pub(super) trust: Trust,
+pub struct Baseline {
+    /// The recorded limit; `u64::MAX`: there was none.
+    pub pages: u64,
+    /// The metric of the kernel.
+    pub kernel: f64,
+    /// The metric of the lab.
+    pub lab: f64,
+    /// How far the lab is to be trusted for it.
+    pub trust: Trust,
 }
 
 /// How far an answer is to be trusted that comes from the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub enum Trust {
     /// As it is.
     Whole,
     /// With bounds that are as far apart as lab and kernel.
@@ -100,7 +124,7 @@ pub(super) enum Trust {
 
 impl Trust {
     /// Its name in JSON.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Trust::Whole => "whole",
             Trust::Widened => "widened",
@@ -111,37 +135,47 @@ impl Trust {
 
 /// Costs of a recorded limit, beside those of others.
 #[derive(Clone, Debug)]
-pub(super) struct Recorded {
-    pub(super) pages: u64,
-    pub(super) misses: u64,
-    pub(super) read_bytes: u64,
-    pub(super) changes: Vec<Change>,
+pub struct Recorded {
+    /// The limit.
+    pub pages: u64,
+    /// Misses with it.
+    pub misses: u64,
+    /// Bytes read from disks.
+    pub read_bytes: u64,
+    /// Other sizes.
+    pub changes: Vec<Change>,
 }
 
 /// Another size in the place of the recorded one.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) pages: u64,
+pub struct Change {
+    /// The size.
+    pub pages: u64,
     /// How much it is, for people.
-    pub(super) words: &'static str,
-    pub(super) misses: u64,
-    pub(super) read_bytes: u64,
+    pub words: &'static str,
+    /// Misses with it.
+    pub misses: u64,
+    /// Bytes read from disks.
+    pub read_bytes: u64,
     /// Object that most of the difference is due to.
-    pub(super) object: Option<Object>,
-    pub(super) is_out_of_memory: bool,
+    pub object: Option<Object>,
+    /// Whether it has no room for memory besides files.
+    pub is_out_of_memory: bool,
 }
 
 /// An object and its share of a difference, 0 to 1.
 #[derive(Clone, Debug)]
-pub(super) struct Object {
-    pub(super) name: String,
-    pub(super) share: f64,
+pub struct Object {
+    /// Its name.
+    pub name: String,
+    /// Its share.
+    pub share: f64,
 }
 
 impl Change {
     /// How many more misses it has, as a part of those with the recorded limit; none: there were
     /// none.
-    pub(super) fn more(&self, recorded: &Recorded) -> Option<f64> {
+    pub fn more(&self, recorded: &Recorded) -> Option<f64> {
         (recorded.misses > 0).then(|| self.misses as f64 / recorded.misses as f64 - 1.0)
     }
 }
@@ -156,9 +190,9 @@ const ERRORS: f64 = 2.0;
 /// all values.
 const NOISE: f64 = 0.1;
 
-impl Report {
+impl Sizing {
     /// The smallest size that meets the target, as far as is known.
-    pub(super) fn answer(&self) -> Option<u64> {
+    pub fn answer(&self) -> Option<u64> {
         match self.verdict {
             Verdict::Found(pages) | Verdict::MetAtSmallest(pages) => Some(pages),
             Verdict::NotMet | Verdict::NotTrusted => None,
@@ -167,13 +201,13 @@ impl Report {
 
     /// The smallest size from which on every one that was tried meets the target also at its worse
     /// bound.
-    pub(super) fn certain(&self) -> Option<u64> {
+    pub fn certain(&self) -> Option<u64> {
         let meets = |point: &Point| point.failed.is_none() && self.worst(point).is_some_and(|v| self.target.is_met(v));
         self.smallest(meets).filter(|_| !self.rests_on_others)
     }
 
     /// The same at its better bound.
-    pub(super) fn hopeful(&self) -> Option<u64> {
+    pub fn hopeful(&self) -> Option<u64> {
         let meets = |point: &Point| point.failed.is_none() && self.best(point).is_some_and(|v| self.target.is_met(v));
         self.smallest(meets)
     }
@@ -194,7 +228,7 @@ impl Report {
     }
 
     /// The verdict as a word.
-    pub(super) fn verdict_name(&self) -> &'static str {
+    pub fn verdict_name(&self) -> &'static str {
         match self.verdict {
             Verdict::Found(_) => "found",
             Verdict::MetAtSmallest(_) => "met-at-smallest",
@@ -204,7 +238,7 @@ impl Report {
     }
 
     /// Two sizes of which the smaller meets the target and the larger does not.
-    pub(super) fn contradiction(&self) -> Option<(&Point, &Point)> {
+    pub fn contradiction(&self) -> Option<(&Point, &Point)> {
         let fails = self.points.iter().rposition(|p| !p.met)?;
         let meets = self.points[..fails].iter().find(|p| p.met)?;
         Some((meets, &self.points[fails]))
@@ -212,7 +246,7 @@ impl Report {
 
     /// The two sizes where the value gets worst although memory grows: by more than runs differ
     /// from each other anyway.
-    pub(super) fn reversal(&self) -> Option<(&Point, &Point)> {
+    pub fn reversal(&self) -> Option<(&Point, &Point)> {
         let sign = if self.target.metric().grows() { 1.0 } else { -1.0 };
         let known: Vec<_> = self.points.iter().filter(|p| p.failed.is_none()).collect();
         let good = |p: &Point| p.value.map_or(0.0, |value| sign * value);
@@ -231,7 +265,7 @@ impl Report {
     }
 
     /// First of the answer and the size below it whose estimate cannot be told from the bound.
-    pub(super) fn uncertain(&self) -> Option<&Point> {
+    pub fn uncertain(&self) -> Option<&Point> {
         let answer = self.answer()?;
         let near = self.points.iter().filter(|p| p.pages <= answer).rev().take(2);
         let is_near = |p: &&Point| {
@@ -246,7 +280,52 @@ impl Report {
     }
 
     /// Whether what was seen goes one way.
-    pub(super) fn is_monotone(&self) -> bool {
+    pub fn is_monotone(&self) -> bool {
         self.contradiction().is_none() && self.reversal().is_none()
+    }
+
+    /// A size among those that were tried, as people read it.
+    pub fn size_in_words(&self, pages: u64) -> String {
+        let of_points = self.points.iter().map(|point| point.pages * self.page_size);
+        Apart::of(&of_points.collect::<Vec<_>>()).human(pages.saturating_mul(self.page_size))
+    }
+
+    /// The value of a point as people read it.
+    pub fn value_in_words(&self, point: &Point) -> String {
+        point.value.map_or_else(|| "-".to_owned(), |value| self.target.metric().show(value))
+    }
+
+    /// Reasons why the answer is less than certain.
+    pub fn warnings(&self) -> Vec<String> {
+        let at = |p: &Point| {
+            let value = p.failed.map_or_else(|| self.value_in_words(p), str::to_owned);
+            format!("{value} at {}", self.size_in_words(p.pages))
+        };
+        let mut all = Vec::new();
+        if let Some((smaller, larger)) = self.contradiction() {
+            all.push(format!(
+                "the curve is not monotone: the target is met with {} and not with {}; other sizes below the answer may \
+                 meet it",
+                at(smaller),
+                at(larger)
+            ));
+        } else if let Some((smaller, larger)) = self.reversal() {
+            all.push(format!("the curve is not monotone: {}, but {}", at(smaller), at(larger)));
+        }
+        if let Some(point) = self.uncertain() {
+            all.push(format!(
+                "{} is within two standard errors of the target; larger samples (--sample), or more of them (--salts), \
+                 tell",
+                at(point)
+            ));
+        }
+        let metric = self.target.metric();
+        if self.scale != 1.0 && metric.needs_machine() && metric.name().contains(".avg") {
+            all.push(format!(
+                "times are divided by {}, but the averages of pressure are not; the figure is that of a shorter run",
+                self.scale
+            ));
+        }
+        all
     }
 }

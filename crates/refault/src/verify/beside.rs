@@ -1,14 +1,12 @@
-//! `refault verify --beside`: two recordings of one program, access by access: what the kernel has
-//! with itself.
+//! Two recordings of one program, access by access: what the kernel has with itself.
 //!
 //! Compared are accesses by descriptor, file by file: what a program touches in place it touches
 //! unseen, and when it faults is the kernel's doing.
 
-use super::compare::side;
-use refault::recording::{AGREEMENT, Loaded, POINTS, apart};
-use refault::words::counted;
+use crate::recording::{AGREEMENT, Loaded, POINTS, apart};
+use crate::words::counted;
 use refault_trace::{Record, RecordKind, Via};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 
 const WINDOWS: usize = 64;
@@ -18,12 +16,15 @@ const MOST: usize = 10;
 
 /// Accesses that are in both, and misses of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Pair {
-    pub(super) accesses: u64,
-    pub(super) first_misses: u64,
-    pub(super) second_misses: u64,
+pub struct Pair {
+    /// The accesses.
+    pub accesses: u64,
+    /// Misses of the first.
+    pub first_misses: u64,
+    /// Misses of the second.
+    pub second_misses: u64,
     /// Accesses that hit both times or missed both times.
-    pub(super) same: u64,
+    pub same: u64,
 }
 
 impl Pair {
@@ -35,45 +36,83 @@ impl Pair {
     }
 
     /// Hit rates, 0 to 1.
-    pub(super) fn rates(&self) -> (f64, f64) {
+    pub fn rates(&self) -> (f64, f64) {
         let rate = |misses: u64| 1.0 - misses as f64 / self.accesses.max(1) as f64;
         (rate(self.first_misses), rate(self.second_misses))
     }
 
     /// How much more the second hits, in points.
-    pub(super) fn difference(&self) -> f64 {
+    pub fn difference(&self) -> f64 {
         let (first, second) = self.rates();
         100.0 * (second - first)
     }
 
-    pub(super) fn agreement(&self) -> f64 {
+    /// The part of the accesses, 0 to 1, that are the same.
+    pub fn agreement(&self) -> f64 {
         self.same as f64 / self.accesses.max(1) as f64
     }
 }
 
 /// A file that is in both.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Object {
-    pub(super) name: String,
+pub struct Object {
+    /// Its name.
+    pub name: String,
+    /// Its accesses.
     #[serde(flatten)]
-    pub(super) pair: Pair,
+    pub pair: Pair,
 }
 
 /// Result of the comparison.
-#[derive(Debug)]
-pub(super) struct Beside {
-    pub(super) total: Pair,
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// The two recordings.
+    pub sides: [Side; 2],
+    /// All accesses that are compared.
+    pub total: Pair,
     /// Windows of equal numbers of accesses.
-    pub(super) windows: Vec<Pair>,
+    pub windows: Vec<Pair>,
     /// Objects with the largest difference, in accesses that are not the same.
-    pub(super) objects: Vec<Object>,
+    pub objects: Vec<Object>,
     /// Files whose accesses are the same in both.
-    pub(super) files: u64,
+    pub files: u64,
     /// Accesses of each that are not compared: of files whose accesses are not the same, and by
     /// mapping.
-    pub(super) left_out: [u64; 2],
-    pub(super) is_within: bool,
-    pub(super) verdict: String,
+    pub left_out: [u64; 2],
+    /// Whether they are as near to each other as a lab must be to a kernel, and exact.
+    pub is_within: bool,
+    /// The same in a sentence.
+    pub verdict: String,
+}
+
+/// A recording that is compared.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// The name of the file.
+    pub recording: String,
+    /// The release of the kernel.
+    pub kernel: String,
+    /// The limit of the group in bytes; none: there was none.
+    pub memory_max: Option<u64>,
+    /// Events that were lost.
+    pub lost: u64,
+}
+
+impl Side {
+    fn of(loaded: &Loaded) -> Side {
+        let recording = &loaded.recording;
+        Side {
+            recording: loaded.name.clone(),
+            kernel: recording.kernel.clone(),
+            memory_max: recording.memory_max,
+            lost: recording.lost,
+        }
+    }
+}
+
+/// Events that either of them lost.
+fn lost(sides: &[Side; 2]) -> u64 {
+    sides.iter().map(|side| side.lost).sum()
 }
 
 /// An access by descriptor to one page.
@@ -137,7 +176,7 @@ fn accesses(record: &Record) -> impl Iterator<Item = Access> {
 ///
 /// # Errors
 /// They do not access the file with most accesses in the same order.
-pub(super) fn compare(first: &Loaded, second: &Loaded) -> Result<Beside, String> {
+pub fn beside(first: &Loaded, second: &Loaded) -> Result<Beside, String> {
     let (a, b) = (Files::of(first), Files::of(second));
     let (mut alike, mut most) = (Vec::new(), None::<(usize, Option<Parted>)>);
     for key in &a.order {
@@ -153,11 +192,12 @@ pub(super) fn compare(first: &Loaded, second: &Loaded) -> Result<Beside, String>
             most = Some((ours.len(), parted));
         }
     }
-    let lost = first.recording.lost + second.recording.lost;
+    let sides = [first, second].map(Side::of);
+    let lost = lost(&sides);
     match most {
         None => Err(format!("{}: holds no access by descriptor", first.name)),
         Some((accesses, Some(parted))) => Err(parted.error([first, second], accesses, lost)),
-        Some((_, None)) => Ok(Beside::new(&alike, [a.accesses, b.accesses], lost)),
+        Some((_, None)) => Ok(Beside::new(&alike, [a.accesses, b.accesses], sides)),
     }
 }
 
@@ -194,7 +234,8 @@ impl Parted {
 }
 
 impl Beside {
-    fn new(alike: &[(&str, &Vec<Access>, &Vec<Access>)], accesses: [u64; 2], lost: u64) -> Beside {
+    fn new(alike: &[(&str, &Vec<Access>, &Vec<Access>)], accesses: [u64; 2], sides: [Side; 2]) -> Beside {
+        let lost = lost(&sides);
         let compared: usize = alike.iter().map(|(_, ours, _)| ours.len()).sum();
         let (mut total, mut windows) = (Pair::default(), vec![Pair::default(); WINDOWS]);
         let mut objects = Vec::new();
@@ -227,6 +268,7 @@ impl Beside {
                 &format!("; {} lost, so that the recordings are not exact", counted(lost, "event was", "events were"));
         }
         Beside {
+            sides,
             total,
             windows,
             objects,
@@ -238,43 +280,54 @@ impl Beside {
     }
 
     /// The largest differences in a window, in points: how much less and more the second hits.
-    pub(super) fn extremes(&self) -> (f64, f64) {
+    pub fn extremes(&self) -> (f64, f64) {
         let all = self.windows.iter().filter(|w| w.accesses > 0).map(Pair::difference);
         all.fold((0.0, 0.0), |(low, high): (f64, f64), d| (low.min(d), high.max(d)))
     }
 }
 
-/// Object that `--json` prints.
-pub(super) fn json(first: &Loaded, second: &Loaded, beside: &Beside) -> serde_json::Value {
-    let (rate, other) = beside.total.rates();
-    let of = |loaded: &Loaded, rate: f64, left_out: u64| {
-        serde_json::json!({
-            "recording": loaded.name,
-            "kernel": loaded.recording.kernel,
-            "memory_max": loaded.recording.memory_max,
-            "lost": loaded.recording.lost,
-            "hit_rate": rate,
-            "left_out": left_out,
-        })
-    };
-    serde_json::json!({
-        "refault": env!("CARGO_PKG_VERSION"),
-        "first": of(first, rate, beside.left_out[0]),
-        "second": of(second, other, beside.left_out[1]),
-        "files": beside.files,
-        "accesses": beside.total.accesses,
-        "first_misses": beside.total.first_misses,
-        "second_misses": beside.total.second_misses,
-        "agreement": beside.total.agreement(),
-        "windows": beside.windows,
-        "objects": beside.objects,
-        "verdict": { "is_within": beside.is_within, "text": beside.verdict },
-    })
+impl Serialize for Beside {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (rate, other) = self.total.rates();
+        let of = |at: usize, rate: f64| {
+            let Side { recording, kernel, memory_max, lost } = &self.sides[at];
+            serde_json::json!({
+                "recording": recording,
+                "kernel": kernel,
+                "memory_max": memory_max,
+                "lost": lost,
+                "hit_rate": rate,
+                "left_out": self.left_out[at],
+            })
+        };
+        let all = serde_json::json!({
+            "refault": env!("CARGO_PKG_VERSION"),
+            "first": of(0, rate),
+            "second": of(1, other),
+            "files": self.files,
+            "accesses": self.total.accesses,
+            "first_misses": self.total.first_misses,
+            "second_misses": self.total.second_misses,
+            "agreement": self.total.agreement(),
+            "windows": self.windows,
+            "objects": self.objects,
+            "verdict": { "is_within": self.is_within, "text": self.verdict },
+        });
+        all.serialize(serializer)
+    }
+}
+
+fn side(is_inside: bool) -> &'static str {
+    if is_inside { "inside" } else { "outside" }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn exact() -> [Side; 2] {
+        Default::default()
+    }
 
     fn access(page: u64, missed: bool) -> Access {
         Access { page, write: false, missed }
@@ -298,13 +351,14 @@ mod tests {
     fn files_that_are_the_same_are_counted() {
         let ours: Vec<_> = (0..128).map(|page| access(page, true)).collect();
         let theirs: Vec<_> = (0..128).map(|page| access(page, page > 0)).collect();
-        let beside = Beside::new(&[("f", &ours, &theirs), ("g", &ours, &ours)], [300, 256], 0);
+        let beside = Beside::new(&[("f", &ours, &theirs), ("g", &ours, &ours)], [300, 256], exact());
         assert_eq!(beside.total, Pair { accesses: 256, first_misses: 256, second_misses: 255, same: 255 });
         assert_eq!((beside.files, beside.left_out, beside.is_within), (2, [44, 0], true));
         assert_eq!((beside.objects.len(), &*beside.objects[0].name, beside.windows.len()), (1, "f", 64));
         assert_eq!(beside.extremes(), (0.0, 25.0));
-        assert!(!Beside::new(&[("f", &ours, &theirs)], [128, 128], 0).is_within, "0.78 points");
-        let lost = Beside::new(&[("f", &ours, &ours)], [128, 128], 1);
+        assert!(!Beside::new(&[("f", &ours, &theirs)], [128, 128], exact()).is_within, "0.78 points");
+        let lost =
+            Beside::new(&[("f", &ours, &ours)], [128, 128], [Side { lost: 1, ..Side::default() }, Side::default()]);
         assert!(!lost.is_within && lost.verdict.ends_with("1 event was lost, so that the recordings are not exact"));
     }
 }

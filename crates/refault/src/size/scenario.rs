@@ -1,113 +1,81 @@
 //! Sizes of a group of a scenario, tried in virtual time.
 
-use super::args::{Limit, SizeArgs};
 use super::grid::Grid;
-use super::report::{Figure, Point, Report};
+use super::request::Size;
 use super::search::search;
+use super::sizing::{Figure, Point, Sizing};
 use super::target::{Metric, Target};
-use crate::Failure;
-use crate::flags::size::{Size, human};
-use refault::runner::{FinishedRun, Job, Runner, limit, policy_text, scaled};
+use crate::memory_size::{Size as MemorySize, human};
+use crate::runner::{FinishedRun, Job, Runner, limit, policy_text, scaled};
+use crate::{Failure, Watch};
 use refault_lab::machine::{Ending, MemcgResult};
 use refault_lab::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
 
 /// A group, and what it is looked at with.
-struct Subject<'a> {
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    request: &'a Size,
+    target: Target,
+    watch: Watch,
     file: String,
     scenario: Scenario,
     policy: PolicySpec,
     /// The group, an index.
     memcg: usize,
-    limit: Limit,
-    target: &'a Target,
 }
 
 /// Pages: bytes of one.
 const PAGE: u32 = 4096;
 
-pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
-    let subject = Subject::new(args)?;
-    args.trace.input.note_traces(&subject.scenario);
-    let grid = subject.grid(args)?;
-    let runner = Runner::new(args.threads, false, &args.watch);
-    let (points, verdict) = search(grid, |sizes| subject.probe(&runner, sizes))?;
-    Ok(Report {
-        name: subject.scenario.name.clone(),
-        group: subject.scenario.memcgs[subject.memcg].path.clone(),
-        limit: args.limit.file(),
-        target: args.target.clone(),
-        policy: policy_text(&subject.policy),
-        seed: subject.scenario.seed,
-        scale: args.scale,
-        page_size: PAGE.into(),
-        grid,
-        points: points.into_values().collect(),
-        verdict,
-        recorded: None,
-        rests_on_others: false,
-        baseline: None,
-        doubted: Vec::new(),
-        notes: Vec::new(),
-        sampled: None,
-    })
-}
-
-impl Subject<'_> {
-    fn new(args: &SizeArgs) -> Result<Subject<'_>, Failure> {
-        let file = args.subject.display().to_string();
-        let mut scenario = Scenario::load(&args.subject)?;
-        if let Some(limits) = &args.memcg_limits {
+impl<'a> Subject<'a> {
+    pub(super) fn new(scenario: &Scenario, file: &str, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+        let (mut scenario, target) = (scenario.clone(), request.target());
+        if let Some(limits) = &request.memcg_limits {
             limit(&mut scenario, limits)?;
         }
-        let mut scenario = scaled(&scenario, &file, args.scale)?;
-        scenario.seed = args.seed.unwrap_or(scenario.seed);
+        let mut scenario = scaled(&scenario, file, request.scale)?;
+        scenario.seed = request.seed.unwrap_or(scenario.seed);
         let mut policy = scenario.policy.clone();
-        policy.kernel = args.kernel.unwrap_or(policy.kernel);
-        if let Some(named) = args.policy {
-            policy.policy = named.0;
+        policy.kernel = request.kernel.unwrap_or(policy.kernel);
+        if let Some(named) = request.policy {
+            policy.policy = named;
             policy.config().check().map_err(|e| format!("--policy {named}: {e}"))?;
         }
-        args.target.metric().check_counted(policy.policy)?;
-        let paths: Vec<_> = scenario.memcgs.iter().map(|m| m.path.as_str()).collect();
-        let known = || match paths.is_empty() {
-            true => "it has none; write [memcg.\"/...\"] and place tasks in it".to_owned(),
-            false => format!("it has {}", paths.join(", ")),
-        };
-        let Some(path) = args.group.as_deref() else {
-            return Err(format!("{file}: --group PATH is missing: a group of the scenario; {}", known()).into());
-        };
-        let Some(memcg) = paths.iter().position(|known| *known == path) else {
-            return Err(format!("{file}: --group {path:?} is not a group of the scenario; {}", known()).into());
-        };
-        let metric = args.target.metric();
-        let moves = |e: &EventSpec| match e.action {
-            EventAction::Move { to, .. } => is_inside(&scenario, to, memcg),
-            _ => false,
-        };
-        let has_tasks =
-            scenario.tasks.iter().any(|t| is_inside(&scenario, t.memcg, memcg)) || scenario.events.iter().any(moves);
-        let sets = |e: &EventSpec| match e.action {
-            EventAction::Set { memcg: of, limits } => of == memcg && args.limit.get(&limits).is_some(),
-            _ => false,
-        };
-        if let Some(n) = scenario.events.iter().position(sets) {
-            let (limit, n) = (args.limit.file(), n + 1);
-            let what = format!("event[{n}] sets {limit} of {path}, which is what --group and --limit try sizes of");
-            return Err(format!("{file}: {what}; leave the event out").into());
-        }
-        if metric.is_of_disks() {
-            let what = format!("a scenario has no {}, which is of recordings", metric.name());
-            return Err(format!("--target {}: {what}; ask for refaults_per_s or hit_rate", args.target).into());
-        }
-        if metric.needs_operations() && !has_tasks {
-            let what = format!("no task runs in {path}, so that it has no {}", metric.name());
-            return Err(format!("{file}: {what}; place one in it by memcg = \"...\"").into());
-        }
-        Ok(Subject { file, scenario, policy, memcg, limit: args.limit, target: &args.target })
+        target.metric().check_counted(policy.policy)?;
+        let memcg = find(&scenario, file, request.group.as_deref())?;
+        check(&scenario, file, memcg, request)?;
+        Ok(Subject { request, target, watch: watch.clone(), file: file.to_owned(), scenario, policy, memcg })
+    }
+
+    /// Tries sizes.
+    pub(super) fn run(self) -> Result<Sizing, Failure> {
+        let grid = self.grid()?;
+        let runner = Runner::new(self.request.threads, false, &self.watch);
+        let (points, verdict) = search(grid, |sizes| self.probe(&runner, sizes))?;
+        Ok(Sizing {
+            name: self.scenario.name.clone(),
+            group: self.scenario.memcgs[self.memcg].path.clone(),
+            limit: self.request.limit,
+            target: self.target,
+            policy: policy_text(&self.policy),
+            seed: self.scenario.seed,
+            scale: self.request.scale,
+            page_size: PAGE.into(),
+            grid,
+            points: points.into_values().collect(),
+            verdict,
+            summary: None,
+            recorded: None,
+            rests_on_others: false,
+            baseline: None,
+            doubted: Vec::new(),
+            notes: Vec::new(),
+            sampled: None,
+        })
     }
 
     /// The sizes to try.
-    fn grid(&self, args: &SizeArgs) -> Result<Grid, Failure> {
+    fn grid(&self) -> Result<Grid, Failure> {
         let s = &self.scenario;
         let own: u64 = (s.objects.iter().enumerate())
             .filter(|(_, o)| is_inside(s, o.memcg, self.memcg))
@@ -118,8 +86,8 @@ impl Subject<'_> {
         let usable = s.machine.memory_pages - s.machine.kernel_pages;
         let above = std::iter::successors(s.memcgs[self.memcg].parent, |&m| s.memcgs[m].parent);
         let most = above.map(|m| s.memcgs[m].limits.max).fold(usable, u64::min);
-        let pages = |size: &Size| size.pages(PAGE, s.machine.memory_pages);
-        args.grid(&pages, whole, most, human(most * u64::from(PAGE)))
+        let pages = |size: &MemorySize| size.pages(PAGE, s.machine.memory_pages);
+        self.request.grid(&pages, whole, most, human(most * u64::from(PAGE)))
     }
 
     /// How many there are of an object: one for each copy of the task if it is private.
@@ -136,8 +104,8 @@ impl Subject<'_> {
     fn probe(&self, runner: &Runner, sizes: &[u64]) -> Result<Vec<Point>, Failure> {
         let job = |&pages: &u64| {
             let mut scenario = self.scenario.clone();
-            self.limit.set(&mut scenario.memcgs[self.memcg].limits, pages);
-            let name = format!("{}, {} {}", self.file, self.limit.file(), human(pages * u64::from(PAGE)));
+            self.request.limit.set(&mut scenario.memcgs[self.memcg].limits, pages);
+            let name = format!("{}, {} {}", self.file, self.request.limit.file(), human(pages * u64::from(PAGE)));
             Job { name, scenario, policy: self.policy.clone() }
         };
         let jobs: Vec<_> = sizes.iter().map(job).collect();
@@ -163,6 +131,50 @@ impl Subject<'_> {
         let met = failed.is_none() && value.is_some_and(|value| self.target.is_met(value));
         Ok(Point { pages, value, failed, met, bounds: None, beside: beside(group, seconds) })
     }
+}
+
+/// The place of a group.
+fn find(scenario: &Scenario, file: &str, group: Option<&str>) -> Result<usize, String> {
+    let paths: Vec<_> = scenario.memcgs.iter().map(|m| m.path.as_str()).collect();
+    let known = || match paths.is_empty() {
+        true => "it has none; write [memcg.\"/...\"] and place tasks in it".to_owned(),
+        false => format!("it has {}", paths.join(", ")),
+    };
+    let Some(path) = group else {
+        return Err(format!("{file}: --group PATH is missing: a group of the scenario; {}", known()));
+    };
+    let place = paths.iter().position(|known| *known == path);
+    place.ok_or_else(|| format!("{file}: --group {path:?} is not a group of the scenario; {}", known()))
+}
+
+/// Fails where a group cannot have the target, or a limit that is tried.
+fn check(scenario: &Scenario, file: &str, memcg: usize, request: &Size) -> Result<(), String> {
+    let (path, target) = (&scenario.memcgs[memcg].path, request.target());
+    let metric = target.metric();
+    let moves = |e: &EventSpec| match e.action {
+        EventAction::Move { to, .. } => is_inside(scenario, to, memcg),
+        _ => false,
+    };
+    let has_tasks =
+        scenario.tasks.iter().any(|t| is_inside(scenario, t.memcg, memcg)) || scenario.events.iter().any(moves);
+    let sets = |e: &EventSpec| match e.action {
+        EventAction::Set { memcg: of, limits } => of == memcg && request.limit.get(&limits).is_some(),
+        _ => false,
+    };
+    if let Some(n) = scenario.events.iter().position(sets) {
+        let (limit, n) = (request.limit.file(), n + 1);
+        let what = format!("event[{n}] sets {limit} of {path}, which is what --group and --limit try sizes of");
+        return Err(format!("{file}: {what}; leave the event out"));
+    }
+    if metric.is_of_disks() {
+        let what = format!("a scenario has no {}, which is of recordings", metric.name());
+        return Err(format!("--target {target}: {what}; ask for refaults_per_s or hit_rate"));
+    }
+    if metric.needs_operations() && !has_tasks {
+        let what = format!("no task runs in {path}, so that it has no {}", metric.name());
+        return Err(format!("{file}: {what}; place one in it by memcg = \"...\""));
+    }
+    Ok(())
 }
 
 /// Whether a task or an object of that group is charged to this one.

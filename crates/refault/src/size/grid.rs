@@ -3,10 +3,13 @@
 
 /// Sizes in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grid {
-    pub(super) low: u64,
-    pub(super) high: u64,
-    pub(super) step: u64,
+pub struct Grid {
+    /// The smallest.
+    pub low: u64,
+    /// The largest.
+    pub high: u64,
+    /// How far two are apart.
+    pub step: u64,
 }
 
 /// Parts of a range if nothing else is said; more, as steps are round.

@@ -1,34 +1,38 @@
-//! A recording that is read several times.
+//! Records in memory as a source, to be read several times.
 
-use crate::Failure;
-use refault_trace::{CHUNK, Header, Record, RecordSource, TraceError};
+use crate::error::TraceError;
+use crate::record::{CHUNK, Header, Record, RecordSource};
 use std::sync::Arc;
 
-/// The records of a recording, to be read several times.
+/// Records in memory. A clone begins where the original is, and shares them.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct Records {
     name: String,
     header: Header,
     records: Arc<Vec<Record>>,
     at: usize,
 }
 
-impl Kept {
-    /// Reads all records.
+impl Records {
+    /// Takes records; `name` is for messages.
+    pub fn new(name: &str, header: Header, records: Vec<Record>) -> Records {
+        Records { name: name.to_owned(), header, records: Arc::new(records), at: 0 }
+    }
+
+    /// Reads a source to its end.
     ///
     /// # Errors
     /// The source cannot be read.
-    pub fn read(mut source: Box<dyn RecordSource>) -> Result<Kept, Failure> {
+    pub fn read(source: &mut dyn RecordSource) -> Result<Records, TraceError> {
         let (mut records, mut chunk) = (Vec::new(), Vec::with_capacity(CHUNK));
         while source.next_chunk(&mut chunk)? {
             records.extend_from_slice(&chunk);
         }
-        let (name, header) = (source.name().to_owned(), source.header().clone());
-        Ok(Kept { name, header, records: Arc::new(records), at: 0 })
+        Ok(Records::new(source.name(), source.header().clone(), records))
     }
 }
 
-impl RecordSource for Kept {
+impl RecordSource for Records {
     fn name(&self) -> &str {
         &self.name
     }

@@ -1,0 +1,52 @@
+//! The smallest limit of a memory cgroup with which a target is met, or costs of several sizes.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `request`, `target` | a search as users ask for it; the condition that must hold |
+//! | `prepared` | what is sized, checked and loaded, before any size is tried |
+//! | `grid`, `search` | the sizes that may be tried, and which is next |
+//! | `scenario`, `trace`, `sample`, `recording` | trying a size: a machine by the `runner`, or a replay |
+//! | `remarks` | what a recording leaves open, in words |
+//! | `near` | how far an answer is to be trusted |
+//! | `doubts` | columns that are not as the recorded kernel had them |
+//! | `states` | sizes in which multi-gen LRU has two states |
+//! | `summary` | without a target: beyond which size memory is not worth its price, and what can be cut |
+//! | `sizing`, `serialize` | the result, and its form for programs |
+//!
+//! It calls `runner` for machines, `replay` for traces and `recording` for those of a kernel.
+
+mod doubts;
+mod grid;
+mod near;
+mod prepared;
+mod recording;
+mod remarks;
+mod request;
+mod sample;
+mod scenario;
+mod search;
+mod serialize;
+mod sizing;
+mod states;
+mod summary;
+mod target;
+mod trace;
+
+pub use grid::Grid;
+pub use prepared::{Kind, Prepared, Subject};
+pub use request::{Limit, Size, SizeRange};
+pub use search::Verdict;
+pub use sizing::{Baseline, Change, Figure, Object, Point, Recorded, Sampled, Sizing, Trust};
+pub use summary::Summary;
+pub use target::{Metric, Target};
+
+use crate::{Failure, Watch};
+
+/// Finds the smallest limit that meets the target of a request, or, without a target, says what
+/// sizes cost.
+///
+/// # Errors
+/// An input that cannot be read, a request that the input cannot answer, or cancel.
+pub fn size<'a>(subject: Subject<'a>, request: &'a Size, watch: &Watch) -> Result<Sizing, Failure> {
+    Prepared::new(subject, request, watch)?.run()
+}

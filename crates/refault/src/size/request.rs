@@ -1,0 +1,318 @@
+//! A search as users ask for it: every field has the default of the command.
+
+use super::grid::Grid;
+use super::search::{Probe, Verdict, search, walk};
+use super::target::{Metric, Target};
+use crate::memory_size::Size as MemorySize;
+use crate::recording::WarmUp;
+use crate::replay::policy::RowPolicy;
+use crate::replay::rules::words as rules_in_words;
+use crate::replay::sample::Sampling;
+use crate::settings::{self, Set};
+use crate::{Failure, threads};
+use refault_lab::scenario::LimitChanges;
+use refault_mm::{Config, Kernel, MemcgLimits, Policy};
+use refault_trace::Via;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Swappiness of a trace.
+const SWAPPINESS: u32 = 60;
+
+/// Request of a search for the smallest limit.
+#[derive(Clone, Debug)]
+pub struct Size {
+    /// The condition that must hold; none: a summary of the costs of sizes.
+    pub target: Option<Target>,
+    /// The path of the group; none: all of a trace or a recording. A scenario needs one.
+    pub group: Option<String>,
+    /// The limit of the group that is tried.
+    pub limit: Limit,
+    /// The sizes between which it is looked for; none: up to what the group can use.
+    pub range: Option<SizeRange>,
+    /// How exactly the answer must be known; none: 1/64 of the range.
+    pub resolution: Option<MemorySize>,
+    /// The file of the limits of the groups; `limit` is tried on top of them.
+    pub memcg_limits: Option<PathBuf>,
+    /// The policy; none: that of a scenario or a recording, of a trace `mglru`.
+    pub policy: Option<Policy>,
+    /// The kernel whose rules hold; none: that of a scenario or a recording, or the default one.
+    pub kernel: Option<Kernel>,
+    /// The seed of everything random; none: that of a scenario, or 0.
+    pub seed: Option<u64>,
+    /// Divisor of sizes, amounts of work and times of a scenario, 1 or more.
+    pub scale: f64,
+    /// Threads; none: one a core. Two sizes are tried at a time.
+    pub threads: Option<u16>,
+    /// `memory.max` of all groups of a trace together; none: no limit.
+    pub memory: Option<MemorySize>,
+    /// Limit of swap of a trace; none: no limit.
+    pub swap_max: Option<MemorySize>,
+    /// Preference of anonymous over file pages in reclaim, 0 to 200; none: that of a recording, of
+    /// a trace 60.
+    pub swappiness: Option<u32>,
+    /// How pages of files are touched where a trace that is read does not say.
+    pub via: Via,
+    /// The start of a recording that is left out of account.
+    pub warm_up: WarmUp,
+    /// Settings of the engine on top, of a trace or a recording.
+    pub set: Vec<Set>,
+    /// Samples of the pages of a trace in the place of all; none: all.
+    pub sampling: Option<Sampling>,
+}
+
+impl Default for Size {
+    fn default() -> Size {
+        Size {
+            target: None,
+            group: None,
+            limit: Limit::Max,
+            range: None,
+            resolution: None,
+            memcg_limits: None,
+            policy: None,
+            kernel: None,
+            seed: None,
+            scale: 1.0,
+            threads: None,
+            memory: None,
+            swap_max: None,
+            swappiness: None,
+            via: Via::Fd,
+            warm_up: WarmUp::Auto,
+            set: Vec::new(),
+            sampling: None,
+        }
+    }
+}
+
+impl Size {
+    /// Fails without a target where there is no summary.
+    ///
+    /// # Errors
+    /// The input is a scenario, or samples of a trace.
+    pub fn check_summary(&self, name: &str, is_scenario: bool) -> Result<(), String> {
+        match self.target {
+            Some(_) => Ok(()),
+            None if is_scenario => {
+                Err(format!("--target: {name} is a scenario: say what must be met, such as p99<5ms"))
+            }
+            None if self.sampling.is_some() => {
+                Err("--sample: a summary is of all pages; give a --target, or leave --sample out".into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Fails where samples cannot tell what is asked for.
+    ///
+    /// # Errors
+    /// The target is no hit rate, or the request is of groups.
+    pub fn check_samples(&self) -> Result<(), String> {
+        let target = self.target();
+        if target.metric() != Metric::HitRate {
+            return Err(format!("--target {target}: samples estimate hit_rate alone; leave --sample out"));
+        }
+        let groups = [
+            ("--group", self.group.is_some()),
+            ("--memcg-limits", self.memcg_limits.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--limit", self.limit != Limit::Max),
+        ];
+        match groups.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(format!("{flag}: the groups of a trace are replayed whole; leave --sample out")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it asks for times or groups of accesses, which a trace in memory may not have kept.
+    pub fn needs_records(&self) -> bool {
+        !self.is_of_all() || self.sampling.is_some() || self.target().metric().is_per_second()
+    }
+
+    /// Whether it is of all of a trace, and of nothing but its limit.
+    pub(super) fn is_of_all(&self) -> bool {
+        self.group.is_none() && self.memcg_limits.is_none() && self.limit == Limit::Max
+    }
+
+    /// The target, or one that nobody asked for.
+    pub(super) fn target(&self) -> Target {
+        self.target.clone().unwrap_or_else(Target::none)
+    }
+
+    /// Threads that sizes are tried on.
+    pub(super) fn threads(&self) -> usize {
+        threads(self.threads)
+    }
+
+    /// Tries sizes in the order in which a search wants them, or, without a target, on a scale.
+    pub(super) fn tried<P: Probe, E>(
+        &self,
+        grid: Grid,
+        probe: impl FnMut(&[u64]) -> Result<Vec<P>, E>,
+    ) -> Result<(BTreeMap<u64, P>, Verdict), E> {
+        match self.target {
+            Some(_) => search(grid, probe),
+            None => walk(grid, probe),
+        }
+    }
+
+    /// The policy of a trace that does not say one.
+    pub(super) fn policy_of_trace(&self) -> Policy {
+        self.policy.unwrap_or(Policy::Mglru)
+    }
+
+    /// The policy of a trace, with rules that are not the default ones.
+    pub(super) fn policy_of_trace_text(&self, cfg: &Config) -> String {
+        let policy = self.policy_of_trace();
+        let of_policy = std::iter::once((RowPolicy::Linux(policy), cfg));
+        let rules = rules_in_words(self.kernel.unwrap_or_default(), of_policy);
+        rules.map_or_else(|| policy.name().to_owned(), |rules| format!("{policy} ({rules})"))
+    }
+
+    /// The engine of a trace.
+    pub(super) fn config(&self) -> Result<Config, Failure> {
+        let mut cfg = settings::config(self.kernel, self.policy_of_trace());
+        (cfg.swappiness, cfg.seed) = (self.swappiness.unwrap_or(SWAPPINESS), self.seed.unwrap_or(0));
+        self.set.iter().for_each(|set| set.apply(&mut cfg));
+        cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
+        Ok(cfg)
+    }
+
+    /// The limit of swap of a trace, in pages.
+    pub(super) fn swap_max_pages(&self, page_size: u32, footprint_pages: u64) -> u64 {
+        self.swap_max.as_ref().map_or(u64::MAX, |size| size.pages(page_size, footprint_pages))
+    }
+
+    /// The sizes to try: those that were asked for, or up to `whole`, as much as the group can use,
+    /// but no more than `most`, which is all that there is (`most_text` for people). `pages` makes
+    /// pages of a size.
+    pub(super) fn grid(
+        &self,
+        pages: &dyn Fn(&MemorySize) -> u64,
+        whole: u64,
+        most: u64,
+        most_text: String,
+    ) -> Result<Grid, Failure> {
+        let step = match &self.resolution {
+            Some(size) if size.is_max() => return Err("--resolution max: is not a size; write 1M".into()),
+            Some(size) => match pages(size) {
+                0 => return Err(format!("--resolution {size}: is less than a page; write 1p or more").into()),
+                pages => Some(pages),
+            },
+            None => None,
+        };
+        let Some(range) = &self.range else {
+            // Ends that are as round as the sizes between them.
+            let high = whole.min(most).max(2);
+            let round = step.unwrap_or(Grid::new(0, high, None).step);
+            let high = high.next_multiple_of(round).min(most).max(2);
+            let low = match self.limit.protects() {
+                true => 0,
+                false => (high / 32).next_multiple_of(round).max(1).min(high - 1),
+            };
+            return Ok(Grid::new(low, high, step));
+        };
+        let (low, high) = (pages(&range.low), pages(&range.high));
+        let shown = format!("--range {}..{}", range.low, range.high);
+        if range.low.is_max() || range.high.is_max() {
+            return Err(format!("{shown}: max is no size; write 64M..1G").into());
+        }
+        if low >= high {
+            return Err(format!("{shown}: is empty; write the smaller size first").into());
+        }
+        if high > most {
+            return Err(format!("{shown}: {} is more than there is, {most_text}", range.high).into());
+        }
+        if low == 0 && !self.limit.protects() {
+            return Err(
+                format!("{shown}: a {} of nothing holds nothing; begin with 1p or more", self.limit.file()).into()
+            );
+        }
+        Ok(Grid::new(low, high, step))
+    }
+}
+
+/// A limit of a memory cgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing is charged above it.
+    Max,
+    /// Above it tasks reclaim, and sleep if that does not help.
+    High,
+    /// Not reclaimed below it while other groups can give.
+    Low,
+    /// Not reclaimed below it.
+    Min,
+}
+
+impl Limit {
+    /// The name of its file in cgroupfs.
+    pub fn file(self) -> &'static str {
+        match self {
+            Limit::Max => "memory.max",
+            Limit::High => "memory.high",
+            Limit::Low => "memory.low",
+            Limit::Min => "memory.min",
+        }
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        self.file().trim_start_matches("memory.")
+    }
+
+    /// Whether it protects the group from others rather than others from it.
+    pub(super) fn protects(self) -> bool {
+        matches!(self, Limit::Low | Limit::Min)
+    }
+
+    /// Changed value of this limit, if there is one.
+    pub(super) fn get(self, changes: &LimitChanges) -> Option<u64> {
+        match self {
+            Limit::Max => changes.max,
+            Limit::High => changes.high,
+            Limit::Low => changes.low,
+            Limit::Min => changes.min,
+        }
+    }
+
+    /// Sets it.
+    pub(super) fn set(self, limits: &mut MemcgLimits, pages: u64) {
+        match self {
+            Limit::Max => limits.max = pages,
+            Limit::High => limits.high = pages,
+            Limit::Low => limits.low = pages,
+            Limit::Min => limits.min = pages,
+        }
+    }
+}
+
+/// Two sizes, the smallest and the largest that may be tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizeRange {
+    /// The smallest.
+    pub low: MemorySize,
+    /// The largest.
+    pub high: MemorySize,
+}
+
+impl SizeRange {
+    /// Reads a size of a range or of a resolution.
+    ///
+    /// # Errors
+    /// The text is no size.
+    pub fn size(text: &str) -> Result<MemorySize, String> {
+        MemorySize::parse(text, "the machine's memory, or of the footprint of a trace")
+    }
+}
+
+impl FromStr for SizeRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SizeRange, String> {
+        let (low, high) = text.split_once("..").ok_or_else(|| format!("{text:?} is not a range; write 64M..1G"))?;
+        Ok(SizeRange { low: SizeRange::size(low)?, high: SizeRange::size(high)? })
+    }
+}

@@ -1,0 +1,260 @@
+//! Sizes of a group of a trace, or of its whole memory, tried by replaying it.
+
+use super::grid::Grid;
+use super::request::{Limit, Size};
+use super::sizing::{Figure, Point, Sizing};
+use super::summary::Summary;
+use super::target::{Metric, Target};
+use crate::memory_size::{Size as MemorySize, human};
+use crate::replay::groups::{Grouped, Tree, feed, load};
+use crate::watch::Progress;
+use crate::{Failure, Watch, on_threads};
+use refault_mm::{Config, Counter};
+use refault_trace::{LoadOptions, RecordSource, Trace};
+use std::borrow::Cow;
+
+/// A trace, a group of it, and what it is looked at with.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    request: &'a Size,
+    target: Target,
+    watch: Watch,
+    /// Its name in errors.
+    file: String,
+    trace: Cow<'a, Trace>,
+    tree: Tree,
+    page_size: u32,
+    /// The group, a place in the tree; 0: all of the trace.
+    group: usize,
+    cfg: Config,
+    /// Pages of all groups together.
+    memory_pages: u64,
+    swap_max_pages: u64,
+    /// From the first to the last access; none if the trace has no times.
+    span_s: Option<f64>,
+}
+
+impl<'a> Subject<'a> {
+    /// Reads a trace.
+    pub(super) fn read(source: &mut dyn RecordSource, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+        check_metric(request)?;
+        let file = source.name().to_owned();
+        let keep_time = request.target().metric().is_per_second();
+        let options = LoadOptions { default_via: request.via, keep_time, ..LoadOptions::default() };
+        let (trace, tree, page_size) = load(source, &options)?;
+        Subject::new((Cow::Owned(trace), tree, page_size), file, request, watch)
+    }
+
+    /// Takes a trace in memory.
+    pub(super) fn of(trace: &'a Trace, page_size: u32, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+        check_metric(request)?;
+        let tree = match trace.memcg {
+            Some(_) if trace.groups != ["/0"] => Some(Tree::new(&trace.groups)?),
+            _ => None,
+        };
+        Subject::new((Cow::Borrowed(trace), tree, page_size), trace.name.clone(), request, watch)
+    }
+
+    fn new(
+        (trace, tree, page_size): (Cow<'a, Trace>, Option<Tree>, u32),
+        file: String,
+        request: &'a Size,
+        watch: &Watch,
+    ) -> Result<Self, Failure> {
+        let target = request.target();
+        let metric = target.metric();
+        let span_s = trace.time_ns.as_ref().and_then(|times| {
+            let span = times.last()?.saturating_sub(*times.first()?);
+            (span > 0).then_some(span as f64 / 1e9)
+        });
+        if metric.is_of_disks() {
+            return Err(format!(
+                "--target {target}: {file} is no recording of a kernel, so that it has no {}; refault record makes one",
+                metric.name(),
+            )
+            .into());
+        }
+        if metric.is_per_second() && span_s.is_none() {
+            let instead = metric.name().replace("_per_s", "_per_access");
+            return Err(format!("--target {target}: {file} has no times; ask for {instead}").into());
+        }
+        let footprint = u64::from(trace.footprint_pages());
+        let tree = match (&request.memcg_limits, tree) {
+            (Some(limits), Some(tree)) => tree.with_limits(limits, page_size, footprint)?,
+            (Some(_), None) => return Err(format!("--memcg-limits: {file} says nothing of memory cgroups").into()),
+            (None, tree) => tree.unwrap_or_else(Tree::whole),
+        };
+        let path = request.group.as_deref().unwrap_or("/");
+        let group = tree.find(path).ok_or_else(|| {
+            format!("{file}: --group {path:?} is not a group of the trace, which has {}", tree.listed())
+        })?;
+        let cfg = request.config()?;
+        let memory_pages = request.memory.as_ref().map_or(u64::MAX, |size| size.pages(page_size, footprint));
+        let swap_max_pages = request.swap_max_pages(page_size, footprint);
+        let watch = watch.clone();
+        let subject = Subject {
+            request,
+            target,
+            watch,
+            file,
+            trace,
+            tree,
+            page_size,
+            group,
+            cfg,
+            memory_pages,
+            swap_max_pages,
+            span_s,
+        };
+        subject.check()?;
+        Ok(subject)
+    }
+
+    /// Tries sizes.
+    pub(super) fn run(self) -> Result<Sizing, Failure> {
+        let grid = self.grid()?;
+        let threads = self.request.threads();
+        let (points, verdict) = self.request.tried(grid, |sizes| {
+            let total = (self.trace.accesses.len() * sizes.len()) as u64;
+            let progress = self.watch.accesses(format!("sizing {}", self.trace.name), Some(total));
+            let done = on_threads(threads, sizes, &|pages| self.probe(pages, &progress));
+            self.watch.check()?;
+            done.map_err(|e| Failure::from(format!("{}: {e}", self.file)))
+        })?;
+        let points: Vec<_> = points.into_values().collect();
+        let summary = self.request.target.is_none().then(|| Summary::of(&points, None));
+        Ok(Sizing {
+            name: self.trace.name.clone(),
+            group: self.tree.groups[self.group].path.clone(),
+            limit: self.request.limit,
+            policy: self.policy_text(),
+            seed: self.cfg.seed,
+            scale: 1.0,
+            page_size: self.page_size.into(),
+            grid,
+            points,
+            verdict,
+            summary,
+            recorded: None,
+            rests_on_others: false,
+            baseline: None,
+            doubted: Vec::new(),
+            notes: Vec::new(),
+            sampled: None,
+            target: self.target,
+        })
+    }
+
+    /// Fails on flags that make no sense together.
+    fn check(&self) -> Result<(), Failure> {
+        let Some(size) = &self.request.memory else {
+            if self.request.limit.protects() {
+                let what = "without a limit of all groups together there is nothing to protect from; give --memory";
+                return Err(format!("--limit {}: {what}", self.request.limit.name()).into());
+            }
+            if self.group == 0 && self.request.limit != Limit::Max {
+                return Err(format!(
+                    "--limit {}: all of the trace has only max; name a --group",
+                    self.request.limit.name()
+                )
+                .into());
+            }
+            return Ok(());
+        };
+        if self.memory_pages == 0 {
+            return Err(format!("--memory {size}: is less than one page").into());
+        }
+        if self.group == 0 {
+            return Err(format!("--memory {size}: is what is looked for, as there is no --group; leave one out").into());
+        }
+        Ok(())
+    }
+
+    /// The sizes to try.
+    fn grid(&self) -> Result<Grid, Failure> {
+        let footprint = u64::from(self.trace.footprint_pages());
+        let most = self.memory_pages.min(self.above());
+        let own: u64 = (self.trace.objects.iter())
+            .filter(|o| self.tree.chain(self.tree.of_trace[usize::from(o.group)]).any(|g| g == self.group))
+            .map(|o| o.indices.len() as u64)
+            .sum();
+        // Page tables and tree nodes are charged, too.
+        let whole = own + own / 32 + 64;
+        let pages = |size: &MemorySize| size.pages(self.page_size, footprint);
+        self.request.grid(&pages, whole, most, human(most.saturating_mul(self.page_size.into())))
+    }
+
+    /// The smallest limit of the groups above.
+    fn above(&self) -> u64 {
+        let above = self.tree.chain(self.group).skip(1);
+        above.map(|g| self.tree.groups[g].limits.max).fold(u64::MAX, u64::min)
+    }
+
+    fn policy_text(&self) -> String {
+        let all = match self.memory_pages {
+            u64::MAX => String::new(),
+            pages => format!(", {} for all groups", human(pages * u64::from(self.page_size))),
+        };
+        format!("{}{all}", self.request.policy_of_trace_text(&self.cfg))
+    }
+
+    /// Replays the trace with one size.
+    fn probe(&self, pages: u64, progress: &Progress) -> Result<Point, String> {
+        let mut tree = self.tree.clone();
+        let mut memory_pages = self.memory_pages;
+        match self.group {
+            0 => memory_pages = pages,
+            group => self.request.limit.set(&mut tree.groups[group].limits, pages),
+        }
+        // Only what is counted by the second needs the times: a trace in memory may have them anyway.
+        let times = self.trace.time_ns.as_deref().filter(|_| self.target.metric().is_per_second());
+        let mut cell = Grouped::new(&self.trace, &tree, self.cfg.clone(), memory_pages, self.swap_max_pages)?;
+        feed(&mut cell, &self.trace, times, progress, &self.watch);
+        let count = cell.totals()[self.group];
+        let killed = |g: usize| cell.counts[g].killed_at.is_some() && tree.chain(g).any(|above| above == self.group);
+        let kills = (0..tree.groups.len()).filter(|&g| killed(g)).count() as u64;
+        let stats = cell.cell.engine.memcg_tree_stats(cell.cell.groups[self.group]);
+        let refaults = stats.get(Counter::WorkingsetRefaultAnon) + stats.get(Counter::WorkingsetRefaultFile);
+        let (hits, swap_ins) = (count.accesses - count.misses, stats.get(Counter::Pswpin));
+        let an_access = |n: u64| n as f64 / count.accesses.max(1) as f64;
+        let a_second = |n: u64| self.span_s.map(|span| n as f64 / span);
+        let failed = match cell.cell.oom_at {
+            Some(_) => Some("out of memory"),
+            None => (kills > 0).then_some("killed for lack of memory"),
+        };
+        let value = match self.target.metric() {
+            Metric::HitRate => Some(an_access(hits)),
+            Metric::RefaultsPerAccess => Some(an_access(refaults)),
+            Metric::SwapInsPerAccess => Some(an_access(swap_ins)),
+            Metric::RefaultsPerS => a_second(refaults),
+            Metric::SwapInsPerS => a_second(swap_ins),
+            Metric::Misses => Some(count.misses as f64),
+            Metric::ReadBytes | Metric::ReadBytesPerS | Metric::ReadsPerS => None,
+            Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_) => None,
+        };
+        let met = failed.is_none() && value.is_some_and(|value| self.target.is_met(value));
+        let beside = vec![
+            ("hit_rate", Figure::Share(an_access(hits))),
+            ("misses", Figure::Count(count.misses)),
+            ("refaults", Figure::Count(refaults)),
+            ("swap_ins", Figure::Count(swap_ins)),
+            ("oom_kills", Figure::Count(kills)),
+        ];
+        Ok(Point { pages, value, failed, met, bounds: None, beside })
+    }
+}
+
+/// Fails on metrics that no trace has, before it is read.
+fn check_metric(request: &Size) -> Result<(), String> {
+    let target = request.target();
+    let metric = target.metric();
+    if metric.needs_machine() {
+        return Err(format!(
+            "--target {target}: devices of a replay answer at once, so a trace has no {}; it has {}, or write a scenario \
+             that replays the trace (docs/reference/scenario-keys.md)",
+            metric.name(),
+            Metric::names(|metric| !metric.needs_machine() && !metric.is_of_disks()),
+        ));
+    }
+    metric.check_counted(request.policy_of_trace())
+}

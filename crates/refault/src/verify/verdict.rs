@@ -1,0 +1,69 @@
+//! The verdict on the numbers of the kernel and of the lab.
+
+use crate::memory_size::human;
+use crate::recording::{Compared, Loaded, Metric, Trust};
+use crate::words::{counted, grouped};
+use serde::Serialize;
+
+/// Conclusion from a comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// Whether it can be trusted for all that was compared, and the recording is exact.
+    pub is_within: bool,
+    /// The same in a sentence.
+    pub text: String,
+    /// Numbers that the lab has as the kernel has them.
+    pub trust_for: Vec<Metric>,
+    /// Numbers in which the two differ.
+    pub not_for: Vec<NotFor>,
+}
+
+/// A number that the lab does not have as the kernel has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotFor {
+    /// The number.
+    pub metric: Metric,
+    /// Both values, in words.
+    pub why: String,
+}
+
+impl Verdict {
+    pub(super) fn new(compared: &Compared, loaded: &Loaded) -> Verdict {
+        if compared.is_out_of_memory {
+            let text = out_of_memory(compared, loaded);
+            return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
+        }
+        let Trust { for_, not_for } = Trust::of(compared, loaded);
+        let is_trusted = not_for.is_empty();
+        let mut text = Trust { for_: for_.clone(), not_for: not_for.clone() }.text();
+        let of_accesses = |metric| matches!(metric, Metric::HitRate | Metric::Misses | Metric::SingleAccesses);
+        let worst = compared.worst();
+        let worst = worst.first().filter(|_| not_for.iter().any(|&(metric, _)| of_accesses(metric)));
+        if let Some((object, both)) = worst {
+            let name = &loaded.objects[*object].name;
+            let (lab, kernel) = (grouped(both.lab_misses), grouped(both.kernel_misses));
+            text += &format!("; the largest difference is {name}: {lab} misses in the lab, {kernel} in the kernel");
+        }
+        if loaded.recording.lost > 0 {
+            let lost = counted(loaded.recording.lost, "event was", "events were");
+            text += &format!("; {lost} lost, so that the recording is not exact");
+        }
+        if loaded.recording.cut {
+            text += "; the recording was cut";
+        }
+        let is_whole = loaded.recording.lost == 0;
+        let not_for = not_for.into_iter().map(|(metric, why)| NotFor { metric, why }).collect();
+        Verdict { is_within: is_trusted && is_whole, text, trust_for: for_, not_for }
+    }
+}
+
+fn out_of_memory(compared: &Compared, loaded: &Loaded) -> String {
+    let besides = human(4096 * loaded.besides_files_pages());
+    let at = match compared.replayed {
+        0 => String::new(),
+        n => format!(", at access {}", grouped(n)),
+    };
+    format!(
+        "the lab is out of memory{at}: this limit has no room for what the group had besides files, up to {besides}"
+    )
+}
