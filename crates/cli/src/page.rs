@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use clap::ArgMatches;
-use refault_report::{Made, Source, html};
+use refault::document::Source;
+use refault_report::{Made, html};
 use refault_trace::{AtomicFile, TraceError};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

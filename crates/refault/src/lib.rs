@@ -5,9 +5,15 @@
 //! |---|---|
 //! | [`replay`] | a trace under policies, in sizes of memory; with memory cgroups; by samples |
 //! | [`recording`] | a recording of a kernel on the machine that was recorded |
-//! | [`runner`] | scenarios: machines in virtual time |
+//! | [`mod@bench`] | published benchmarks: ours beside what was published |
+//! | [`report`] | a trace or a recording looked into: curves, windows, objects, groups |
+//! | [`runner`] | machines in virtual time, several at once |
+//! | [`scenario`] | scenarios under policies |
 //! | [`settings`] | settings of the engine, by the names that users give |
-//! | [`memory_size`], [`time`], [`words`] | sizes and times as people write and read them |
+//! | [`mod@compare`] | differences between results |
+//! | [`mod@curve`] | misses against memory, and the knee |
+//! | [`document`] | results as pages and comparisons have them, of JSON, too |
+//! | [`memory_size`], [`time`], [`words`], [`units`], [`names`] | sizes, times, numbers and names as people write and read them |
 //! | [`watch`] | progress and cancel |
 //!
 //! A curve is a call (`examples/curve.rs` is a whole program):
@@ -27,16 +33,28 @@
 //! Requests are typed, results are plain data, and nothing here prints: the command `refault`
 //! parses and prints, and the Python package converts.
 
+pub mod bench;
+pub mod compare;
+pub mod curve;
+pub mod document;
 pub mod memory_size;
+pub mod names;
 pub mod recording;
 pub mod replay;
+pub mod report;
 pub mod runner;
+pub mod scenario;
 pub mod settings;
 mod threads;
 pub mod time;
+pub mod units;
 pub mod watch;
 pub mod words;
 
+pub use bench::bench;
+pub use compare::compare;
+pub use curve::curve;
+pub use scenario::run_scenario;
 pub use threads::{on_threads, threads};
 pub use watch::Watch;
 

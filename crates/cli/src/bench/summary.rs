@@ -1,15 +1,14 @@
 //! A line for each band: what was published, what came out, and whether that is in the band.
 
-use super::misses::missing;
-use super::report::{Report, spread};
 use super::tables::{band, known, nothing, our_ratio, published_ratio, ratio_spread, verdict};
 use super::text::last_lines;
 use crate::table::Table;
+use refault::bench::{BenchReport, missing, spread};
 use refault::words::{number, printable};
 use std::fmt::Write as _;
 
 /// All reports, and what is missing where bands are missed.
-pub(super) fn summary(reports: &[Report]) -> String {
+pub(super) fn summary(reports: &[BenchReport]) -> String {
     let mut table = Table::new(["row", "published", "refault", "over the seeds", "band"], 1);
     let mut unpublished = 0;
     for report in reports {
@@ -50,7 +49,7 @@ pub(super) fn summary(reports: &[Report]) -> String {
     }
     let mut text = table.render();
     let mut names: Vec<&'static str> = Vec::new();
-    for (row, _) in reports.iter().flat_map(Report::verdicts).filter(|(_, within)| !within) {
+    for (row, _) in reports.iter().flat_map(BenchReport::verdicts).filter(|(_, within)| !within) {
         let Some(missing) = missing(&row).filter(|m| !names.contains(&m.name)) else { continue };
         let lead = if names.is_empty() { "\n" } else { "" };
         let _ = writeln!(text, "{lead}MISS {}: {}", missing.name, missing.what);

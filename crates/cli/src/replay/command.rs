@@ -10,14 +10,15 @@ use crate::flags::recorded;
 use crate::flags::size::human;
 use crate::page::{create, write_html};
 use crate::{Failure, Given, is_same_file, print, say};
+use refault::document::{Document, Source};
 use refault::recording::Machine;
 use refault::replay::cell::MissBits;
 use refault::replay::clocked::Clocked;
 use refault::replay::{Done, Plan, PlugIn, Replay, Row, rules as rule_words};
 use refault::words::printable;
 use refault_mm::{Config, Kernel, Policy};
-use refault_report::{Document, Source};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
+use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -315,13 +316,13 @@ fn rules_of(rows: &[Row]) -> String {
 
 /// One object; a line a row, so that tools for lines work too.
 fn json(args: &ReplayArgs, rows: &[Row]) -> Result<String, Failure> {
-    let lines: Vec<_> = rows.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    json_of_lines("rows", &lines, &args.input.notes())
+    json_of_lines("rows", rows, &args.input.notes())
 }
 
-/// An object of lines, and what is to be known of their traces.
-pub(crate) fn json_of_lines(name: &str, lines: &[String], notes: &[String]) -> Result<String, Failure> {
+/// An object with a line for each result, and what is to be known of their traces.
+pub(crate) fn json_of_lines<R: Serialize>(name: &str, results: &[R], notes: &[String]) -> Result<String, Failure> {
     let (version, notes) = (env!("CARGO_PKG_VERSION"), serde_json::to_string(notes)?);
+    let lines: Vec<_> = results.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let lines = lines.join(",\n");
     Ok(format!("{{\"refault\":\"{version}\",\"notes\":{notes},\"{name}\":[\n{lines}\n]}}\n"))
 }

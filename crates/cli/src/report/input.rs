@@ -2,9 +2,10 @@
 
 use super::args::ReportArgs;
 use super::{scenario, trace};
-use crate::replay::is_scenario;
 use crate::{Failure, Given};
-use refault_report::{Document, Source, read_back};
+use refault::document::{Document, Source};
+use refault::scenario::is_scenario;
+use refault_report::read_back;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

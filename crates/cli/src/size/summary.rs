@@ -4,8 +4,8 @@
 use super::report::{Point, Report};
 use super::text;
 use crate::Failure;
+use refault::curve::knee_by_price;
 use refault::words::{grouped, printable};
-use refault_report::knee_by_price;
 use serde_json::json;
 use std::fmt::Write as _;
 

@@ -8,7 +8,7 @@
 //! | `play` | a trace on the kernel of this machine in the place of a recording |
 //! | `text` | the result for people |
 //!
-//! It replays with `recording`. `main` calls `run`, and `report` calls `json`.
+//! It replays with `recording`. `main` calls `run`, and `report` calls `document`.
 
 mod args;
 mod beside;
@@ -20,6 +20,7 @@ use crate::replay::{check_output, write};
 use crate::trace_cmd::note;
 use crate::{Failure, print};
 use compare::Verdict;
+use refault::document::verify::VerifyDocument;
 use refault::recording::{self, Compared, Loaded, Settings};
 use refault_mm::Kernel;
 use std::path::Path;
@@ -70,10 +71,13 @@ fn beside(args: &VerifyArgs, first: &Path, second: &Path) -> Result<(String, boo
     Ok((text, compared.is_within))
 }
 
-/// Text that `--json` prints of a recording, under that kernel or the recorded one.
-pub(crate) fn json(recording: &Path, kernel: Option<Kernel>) -> Result<String, Failure> {
-    let Verified { loaded, settings, compared, verdict } = verify(&VerifyArgs::of(recording, kernel), recording)?;
-    Ok(compare::json(&compared, &loaded, &settings, &verdict).to_string())
+/// A recording that was read beside its kernel, under that kernel's rules or others; `path` is what
+/// errors call it.
+pub(crate) fn document(loaded: &Loaded, kernel: Option<Kernel>, path: &Path) -> Result<VerifyDocument, Failure> {
+    let settings = VerifyArgs::of(path, kernel).settings(loaded)?;
+    let compared = recording::run(loaded, &settings).map_err(|e| format!("{}: {e}", path.display()))?;
+    let verdict = Verdict::new(&compared, loaded);
+    Ok(VerifyDocument::from_value(compare::json(&compared, loaded, &settings, &verdict))?)
 }
 
 fn load(path: &Path) -> Result<Loaded, Failure> {

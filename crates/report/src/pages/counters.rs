@@ -1,9 +1,9 @@
 //! Every counter of a run of a scenario that moved, over time.
 
 use super::scenario::{columns, rate, timed};
-use crate::document::scenario::Run;
 use crate::model::{Axis, Colour, Figure, Page, Shape};
-use crate::units::Unit;
+use refault::document::scenario::Run;
+use refault::units::Unit;
 use std::collections::BTreeMap;
 
 const DOC: &str = "mechanisms.md#counters";

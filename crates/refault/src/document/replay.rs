@@ -42,12 +42,13 @@ pub struct ReplayRow {
 }
 
 impl ReplayRow {
-    pub(crate) fn miss_ratio(&self) -> f64 {
+    /// Share of the accesses that missed.
+    pub fn miss_ratio(&self) -> f64 {
         self.misses as f64 / self.accesses.max(1) as f64
     }
 
     /// The sum of the counters with these names.
-    pub(crate) fn sum(&self, names: &[&str]) -> u64 {
+    pub fn sum(&self, names: &[&str]) -> u64 {
         names.iter().filter_map(|name| self.counters.get(*name)).sum()
     }
 }
@@ -97,7 +98,19 @@ pub(super) fn read(value: Value) -> Result<ReplayDocument, serde_json::Error> {
 }
 
 impl ReplayDocument {
-    pub(crate) fn facts(&self) -> String {
+    /// The traces, in the order of the rows.
+    pub fn traces(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !all.contains(&row.trace.as_str()) {
+                all.push(&row.trace);
+            }
+        }
+        all
+    }
+
+    /// Summary in a line.
+    pub fn facts(&self) -> String {
         let mut out = format!("{} of refault replay, refault {}", counted(self.rows.len() as u64, "row"), self.refault);
         if let Some(row) = self.rows.first() {
             out += &format!(", seed {}", row.seed);

@@ -138,7 +138,7 @@ pub(super) fn read(value: Value) -> Result<ScenarioDocument, serde_json::Error> 
 
 impl Run {
     /// How it ended, in words.
-    pub(crate) fn end(&self) -> &str {
+    pub fn end(&self) -> &str {
         match self.ending.as_str() {
             "tasks-done" => "ended when all tasks were done",
             "time" => "ended at the time that the scenario sets",
@@ -167,7 +167,8 @@ impl ScenarioDocument {
         }
     }
 
-    pub(crate) fn facts(&self) -> String {
+    /// Summary in a line.
+    pub fn facts(&self) -> String {
         let Some(run) = self.runs.first() else { return format!("no run, refault {}", self.refault) };
         format!(
             "{} of {} in virtual time, scale {}, seed {}, refault {}",

@@ -1,7 +1,7 @@
 //! The rows that miss their bands, by the mechanism that is missing: the only place that names
 //! them.
 
-use super::report::Report;
+use super::result::BenchReport;
 
 /// Mechanism that the lab lacks, and the rows that miss for want of it.
 #[derive(Debug)]
@@ -174,21 +174,22 @@ pub const KNOWN: &[Missing] = &[
 ];
 
 /// Missing mechanism that explains this row, if it is known.
-pub(super) fn missing(row: &str) -> Option<&'static Missing> {
+pub fn missing(row: &str) -> Option<&'static Missing> {
     KNOWN.iter().find(|missing| missing.rows.contains(&row))
 }
 
 /// Where the known misses are not what came out.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Differences {
+pub struct Differences {
     /// Rows that miss, of which it is not known.
-    pub(super) new: Vec<String>,
+    pub new: Vec<String>,
     /// Rows that are known to miss, and are met or not there.
-    pub(super) met_again: Vec<String>,
+    pub met_again: Vec<String>,
 }
 
 impl Differences {
-    pub(super) fn of(reports: &[Report]) -> Differences {
+    /// Compares all bands of some reports with the known misses.
+    pub fn of(reports: &[BenchReport]) -> Differences {
         let mut found = Differences::default();
         for report in reports {
             let missed: Vec<String> = report.verdicts().filter(|(_, within)| !within).map(|(row, _)| row).collect();
@@ -205,7 +206,8 @@ impl Differences {
         found
     }
 
-    pub(super) fn is_none(&self) -> bool {
+    /// Whether everything came out as is known.
+    pub fn is_none(&self) -> bool {
         self.new.is_empty() && self.met_again.is_empty()
     }
 }
@@ -243,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_stored_summary_misses_what_is_known_to_miss() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/bench-summary.txt");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/tests/data/bench-summary.txt");
         let summary = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
         let missed = summary.lines().filter_map(|line| line.split_once("  MISS "));
         let mut found: Vec<(String, &str)> = missed
