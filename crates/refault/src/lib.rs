@@ -19,13 +19,16 @@
 //! A curve is a call (`examples/curve.rs` is a whole program):
 //!
 //! ```
-//! use refault::replay::{Replay, curve_sizes};
+//! use refault::replay::curve_sizes;
 //!
 //! # fn main() -> Result<(), refault::Failure> {
-//! # let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sqlite.parquet"));
-//! let (trace, page_size) = refault::load(path)?; let policies = vec!["mglru".parse()?]; let rows =
-//! Replay { policies, memory: curve_sizes(), ..Replay::default() }.run(&trace, page_size)?;
-//! assert_eq!(rows.len(), 16); assert!(rows[15].0.hit_rate() > rows[0].0.hit_rate());
+//! # let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sqlite.parquet");
+//! # let path = std::path::Path::new(data);
+//! let (trace, page_size) = refault::load(path)?;
+//! let policies = ["lru".parse()?, "mglru".parse()?];
+//! let curves = refault::curve(&trace, page_size, &policies, &curve_sizes(), None)?;
+//! let knee = refault::curve::knee(&curves, None);
+//! assert!(curves.len() == 2 && knee.is_some());
 //! # Ok(())
 //! # }
 //! ```

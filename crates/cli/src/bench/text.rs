@@ -2,7 +2,7 @@
 
 use super::tables::tables;
 use crate::table::Table;
-use refault::bench::{BenchReport, Differences, default_scale, missing};
+use refault::bench::{BenchReport, Differences, Missed, default_scale};
 use refault::runner::policy_text;
 use refault::words::printable;
 use refault_lab::machine::Ending;
@@ -45,20 +45,6 @@ pub(super) fn last_lines(reports: &[BenchReport]) -> String {
     text
 }
 
-/// Missing mechanisms where bands are missed, each with its rows.
-pub(super) fn missed(report: &BenchReport) -> Vec<(&'static str, &'static str, Vec<String>)> {
-    let mut found: Vec<(&str, &str, Vec<String>)> = Vec::new();
-    for (row, _) in report.verdicts().filter(|(_, within)| !within) {
-        let short = row.strip_prefix(&format!("{}: ", report.name)).unwrap_or(&row).to_owned();
-        let (name, what) = missing(&row).map_or(("?", "not known"), |missing| (missing.name, missing.what));
-        match found.iter_mut().find(|(known, ..)| *known == name) {
-            Some((.., rows)) => rows.push(short),
-            None => found.push((name, what, vec![short])),
-        }
-    }
-    found
-}
-
 fn one(report: &BenchReport) -> String {
     let mut text = format!("{}: {}\n", report.name, printable(&report.about));
     if let Some(source) = &report.source {
@@ -85,7 +71,7 @@ fn one(report: &BenchReport) -> String {
     }
     text.push('\n');
     text += &tables(report);
-    for (_, what, rows) in missed(report) {
+    for Missed { what, rows, .. } in report.missed() {
         let _ = writeln!(text, "  missed: {}: {what}", printable(&rows.join("; ")));
     }
     for note in &report.notes {

@@ -10,6 +10,7 @@ use crate::flags::recorded;
 use crate::flags::size::human;
 use crate::page::{create, write_html};
 use crate::{Failure, Given, is_same_file, print, say};
+use refault::document::replay::ReplayDocument;
 use refault::document::{Document, Source};
 use refault::recording::Machine;
 use refault::replay::cell::MissBits;
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if let (Some(path), Some(MissBits(bits))) = (&args.output.miss_bits, bits) {
         write(path, &bits)?;
     }
-    write_page(args, || json(args, &rows))?;
+    write_page(args, || Document::Replay(Box::new(ReplayDocument::of(&rows, args.input.notes()))))?;
     if let Some(path) = &args.output.metrics {
         metrics::of_rows(&rows).write(path)?;
     }
@@ -71,12 +72,12 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     }
 }
 
-/// Writes `--html`, of the JSON of the result.
-pub(super) fn write_page(args: &ReplayArgs, json: impl FnOnce() -> Result<String, Failure>) -> Result<(), Failure> {
+/// Writes `--html`.
+pub(super) fn write_page(args: &ReplayArgs, document: impl FnOnce() -> Document) -> Result<(), Failure> {
     let Some(path) = &args.output.html else { return Ok(()) };
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names: Vec<_> = args.traces.iter().map(name).collect();
-    write_html(path, &[Source::new(&names.join(", "), Document::from_json(&json()?)?)])?;
+    write_html(path, &[Source::new(&names.join(", "), document())])?;
     Ok(())
 }
 
@@ -170,7 +171,7 @@ pub(crate) fn replay_loaded(
     bits: bool,
     file: &str,
 ) -> Result<Vec<Done>, Failure> {
-    check_names(plug_ins)?;
+    PlugIn::check_names(plug_ins)?;
     if let Some(machine) = loaded.machine.as_ref().filter(|_| !args.page_by_page) {
         return recorded_rows::rows(machine, args, given, plug_ins, Some(loaded), bits);
     }
@@ -183,19 +184,6 @@ pub(crate) fn replay_loaded(
         None => policies(args)?,
     };
     cells(args, &policies, &plug_ins, loaded, bits, file)
-}
-
-/// Rows tell policies apart by name.
-fn check_names(plug_ins: &[PlugIn]) -> Result<(), Failure> {
-    for (n, PlugIn { name, .. }) in plug_ins.iter().enumerate() {
-        if RowPolicy::every().any(|policy| policy.name() == name) {
-            return Err(format!("policy {name:?}: is one of refault's own; give the new one another name").into());
-        }
-        if plug_ins[..n].iter().any(|other| other.name == *name) {
-            return Err(format!("policy {name:?}: is the name of two; give one of them another").into());
-        }
-    }
-    Ok(())
 }
 
 fn cells(

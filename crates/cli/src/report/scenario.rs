@@ -1,9 +1,11 @@
 //! A scenario, run.
 
 use super::args::ReportArgs;
-use crate::replay::scenario_results;
+use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given};
 use refault::document::Document;
+use refault::document::scenario::ScenarioDocument;
+use refault::run_scenario;
 use refault::scenario::ScenarioRequest;
 use std::path::Path;
 
@@ -15,8 +17,11 @@ pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Docu
         kernel: args.kernel,
         seed: given.has("seed").then_some(args.seed),
         threads: args.threads,
-        swap_map: true,
         ..ScenarioRequest::default()
     };
-    Ok(Document::from_json(&scenario_results(&request.with_file(path)?, &args.watch)?.0)?)
+    let runs = run_scenario(&request.with_file(path)?, &args.watch)?;
+    // Flags of how a trace is read are not of those of a scenario.
+    let input = InputArgs::default();
+    runs.iter().for_each(|run| input.note_traces(&run.scenario));
+    Ok(Document::Scenario(Box::new(ScenarioDocument::of(&runs, input.notes()))))
 }

@@ -178,6 +178,42 @@ pub fn missing(row: &str) -> Option<&'static Missing> {
     KNOWN.iter().find(|missing| missing.rows.contains(&row))
 }
 
+/// Missing mechanisms of all rows that miss, each once.
+pub fn all_missing(reports: &[BenchReport]) -> Vec<&'static Missing> {
+    let mut all: Vec<&'static Missing> = Vec::new();
+    for (row, _) in reports.iter().flat_map(BenchReport::verdicts).filter(|(_, within)| !within) {
+        all.extend(missing(&row).filter(|one| !all.iter().any(|known| known.name == one.name)));
+    }
+    all
+}
+
+/// Rows of a report that miss for want of one mechanism.
+#[derive(Clone, Debug)]
+pub struct Missed {
+    /// The name of the mechanism; `?`: it is not known.
+    pub name: &'static str,
+    /// Description of the mechanism.
+    pub what: &'static str,
+    /// The rows, without the name of the benchmark.
+    pub rows: Vec<String>,
+}
+
+impl BenchReport {
+    /// Missing mechanisms where bands are missed, each with its rows.
+    pub fn missed(&self) -> Vec<Missed> {
+        let mut found: Vec<Missed> = Vec::new();
+        for (row, _) in self.verdicts().filter(|(_, within)| !within) {
+            let short = row.strip_prefix(&format!("{}: ", self.name)).unwrap_or(&row).to_owned();
+            let (name, what) = missing(&row).map_or(("?", "not known"), |missing| (missing.name, missing.what));
+            match found.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.rows.push(short),
+                None => found.push(Missed { name, what, rows: vec![short] }),
+            }
+        }
+        found
+    }
+}
+
 /// Where the known misses are not what came out.
 #[derive(Debug, Default, PartialEq)]
 pub struct Differences {

@@ -20,7 +20,7 @@ mod vary;
 
 pub use benchmark::{Bench, Benchmark, known};
 pub use builtin::{BUILTIN, default_scale};
-pub use misses::{Differences, KNOWN, Missing, missing};
+pub use misses::{Differences, KNOWN, Missed, Missing, all_missing, missing};
 pub use result::{BenchReport, Number, Ratio, Row, Variant, spread};
 pub use vary::{Figure, Variation, vary};
 

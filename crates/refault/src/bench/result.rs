@@ -169,6 +169,11 @@ impl Variant {
 }
 
 impl Row {
+    /// Whether a number or a ratio of it has a band: somebody published it.
+    pub fn has_band(&self) -> bool {
+        self.numbers.iter().any(|n| n.band.is_some()) || self.ratios.iter().any(|r| r.spec.band.is_some())
+    }
+
     /// `done`: for each seed `variants` runs. An error: the runs have no such number.
     fn new(spec: &PublishedRow, variants: usize, scale: f64, done: &[Done]) -> Result<Row, String> {
         let to_full_size = if spec.scaled { scale } else { 1.0 };

@@ -12,15 +12,20 @@
 //! | `run` | `refault run --json` |
 //! | `verify` | `refault verify --json` |
 //!
-//! It calls `names` and `units`.
+//! `input` tells which kind of result a file has, or makes.
+//!
+//! It reads the results of `replay` and `scenario`.
 
 pub mod bench;
+mod input;
 pub mod replay;
 pub mod run;
 pub mod scenario;
 pub mod size;
 pub mod trace;
 pub mod verify;
+
+pub use input::{InputKind, read_text};
 
 use crate::names::{sentence, shown};
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,8 @@
 
 use super::{MOST_POINTS, MOST_ROWS, binned};
 use crate::names::shown;
+use crate::replay::Row;
+use crate::replay::groups::{self, GroupRow};
 use crate::units::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -83,21 +85,73 @@ pub(super) fn read(value: Value) -> Result<ReplayDocument, serde_json::Error> {
             });
         }
     }
-    let left_out = rows.len().saturating_sub(MOST_ROWS);
-    rows.truncate(MOST_ROWS);
-    for row in &mut rows {
-        (row.trace, row.policy) = (shown(&row.trace), shown(&row.policy));
-        row.counters.retain(|_, n| *n > 0);
-        row.window_misses = binned(&row.window_misses, 120);
+    Ok(ReplayDocument::cut(rows, printed.refault, printed.notes))
+}
+
+impl ReplayRow {
+    fn of(row: &Row) -> ReplayRow {
+        let counters = row.inside.iter().flat_map(|inside| inside.counters.iter());
+        ReplayRow {
+            trace: row.trace.clone(),
+            policy: row.plug_in.clone().unwrap_or_else(|| row.policy.name().to_owned()),
+            group: None,
+            memory_pages: Some(row.memory_pages),
+            page_size: row.page_size,
+            footprint_pages: row.footprint_pages,
+            seed: row.seed,
+            accesses: row.accesses,
+            misses: row.misses,
+            oom_at: row.oom_at,
+            window_misses: row.window_misses.clone().unwrap_or_default(),
+            counters: counters.map(|(name, n)| (name.to_owned(), n)).collect(),
+        }
     }
-    // Many rows with many windows each: fewer of them.
-    if rows.iter().map(|row| row.window_misses.len()).sum::<usize>() > 40 * MOST_POINTS {
-        rows.iter_mut().for_each(|row| row.window_misses = binned(&row.window_misses, 40));
+
+    fn of_group(row: &groups::Row, group: &GroupRow) -> ReplayRow {
+        ReplayRow {
+            trace: row.trace.clone(),
+            policy: row.policy.name().to_owned(),
+            group: Some(shown(&group.path)),
+            memory_pages: Some(row.memory_pages).filter(|&pages| pages != u64::MAX),
+            page_size: row.page_size,
+            footprint_pages: row.footprint_pages,
+            seed: row.seed,
+            accesses: group.count.accesses,
+            misses: group.count.misses,
+            oom_at: row.oom_at,
+            window_misses: Vec::new(),
+            counters: group.counters.iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+        }
     }
-    Ok(ReplayDocument { refault: printed.refault, rows, left_out, notes: printed.notes })
 }
 
 impl ReplayDocument {
+    /// Makes it of rows; `notes` are remarks on their traces.
+    pub fn of(rows: &[Row], notes: Vec<String>) -> ReplayDocument {
+        ReplayDocument::cut(rows.iter().map(ReplayRow::of).collect(), env!("CARGO_PKG_VERSION").to_owned(), notes)
+    }
+
+    /// Makes it of rows with memory cgroups.
+    pub fn of_groups(rows: &[groups::Row], notes: Vec<String>) -> ReplayDocument {
+        let of = |row: &groups::Row| row.groups.iter().map(|group| ReplayRow::of_group(row, group)).collect::<Vec<_>>();
+        ReplayDocument::cut(rows.iter().flat_map(of).collect(), env!("CARGO_PKG_VERSION").to_owned(), notes)
+    }
+
+    fn cut(mut rows: Vec<ReplayRow>, refault: String, notes: Vec<String>) -> ReplayDocument {
+        let left_out = rows.len().saturating_sub(MOST_ROWS);
+        rows.truncate(MOST_ROWS);
+        for row in &mut rows {
+            (row.trace, row.policy) = (shown(&row.trace), shown(&row.policy));
+            row.counters.retain(|_, n| *n > 0);
+            row.window_misses = binned(&row.window_misses, 120);
+        }
+        // Many rows with many windows each: fewer of them.
+        if rows.iter().map(|row| row.window_misses.len()).sum::<usize>() > 40 * MOST_POINTS {
+            rows.iter_mut().for_each(|row| row.window_misses = binned(&row.window_misses, 40));
+        }
+        ReplayDocument { refault, rows, left_out, notes }
+    }
+
     /// The traces, in the order of the rows.
     pub fn traces(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();

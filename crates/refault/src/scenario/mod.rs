@@ -17,9 +17,10 @@ mod serialise;
 mod tiers;
 
 pub use detect::is_scenario;
+pub use refault_lab::scenario::counts_events;
 pub use request::{NamedScenario, ScenarioRequest};
 pub use run::{ScenarioRun, bytes, per_second};
-pub use serialise::device_numbers;
+pub use serialise::{device_numbers, points};
 pub use tiers::{ACCESS_NS, Tier, TieredTrace};
 
 use crate::{Failure, Watch};

@@ -162,6 +162,9 @@ struct Node {
     swap_used_pages: u64,
 }
 
+/// The column of times.
+const SECONDS: &str = "seconds";
+
 /// Rows of the time series at most, and the last one.
 const ROWS: usize = 480;
 
@@ -263,18 +266,26 @@ fn contention(of: &ContentionResult) -> serde_json::Value {
 
 /// The columns of the time series, of many rows evenly chosen ones and the last. Counters that
 /// stayed 0 are left out.
-fn series(all: &Series) -> BTreeMap<&str, Vec<serde_json::Value>> {
+pub fn points(all: &Series) -> BTreeMap<&str, Vec<f64>> {
     let step = all.len().div_ceil(ROWS).max(1);
     let rows: Vec<_> =
         all.rows().enumerate().filter(|(n, _)| n % step == 0 || n + 1 == all.len()).map(|(_, row)| row).collect();
-    // Counts are written as whole numbers.
-    let number = |n: f64| if n.fract() == 0.0 && n.abs() < 1e15 { (n as i64).into() } else { n.into() };
-    let column = |at: usize| rows.iter().map(|row| number(row.1[at])).collect();
+    let column = |at: usize| rows.iter().map(|row| row.1[at]).collect();
     let is_own = |name: &str| COLUMNS.contains(&name) || TIER_COLUMNS.contains(&name);
     let moved = |at: usize| rows.iter().any(|row| row.1[at] != 0.0);
     let columns = all.columns().iter().enumerate().filter(|(at, name)| is_own(name) || moved(*at));
     let columns = columns.map(|(at, name)| (&**name, column(at)));
-    columns.chain([("seconds", rows.iter().map(|row| seconds(row.0).into()).collect())]).collect()
+    columns.chain([(SECONDS, rows.iter().map(|row| seconds(row.0)).collect())]).collect()
+}
+
+fn series(all: &Series) -> BTreeMap<&str, Vec<serde_json::Value>> {
+    // Counts are written as whole numbers.
+    let count = |n: f64| if n.fract() == 0.0 && n.abs() < 1e15 { (n as i64).into() } else { n.into() };
+    let column = |(name, values): (_, Vec<f64>)| match name {
+        SECONDS => (name, values.into_iter().map(Into::into).collect()),
+        _ => (name, values.into_iter().map(count).collect()),
+    };
+    points(all).into_iter().map(column).collect()
 }
 
 fn task(task: &TaskResult) -> Task<'_> {

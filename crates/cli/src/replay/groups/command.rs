@@ -8,6 +8,8 @@ use crate::replay::command::{json_of_lines, write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
 use crate::{Failure, Given, print};
+use refault::document::Document;
+use refault::document::replay::ReplayDocument;
 use refault::replay::groups::{GroupPlan, Row, load};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions};
@@ -41,7 +43,8 @@ pub(in crate::replay) fn run(
     }
     let rules = rules::line(args.kernel.unwrap_or_default(), policies.iter().copied());
     let text = render(args, &rows, &rules)?;
-    write_page(args, || json_of_lines("rows", &rows.concat(), &args.input.notes()))?;
+    let document = || ReplayDocument::of_groups(&rows.concat(), args.input.notes());
+    write_page(args, || Document::Replay(Box::new(document())))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),

@@ -7,6 +7,8 @@ use crate::replay::check::check_different;
 use crate::replay::command::{json_of_lines, write, write_page};
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Watch, is_same_file, print};
+use refault::document::Document;
+use refault::document::scenario::ScenarioDocument;
 use refault::scenario::{NamedScenario, ScenarioRequest, ScenarioRun};
 use refault_trace::AtomicFile;
 
@@ -41,14 +43,12 @@ pub(super) fn run_all(args: &ReplayArgs, request: &ScenarioRequest, all: &[Named
     for path in [&args.output.output, &args.lab.series, &args.output.html].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }
-    let mut runs = request.run(jobs, &args.watch)?;
+    let runs = request.run(jobs, &args.watch)?;
     let text = render(args, &runs)?;
     if let (Some(path), [run]) = (&args.lab.series, runs.as_slice()) {
         write(path, run.result().series.csv().as_bytes())?;
     }
-    // Pages have no generations, and a picture of swap.
-    runs.iter_mut().for_each(|run| (run.lru_gen, run.swap_map) = (false, true));
-    write_page(args, || json_of_lines("runs", &runs, &args.input.notes()))?;
+    write_page(args, || Document::Scenario(Box::new(ScenarioDocument::of(&runs, args.input.notes()))))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
