@@ -5,13 +5,12 @@
 
 use crate::replay::cell::MissBits;
 use crate::replay::policy::RowPolicy;
-use crate::replay::{
-    LoadedTrace, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results, scenario_results_of,
-};
+use crate::replay::{LoadedTrace, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results};
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Watch, bars, bench, complaint, flags, replay, report, size};
 use clap::{Args, Command, FromArgMatches};
 use refault::recording;
+use refault::scenario::{NamedScenario, ScenarioRequest};
 use refault_lab::scenario::Scenario;
 use refault_trace::{OpenOptions, RecordSource, Trace};
 use std::ffi::OsString;
@@ -96,11 +95,22 @@ pub enum ScenarioText<'a> {
 pub fn scenario(words: &[String], text: ScenarioText<'_>, watch: &Watch) -> Result<(String, Vec<String>), Failure> {
     let (args, given) = parse::<ReplayArgs>("replay", words)?;
     let watch = bars::shown(watch);
-    let asked = args.asked(&given, &watch);
-    match text {
-        ScenarioText::File(path) => scenario_results(path.as_ref(), &asked),
-        ScenarioText::Text(name, text) => scenario_results_of(&Scenario::parse(name, text)?, name, &asked),
-    }
+    // Flags beside those are not for it.
+    let request = ScenarioRequest {
+        promotion: Vec::new(),
+        limits: None,
+        lru_gen: false,
+        swap_map: true,
+        ..args.scenario_request(&given)
+    };
+    let request = match text {
+        ScenarioText::File(path) => request.with_file(path.as_ref())?,
+        ScenarioText::Text(name, text) => {
+            let scenario = NamedScenario { name: name.to_owned(), scenario: Scenario::parse(name, text)? };
+            ScenarioRequest { scenarios: vec![scenario], ..request }
+        }
+    };
+    scenario_results(&request, &watch)
 }
 
 /// An error if a text is no scenario.

@@ -2,12 +2,16 @@
 
 use crate::Failure;
 use clap::ArgMatches;
-use refault_report::{Made, Source, html};
+use refault::document::Source;
+use refault_report::{Made, html};
 use refault_trace::{AtomicFile, TraceError};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// The first input that its owner alone may read, if there is one.
 static PRIVATE_INPUT: OnceLock<PathBuf> = OnceLock::new();
@@ -53,4 +57,28 @@ pub(crate) fn command_line() -> String {
     };
     let words = std::env::args_os().skip(1).map(word);
     std::iter::once("refault".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// How long it is waited whether there is something that opens pages.
+const OPENED_AFTER: Duration = Duration::from_secs(2);
+
+/// Opens a page in a browser.
+pub(crate) fn open(path: &Path) -> Result<(), Failure> {
+    let failed = |why: String| Err(format!("--open: {} is written, but {why}", path.display()).into());
+    let quiet =
+        Command::new("xdg-open").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut opener = match quiet {
+        Ok(opener) => opener,
+        Err(e) => return failed(format!("xdg-open cannot be run: {e}")),
+    };
+    let begun = Instant::now();
+    // It ends at once where a desktop takes the page over, and with the browser where none does.
+    while begun.elapsed() < OPENED_AFTER {
+        match opener.try_wait() {
+            Ok(Some(status)) if !status.success() => return failed("xdg-open found nothing that opens it".into()),
+            Ok(None) => sleep(Duration::from_millis(20)),
+            _ => break,
+        }
+    }
+    Ok(())
 }

@@ -246,7 +246,7 @@ fn bands_follow_from_what_was_published() {
 #[test]
 fn every_published_number_has_a_band() {
     let mut rows = Vec::new();
-    for (name, text) in refault_cli::bench::BUILTIN {
+    for (name, text) in refault::bench::BUILTIN {
         let scenario = Scenario::parse(name, text).expect(name);
         let Some(published) = scenario.published else { continue };
         assert!(published.seeds >= Some(3), "{name}: fewer than three seeds");
@@ -273,7 +273,7 @@ fn every_published_number_has_a_band() {
             }
         }
     }
-    let mut known: Vec<_> = refault_cli::bench::KNOWN.iter().flat_map(|missing| missing.rows).collect();
+    let mut known: Vec<_> = refault::bench::KNOWN.iter().flat_map(|missing| missing.rows).collect();
     let unknown: Vec<_> = known.iter().filter(|row| !rows.iter().any(|r| r == **row)).collect();
     assert!(unknown.is_empty(), "no such rows: {unknown:?}");
     let all = known.len();
@@ -285,7 +285,7 @@ fn every_published_number_has_a_band() {
 /// Waits of CPUs for each other are contention, and none of it is hidden in another cost.
 #[test]
 fn no_benchmark_sets_what_it_costs_to_unmap_a_page() {
-    for (name, text) in refault_cli::bench::BUILTIN {
+    for (name, text) in refault::bench::BUILTIN {
         let scenario = Scenario::parse(name, text).expect(name);
         assert!(!scenario.machine.costs.contains_key("unmap_page"), "{name}");
     }
@@ -296,7 +296,7 @@ fn no_benchmark_sets_what_it_costs_to_unmap_a_page() {
 #[test]
 fn every_value_of_a_benchmark_has_an_origin() {
     let mut without = Vec::new();
-    for (name, text) in refault_cli::bench::BUILTIN {
+    for (name, text) in refault::bench::BUILTIN {
         let Some(Published { parameters, .. }) = Scenario::parse(name, text).expect(name).published else { continue };
         without
             .extend(Scenario::values_without_origin(text, &parameters).into_iter().map(|key| format!("{name}: {key}")));
@@ -337,7 +337,7 @@ fn a_name_may_be_the_beginning_of_several() {
 fn list_names_every_benchmark_of_the_repository() {
     let s = Sandbox::new();
     let text = ok(&bench(&s, &["--list"]));
-    for (name, _) in refault_cli::bench::BUILTIN {
+    for (name, _) in refault::bench::BUILTIN {
         assert!(text.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {text}");
     }
 }
@@ -345,7 +345,7 @@ fn list_names_every_benchmark_of_the_repository() {
 /// The beginning of each of them, as small as it gets, has every number that was published.
 #[test]
 fn every_benchmark_has_its_numbers() {
-    for (name, text) in refault_cli::bench::BUILTIN {
+    for (name, text) in refault::bench::BUILTIN {
         let scenario = Scenario::parse(name, text).expect(name);
         let Some(published) = &scenario.published else { continue };
         let mut small =

@@ -5,23 +5,32 @@
 //! |---|---|
 //! | [`replay`] | a trace under policies, in sizes of memory; with memory cgroups; by samples |
 //! | [`recording`] | a recording of a kernel on the machine that was recorded |
-//! | [`runner`] | scenarios: machines in virtual time |
+//! | [`mod@bench`] | published benchmarks: ours beside what was published |
+//! | [`report`] | a trace or a recording looked into: curves, windows, objects, groups |
+//! | [`runner`] | machines in virtual time, several at once |
+//! | [`scenario`] | scenarios under policies |
 //! | [`size()`] | the smallest limit with which a target is met, of all three; or costs of sizes |
 //! | [`verify()`] | a recording beside the kernel that was recorded: how far the lab is to be trusted |
 //! | [`settings`] | settings of the engine, by the names that users give |
-//! | [`memory_size`], [`time`], [`words`] | sizes and times as people write and read them |
+//! | [`mod@compare`] | differences between results |
+//! | [`mod@curve`] | misses against memory, and the knee |
+//! | [`document`] | results as pages and comparisons have them, of JSON, too |
+//! | [`memory_size`], [`time`], [`words`], [`units`], [`names`] | sizes, times, numbers and names as people write and read them |
 //! | [`watch`] | progress and cancel |
 //!
 //! A curve is a call (`examples/curve.rs` is a whole program):
 //!
 //! ```
-//! use refault::replay::{Replay, curve_sizes};
+//! use refault::replay::curve_sizes;
 //!
 //! # fn main() -> Result<(), refault::Failure> {
-//! # let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sqlite.parquet"));
-//! let (trace, page_size) = refault::load(path)?; let policies = vec!["mglru".parse()?]; let rows =
-//! Replay { policies, memory: curve_sizes(), ..Replay::default() }.run(&trace, page_size)?;
-//! assert_eq!(rows.len(), 16); assert!(rows[15].0.hit_rate() > rows[0].0.hit_rate());
+//! # let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sqlite.parquet");
+//! # let path = std::path::Path::new(data);
+//! let (trace, page_size) = refault::load(path)?;
+//! let policies = ["lru".parse()?, "mglru".parse()?];
+//! let curves = refault::curve(&trace, page_size, &policies, &curve_sizes(), None)?;
+//! let knee = refault::curve::knee(&curves, None);
+//! assert!(curves.len() == 2 && knee.is_some());
 //! # Ok(())
 //! # }
 //! ```
@@ -29,20 +38,30 @@
 //! Requests are typed, results are plain data, and nothing here prints: the command `refault`
 //! parses and prints, and the Python package converts.
 
-mod knee;
+pub mod bench;
+pub mod compare;
+pub mod curve;
+pub mod document;
 pub mod memory_size;
+pub mod names;
 pub mod recording;
 pub mod replay;
+pub mod report;
 pub mod runner;
+pub mod scenario;
 pub mod settings;
 pub mod size;
 mod threads;
 pub mod time;
+pub mod units;
 pub mod verify;
 pub mod watch;
 pub mod words;
 
-pub use knee::knee_by_price;
+pub use bench::bench;
+pub use compare::compare;
+pub use curve::curve;
+pub use scenario::run_scenario;
 pub use size::size;
 pub use threads::{on_threads, threads};
 pub use verify::verify;

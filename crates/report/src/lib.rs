@@ -4,27 +4,26 @@
 //!
 //! | room | what is in it |
 //! |---|---|
-//! | `document` | results as they are read from JSON, cut down to what a page can hold |
 //! | `pages` | from a result to pages: a question, a sentence that answers it, figures |
 //! | `compare` | what differs between results |
 //! | `model` | what a page shows, as data: charts, heat maps, ranges, tables |
 //! | `documentation` | what figures name of the documentation, as part of the page |
 //! | `render` | the model as HTML, with the script, the styles and the charts library |
-//! | `units` | numbers as people read them, and rounded as they are embedded |
-//! | `names` | names of files and objects, which may hold anything |
+//! | `rounded` | numbers rounded as they are embedded |
+//! | `names` | names and JSON as parts of a page |
 #![deny(missing_docs)]
 
 mod compare;
-pub mod document;
 mod documentation;
 mod model;
-pub mod names;
+mod names;
 mod pages;
 mod render;
-pub mod units;
+mod rounded;
 
-pub use document::{Document, Kind, Source};
 pub use render::Made;
+
+use refault::document::Source;
 
 /// The page of one result, or of several beside each other.
 pub fn html(sources: &[Source], made: &Made) -> String {
@@ -56,24 +55,6 @@ fn with_own_names(sources: &[Source]) -> Vec<Source> {
         false => source.clone(),
     };
     sources.iter().enumerate().map(named).collect()
-}
-
-/// The knee, in pages, of the curve of the policy that pages tell most of: that of the
-/// recorded kernel, if it is `recorded`, multi-gen LRU, or the first.
-pub fn knee(curves: &[document::trace::Curve], recorded: Option<&str>) -> Option<u64> {
-    let recorded_policy = recorded.map(str::to_owned);
-    let d = document::trace::TraceDocument { curves: curves.to_vec(), recorded_policy, ..Default::default() };
-    let curves = pages::memory::Curves::of_trace(&d);
-    // Without a size of pages, sizes are in pages.
-    curves.main()?.knee().map(|(pages, _)| pages as u64)
-}
-
-/// The curve of that policy.
-pub fn main_curve<'a>(
-    curves: &'a [document::trace::Curve],
-    recorded: Option<&str>,
-) -> Option<&'a document::trace::Curve> {
-    document::trace::main_of(curves, |curve| &curve.policy, recorded)
 }
 
 /// The results that a page carries, to be read back; none: it is no such page.

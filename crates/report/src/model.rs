@@ -1,6 +1,8 @@
 //! Contents of a page, as plain data.
 
-use crate::units::{Rounded, Unit};
+use crate::rounded::Rounded;
+pub(crate) use refault::compare::Verdict;
+use refault::units::Unit;
 use serde::Serialize;
 
 /// A question, the sentence that answers it, and what shows it.
@@ -311,14 +313,6 @@ pub(crate) enum Cell {
     /// A difference: which of both is better, if either is.
     Difference(f64, Unit, Verdict),
     None,
-}
-
-/// Value of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Better,
-    Worse,
-    Neither,
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::Watch;
 use crate::flags::memory::MaxMemoryArgs;
 use clap::Args;
+use refault::bench::Bench;
 use refault::runner::parse_scale;
 use std::path::PathBuf;
 
@@ -81,4 +82,19 @@ pub struct BenchArgs {
     /// Set by programs that are not the command.
     #[arg(skip = crate::bars::watch())]
     pub(crate) watch: Watch,
+}
+
+impl BenchArgs {
+    /// The request of the library.
+    pub(super) fn request(&self) -> Bench {
+        Bench {
+            names: self.names.clone(),
+            scale: self.scale,
+            seed: self.seed,
+            seeds: self.seeds,
+            check: self.check,
+            threads: self.threads,
+            watch: self.watch.clone(),
+        }
+    }
 }

@@ -1,36 +1,35 @@
 //! `refault bench`, from its flags to its output.
 
 use super::args::BenchArgs;
-use super::benchmark::{Bench, benches, builtin};
-use super::misses::Differences;
-use super::report::Report;
-use super::{json, summary, text, vary};
+use super::{summary, text, vary};
 use crate::replay::{check_output, write};
 use crate::{Failure, print};
-use refault::runner::Runner;
+use refault::bench::{BenchReport, Differences, known};
+use serde::Serialize;
 use std::path::Path;
 
 /// Runs `refault bench ...`. False: the known misses are not what came out, and that was to be
 /// told.
 pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     if args.list {
-        print(&text::list(&builtin()?))?;
+        print(&text::list(&known()?))?;
         return Ok(true);
     }
-    let benches = benches(args)?;
+    let request = args.request();
+    let benchmarks = request.benchmarks()?;
     if let Some(path) = &args.output {
         check_output(args.names.iter().map(Path::new), path)?;
     }
+    let runner = request.runner();
     if args.vary {
-        let runner = Runner::new(args.threads, args.check, &args.watch);
-        for bench in &benches {
-            print(&vary::vary(bench, &runner)?)?;
+        for benchmark in &benchmarks {
+            print(&vary::table(benchmark, &refault::bench::vary(benchmark, &runner)?))?;
         }
         return Ok(true);
     }
-    let reports = reports(args, &benches)?;
+    let reports = refault::bench::run(&benchmarks, &runner)?;
     let text = match () {
-        () if args.json => json::json(&reports)?,
+        () if args.json => json(&reports)?,
         () if args.summary => summary::summary(&reports),
         () => text::text(&reports),
     };
@@ -43,18 +42,16 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
 
 /// Text that `--json` prints.
 pub(crate) fn result(args: &BenchArgs) -> Result<String, Failure> {
-    json::json(&reports(args, &benches(args)?)?)
+    json(&refault::bench(&args.request())?)
 }
 
-fn reports(args: &BenchArgs, benches: &[Bench]) -> Result<Vec<Report>, Failure> {
-    let jobs: Vec<_> = benches.iter().flat_map(Bench::jobs).collect();
-    let done = Runner::new(args.threads, args.check, &args.watch).run("running", &jobs)?;
-    let mut rest = done.as_slice();
-    let mut reports = Vec::new();
-    for bench in benches {
-        let (of_bench, others) = rest.split_at(bench.published.variants.len() * bench.seeds.len());
-        reports.push(Report::new(bench, of_bench)?);
-        rest = others;
+/// All reports as one object.
+fn json(reports: &[BenchReport]) -> Result<String, Failure> {
+    #[derive(Serialize)]
+    struct All<'a> {
+        refault: &'static str,
+        benchmarks: &'a [BenchReport],
     }
-    Ok(reports)
+    let all = All { refault: env!("CARGO_PKG_VERSION"), benchmarks: reports };
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
 }

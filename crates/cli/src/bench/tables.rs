@@ -3,14 +3,14 @@
 //! Two variants of which only ratios have bands fit into one table. Otherwise the numbers come
 //! first, with a table for each variant if the numbers themselves have bands, and then the ratios.
 
-use super::report::{Number, Ratio, Report, Row, spread};
 use crate::table::Table;
+use refault::bench::{BenchReport, Number, Ratio, Row, spread};
 use refault::words::{number, printable};
 use refault_lab::scenario::{Band, BandFrom};
 use std::fmt::Write as _;
 
 /// All tables of a report.
-pub(super) fn tables(report: &Report) -> String {
+pub(super) fn tables(report: &BenchReport) -> String {
     let banded = report.rows.iter().any(|row| row.numbers.iter().any(|n| n.band.is_some()));
     let pairs = report.rows.iter().all(|row| matches!(row.ratios.as_slice(), [r] if (r.spec.to, r.spec.of) == (0, 1)));
     if report.variants.len() == 2 && pairs && !banded {
@@ -24,12 +24,12 @@ pub(super) fn tables(report: &Report) -> String {
     text
 }
 
-fn several(report: &Report) -> bool {
+fn several(report: &BenchReport) -> bool {
     report.seeds.len() > 1
 }
 
 /// Numbers and ratios in one table.
-fn before_and_after(report: &Report) -> String {
+fn before_and_after(report: &BenchReport) -> String {
     let [before, after] = [0, 1].map(|n| printable(&report.variants[n].name));
     let mut heads: Vec<String> = ["published", "refault"]
         .iter()
@@ -54,7 +54,7 @@ fn before_and_after(report: &Report) -> String {
 }
 
 /// A column for each variant.
-fn side_by_side(report: &Report) -> String {
+fn side_by_side(report: &BenchReport) -> String {
     let column = |whose: &'static str| {
         let head = move |(n, name): (usize, String)| format!("{}\n{name}", if n == 0 { whose } else { "" });
         report.variants.iter().map(|v| printable(&v.name)).enumerate().map(head)
@@ -70,7 +70,7 @@ fn side_by_side(report: &Report) -> String {
 }
 
 /// A table for each variant, with the bands of its numbers.
-fn one_by_one(report: &Report) -> String {
+fn one_by_one(report: &BenchReport) -> String {
     let mut text = String::new();
     for (at, variant) in report.variants.iter().enumerate() {
         let mut heads = vec!["  ", "published", "refault"];
@@ -102,7 +102,7 @@ fn one_by_one(report: &Report) -> String {
 }
 
 /// A line for each ratio of each row.
-fn ratios(report: &Report) -> String {
+fn ratios(report: &BenchReport) -> String {
     let mut heads = vec!["  ratio", "", "published", "refault"];
     if several(report) {
         heads.push("over the seeds");

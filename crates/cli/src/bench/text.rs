@@ -1,10 +1,8 @@
 //! The result for people.
 
-use super::builtin::default_scale;
-use super::misses::{Differences, missing};
-use super::report::Report;
 use super::tables::tables;
 use crate::table::Table;
+use refault::bench::{BenchReport, Differences, Missed, default_scale};
 use refault::runner::policy_text;
 use refault::words::printable;
 use refault_lab::machine::Ending;
@@ -23,7 +21,7 @@ pub(super) fn list(all: &[Scenario]) -> String {
 }
 
 /// All reports.
-pub(super) fn text(reports: &[Report]) -> String {
+pub(super) fn text(reports: &[BenchReport]) -> String {
     let mut text = String::new();
     for report in reports {
         text += &one(report);
@@ -33,9 +31,9 @@ pub(super) fn text(reports: &[Report]) -> String {
 }
 
 /// How many bands are met, and where that is not what was known.
-pub(super) fn last_lines(reports: &[Report]) -> String {
-    let verdicts: Vec<_> = reports.iter().flat_map(Report::verdicts).collect();
-    let real: f64 = reports.iter().map(Report::real_seconds).sum();
+pub(super) fn last_lines(reports: &[BenchReport]) -> String {
+    let verdicts: Vec<_> = reports.iter().flat_map(BenchReport::verdicts).collect();
+    let real: f64 = reports.iter().map(BenchReport::real_seconds).sum();
     let within = verdicts.iter().filter(|(_, within)| *within).count();
     let mut text = format!("{within} of {} bands are met; the runs took {real:.1} s\n", verdicts.len());
     let found = Differences::of(reports);
@@ -47,21 +45,7 @@ pub(super) fn last_lines(reports: &[Report]) -> String {
     text
 }
 
-/// Missing mechanisms where bands are missed, each with its rows.
-pub(super) fn missed(report: &Report) -> Vec<(&'static str, &'static str, Vec<String>)> {
-    let mut found: Vec<(&str, &str, Vec<String>)> = Vec::new();
-    for (row, _) in report.verdicts().filter(|(_, within)| !within) {
-        let short = row.strip_prefix(&format!("{}: ", report.name)).unwrap_or(&row).to_owned();
-        let (name, what) = missing(&row).map_or(("?", "not known"), |missing| (missing.name, missing.what));
-        match found.iter_mut().find(|(known, ..)| *known == name) {
-            Some((.., rows)) => rows.push(short),
-            None => found.push((name, what, vec![short])),
-        }
-    }
-    found
-}
-
-fn one(report: &Report) -> String {
+fn one(report: &BenchReport) -> String {
     let mut text = format!("{}: {}\n", report.name, printable(&report.about));
     if let Some(source) = &report.source {
         let _ = writeln!(text, "  source   {}", printable(source));
@@ -87,7 +71,7 @@ fn one(report: &Report) -> String {
     }
     text.push('\n');
     text += &tables(report);
-    for (_, what, rows) in missed(report) {
+    for Missed { what, rows, .. } in report.missed() {
         let _ = writeln!(text, "  missed: {}: {what}", printable(&rows.join("; ")));
     }
     for note in &report.notes {

@@ -11,7 +11,6 @@ pub fn parser() -> OrList<Kernel> {
     OrList::new("list", list, |name| name.parse().map_err(|e| format!("{e}; list prints what each is")))
 }
 
-pub(crate) use refault::settings::config;
 
 /// Text that `--kernel list` prints.
 fn list() -> String {

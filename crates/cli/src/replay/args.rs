@@ -2,7 +2,6 @@
 
 use super::policy::PolicyList;
 use super::sample::SampleArgs;
-use super::scenario::Tier;
 use crate::Watch;
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set, Thp};
@@ -11,6 +10,7 @@ use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};
 use refault::replay::{Replay, curve_sizes, usual_sizes};
 use refault::runner::parse_scale;
+use refault::scenario::Tier;
 use refault_mm::Kernel;
 use refault_mm::tiering::PromotionPolicy;
 use refault_trace::Via;

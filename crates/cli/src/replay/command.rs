@@ -10,14 +10,16 @@ use crate::flags::recorded;
 use crate::flags::size::human;
 use crate::page::{create, write_html};
 use crate::{Failure, Given, is_same_file, print, say};
+use refault::document::replay::ReplayDocument;
+use refault::document::{Document, Source};
 use refault::recording::RecordedMachine;
 use refault::replay::cell::MissBits;
 use refault::replay::clocked::Clocked;
 use refault::replay::{CellResult, Plan, PlugIn, Replay, Row, rules as rule_words};
 use refault::words::printable;
 use refault_mm::{Config, Kernel, Policy};
-use refault_report::{Document, Source};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
+use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -60,7 +62,7 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if let (Some(path), Some(MissBits(bits))) = (&args.output.miss_bits, bits) {
         write(path, &bits)?;
     }
-    write_page(args, || json(args, &rows))?;
+    write_page(args, || Document::Replay(Box::new(ReplayDocument::of(&rows, args.input.notes()))))?;
     if let Some(path) = &args.output.metrics {
         metrics::of_rows(&rows).write(path)?;
     }
@@ -70,12 +72,12 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     }
 }
 
-/// Writes `--html`, of the JSON of the result.
-pub(super) fn write_page(args: &ReplayArgs, json: impl FnOnce() -> Result<String, Failure>) -> Result<(), Failure> {
+/// Writes `--html`.
+pub(super) fn write_page(args: &ReplayArgs, document: impl FnOnce() -> Document) -> Result<(), Failure> {
     let Some(path) = &args.output.html else { return Ok(()) };
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names: Vec<_> = args.traces.iter().map(name).collect();
-    write_html(path, &[Source::new(&names.join(", "), Document::from_json(&json()?)?)])?;
+    write_html(path, &[Source::new(&names.join(", "), document())])?;
     Ok(())
 }
 
@@ -169,7 +171,7 @@ pub(crate) fn replay_loaded(
     bits: bool,
     file: &str,
 ) -> Result<Vec<CellResult>, Failure> {
-    check_names(plug_ins)?;
+    PlugIn::check_names(plug_ins)?;
     if let Some(machine) = loaded.machine.as_ref().filter(|_| !args.page_by_page) {
         return recorded_rows::rows(machine, args, given, plug_ins, Some(loaded), bits);
     }
@@ -182,19 +184,6 @@ pub(crate) fn replay_loaded(
         None => policies(args)?,
     };
     cells(args, &policies, &plug_ins, loaded, bits, file)
-}
-
-/// Rows tell policies apart by name.
-fn check_names(plug_ins: &[PlugIn]) -> Result<(), Failure> {
-    for (n, PlugIn { name, .. }) in plug_ins.iter().enumerate() {
-        if RowPolicy::every().any(|policy| policy.name() == name) {
-            return Err(format!("policy {name:?}: is one of refault's own; give the new one another name").into());
-        }
-        if plug_ins[..n].iter().any(|other| other.name == *name) {
-            return Err(format!("policy {name:?}: is the name of two; give one of them another").into());
-        }
-    }
-    Ok(())
 }
 
 fn cells(
@@ -315,13 +304,13 @@ fn rules_of(rows: &[Row]) -> String {
 
 /// One object; a line a row, so that tools for lines work too.
 fn json(args: &ReplayArgs, rows: &[Row]) -> Result<String, Failure> {
-    let lines: Vec<_> = rows.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    json_of_lines("rows", &lines, &args.input.notes())
+    json_of_lines("rows", rows, &args.input.notes())
 }
 
-/// An object of lines, and what is to be known of their traces.
-pub(crate) fn json_of_lines(name: &str, lines: &[String], notes: &[String]) -> Result<String, Failure> {
+/// An object with a line for each result, and what is to be known of their traces.
+pub(crate) fn json_of_lines<R: Serialize>(name: &str, results: &[R], notes: &[String]) -> Result<String, Failure> {
     let (version, notes) = (env!("CARGO_PKG_VERSION"), serde_json::to_string(notes)?);
+    let lines: Vec<_> = results.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let lines = lines.join(",\n");
     Ok(format!("{{\"refault\":\"{version}\",\"notes\":{notes},\"{name}\":[\n{lines}\n]}}\n"))
 }

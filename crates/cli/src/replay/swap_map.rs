@@ -1,6 +1,5 @@
 //! Swap devices at the end of a run: how full they are, and how fragmented (`--swap-map`).
 
-pub(super) use refault::replay::swap_map::json;
 use refault::words::{counted, grouped};
 use refault_mm::{SwapList, SwapMap};
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
 //! Flags that are of no input: what was asked for and cannot be had is said, not passed over.
 
 use super::args::ReportArgs;
-use super::input::{InputKind, kind};
 use crate::{Failure, Given};
+use refault::document::InputKind;
 
 /// Flags of traces alone.
 const OF_TRACES: [&str; 14] = [
@@ -27,7 +27,7 @@ const OF_WHAT_RUNS: [&str; 3] = ["policy", "kernel", "seed"];
 
 /// An error names the first flag that no input has a use for.
 pub(super) fn check(args: &ReportArgs, given: &Given) -> Result<(), Failure> {
-    let kinds: Vec<InputKind> = args.inputs.iter().map(|path| kind(path)).collect();
+    let kinds: Vec<InputKind> = args.inputs.iter().map(|path| InputKind::of(path)).collect();
     let has = |kind: InputKind| kinds.contains(&kind);
     for flag in given.flags() {
         let (is_used, whose) = match flag {

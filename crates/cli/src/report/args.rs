@@ -1,13 +1,13 @@
 //! The flags of `refault report`.
 
 use crate::Watch;
-use crate::flags;
 use crate::flags::kernel;
 use crate::flags::size::Size;
 use crate::replay::policy::PolicyList;
 use crate::replay::{SwapMax, ViaArg};
 use crate::trace_cmd::InputArgs;
 use clap::Args;
+use refault::report::ReportRequest;
 use refault::runner::parse_scale;
 use refault_mm::Kernel;
 use std::path::PathBuf;
@@ -101,7 +101,21 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    pub(super) fn threads(&self) -> usize {
-        flags::threads(self.threads)
+    /// The request of the library.
+    pub(super) fn request(&self) -> ReportRequest {
+        ReportRequest {
+            policies: self.policy.0.clone(),
+            memory: self.memory.clone(),
+            limit: self.limit.clone(),
+            at: self.at.clone(),
+            kernel: self.kernel,
+            swap_max: self.swap_max.size().cloned(),
+            via: self.via.into(),
+            seed: self.seed,
+            max_accesses: self.max_accesses,
+            limits: self.memcg_limits.clone(),
+            threads: self.threads,
+            watch: self.watch.clone(),
+        }
     }
 }

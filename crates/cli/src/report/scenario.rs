@@ -1,23 +1,27 @@
 //! A scenario, run.
 
 use super::args::ReportArgs;
-use crate::replay::{Asked, scenario_results};
+use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given};
-use refault_report::Document;
+use refault::document::Document;
+use refault::document::scenario::ScenarioDocument;
+use refault::run_scenario;
+use refault::scenario::ScenarioRequest;
 use std::path::Path;
 
 /// Runs a scenario under its own policy, or under those of the flags.
 pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Document, Failure> {
-    let policies = given.has("policy").then_some(&args.policy);
-    let seed = given.has("seed").then_some(args.seed);
-    let asked = Asked {
+    let request = ScenarioRequest {
         scale: args.scale,
-        policies,
+        policies: given.has("policy").then(|| args.policy.0.clone()),
         kernel: args.kernel,
-        seed,
+        seed: given.has("seed").then_some(args.seed),
         threads: args.threads,
-        check: false,
-        watch: &args.watch,
+        ..ScenarioRequest::default()
     };
-    Ok(Document::from_json(&scenario_results(path, &asked)?.0)?)
+    let runs = run_scenario(&request.with_file(path)?, &args.watch)?;
+    // Flags of how a trace is read are not of those of a scenario.
+    let input = InputArgs::default();
+    runs.iter().for_each(|run| input.note_traces(&run.scenario));
+    Ok(Document::Scenario(Box::new(ScenarioDocument::of(&runs, input.notes()))))
 }

@@ -6,7 +6,7 @@
 //! | `play` | a trace on the kernel of this machine in the place of a recording |
 //! | `text` | the result for people |
 //!
-//! It calls `refault::verify`. `main` calls `run`, and `report` calls `json`.
+//! It calls `refault::verify`. `main` calls `run`, and `report` calls `document`.
 
 mod args;
 mod play;
@@ -15,6 +15,7 @@ mod text;
 use crate::replay::{check_output, write};
 use crate::trace_cmd::note;
 use crate::{Failure, Watch, print};
+use refault::document::verify::VerifyDocument;
 use refault::recording::Loaded;
 use refault::verify::{Verify, beside, verify};
 use refault_mm::Kernel;
@@ -56,10 +57,12 @@ fn shown<T: Serialize>(args: &VerifyArgs, result: &T, text: impl Fn(&T) -> Strin
     Ok(if args.json { serde_json::to_string_pretty(result)? + "\n" } else { text(result) })
 }
 
-/// Text that `--json` prints of a recording, under that kernel or the recorded one.
-pub(crate) fn json(recording: &Path, kernel: Option<Kernel>) -> Result<String, Failure> {
+/// A recording that was read beside its kernel, under that kernel's rules or others; `path` is what
+/// errors call it.
+pub(crate) fn document(loaded: &Loaded, kernel: Option<Kernel>, path: &Path) -> Result<VerifyDocument, Failure> {
     let request = Verify { kernel, ..Verify::default() };
-    Ok(serde_json::to_string(&verify(&load(recording)?, &request, &Watch::default())?)?)
+    let compared = verify(loaded, &request, &Watch::default()).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(VerifyDocument::from_value(serde_json::to_value(&compared)?)?)
 }
 
 fn load(path: &Path) -> Result<Loaded, Failure> {

@@ -27,6 +27,23 @@ pub const COLUMNS: [&str; 16] = [
 pub const TIER_COLUMNS: [&str; 5] =
     ["hot_threshold_ms", "pgpromote_candidate", "pgpromote_success", "pgdemote", "numa_hint_faults"];
 
+/// Columns of both lists that count events of the machine: the others are work of tasks, or states.
+const EVENTS: [&str; 8] = [
+    "refaults",
+    "pswpout",
+    "kswapd_us",
+    "direct_reclaim_us",
+    "pgpromote_candidate",
+    "pgpromote_success",
+    "pgdemote",
+    "numa_hint_faults",
+];
+
+/// Whether a column of the time series counts events of the machine.
+pub fn counts_events(column: &str) -> bool {
+    EVENTS.contains(&column) || !(COLUMNS.contains(&column) || TIER_COLUMNS.contains(&column))
+}
+
 /// All columns of the time series of a run: [`COLUMNS`], those of nodes if there are any, and every
 /// counter that is not among them, of folios of each size, too.
 pub fn series_columns(has_nodes: bool) -> Vec<String> {
@@ -50,4 +67,16 @@ pub(crate) fn size_counter_kinds() -> impl Iterator<Item = (u8, SizeCounter)> {
 /// Its name, as `mthp.64kB.swpout`.
 pub(crate) fn size_counter_name(order: u8, counter: SizeCounter) -> String {
     format!("mthp.{}kB.{}", 4u32 << order, counter.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_events_are_columns() {
+        assert!(EVENTS.iter().all(|name| COLUMNS.contains(name) || TIER_COLUMNS.contains(name)));
+        assert!(!counts_events("free_pages") && !counts_events("hot_threshold_ms"));
+        assert!(Counter::ALL.iter().all(|counter| counts_events(counter.name())));
+    }
 }

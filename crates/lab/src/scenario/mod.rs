@@ -58,7 +58,7 @@ mod tasks;
 mod types;
 mod units;
 
-pub use columns::{COLUMNS, TIER_COLUMNS, series_columns};
+pub use columns::{COLUMNS, TIER_COLUMNS, counts_events, series_columns};
 pub(crate) use columns::{series_counters, size_counter_kinds, size_counter_name};
 pub(crate) use device::preset_with_overrides;
 pub use error::ScenarioError;

@@ -104,6 +104,11 @@ impl RecordedMachine {
         Ok(RecordedMachine { loaded, about })
     }
 
+    /// The recording.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
     /// Facts about it.
     pub fn about(&self) -> &About {
         &self.about

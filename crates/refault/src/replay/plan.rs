@@ -4,6 +4,7 @@ use super::cell::{Cell, CountOnly, MissBits};
 use super::policy::RowPolicy;
 use super::recorder::{Recorder, Windows};
 use super::row::{EngineFigures, Row};
+use crate::Failure;
 use crate::watch::{Progress, Watch};
 use refault_mm::{CacheExtOps, Config, Kernel, Policy};
 use refault_trace::{PackedAccess, Trace};
@@ -19,6 +20,24 @@ pub struct PlugIn {
     pub name: String,
     /// The policy before it begins; each cell has a copy.
     pub ops: Box<dyn CacheExtOps>,
+}
+
+impl PlugIn {
+    /// Checks that rows tell policies apart by name.
+    ///
+    /// # Errors
+    /// A name that another policy has.
+    pub fn check_names(plug_ins: &[PlugIn]) -> Result<(), Failure> {
+        for (n, PlugIn { name, .. }) in plug_ins.iter().enumerate() {
+            if RowPolicy::every().any(|policy| policy.name() == name) {
+                return Err(format!("policy {name:?}: is one of refault's own; give the new one another name").into());
+            }
+            if plug_ins[..n].iter().any(|other| other.name == *name) {
+                return Err(format!("policy {name:?}: is the name of two; give one of them another").into());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Replay of a trace.

@@ -2,7 +2,7 @@
 //! price, and what can be cut.
 
 use super::sizing::{Point, Recorded};
-use crate::knee::knee_by_price;
+use crate::curve::knee_by_price;
 
 /// Misses may grow by this part where memory is cut.
 const CUT: f64 = 0.02;

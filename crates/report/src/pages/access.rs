@@ -1,9 +1,9 @@
 //! Page on the accesses of a trace: which pages, when, and after which distance.
 
 use super::{TIME, share, time_axis, whole_time_axis};
-use crate::document::trace::{Detail, TraceDocument};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Heat, Mark, Page, Series, Shape};
-use crate::units::{Unit, bytes};
+use refault::document::trace::{Detail, TraceDocument};
+use refault::units::{Unit, bytes};
 
 const DOC: &str = "reference/report.md#access";
 
@@ -152,7 +152,7 @@ fn working_set(d: &TraceDocument) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::trace::{HeatFacts, TraceFacts, WorkingSet};
+    use refault::document::trace::{HeatFacts, TraceFacts, WorkingSet};
 
     /// Values below the border of a bin are told as they are, not as half.
     #[test]

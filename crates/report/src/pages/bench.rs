@@ -1,8 +1,8 @@
 //! The pages of `refault bench --json`.
 
-use crate::document::bench::{BenchDocument, Benchmark, Figure as Number, Row};
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table};
-use crate::units::{Unit, counted};
+use refault::document::bench::{BenchDocument, Benchmark, Figure as Number, Row};
+use refault::units::{Unit, counted};
 
 const DOC: &str = "reference/bench.md#variants-ratios-bands";
 

@@ -1,9 +1,10 @@
 //! Every counter of a run of a scenario that moved, over time.
 
 use super::scenario::{columns, rate, timed};
-use crate::document::scenario::Run;
 use crate::model::{Axis, Colour, Figure, Page, Shape};
-use crate::units::Unit;
+use refault::document::scenario::Run;
+use refault::scenario::counts_events;
+use refault::units::Unit;
 use std::collections::BTreeMap;
 
 const DOC: &str = "mechanisms.md#counters";
@@ -12,29 +13,12 @@ const DOC: &str = "mechanisms.md#counters";
 const COLOURS: [Colour; 6] =
     [Colour::Blue, Colour::Vermillion, Colour::Green, Colour::Orange, Colour::Purple, Colour::Sky];
 
-/// Columns that count no events.
-const OTHERS: [&str; 14] = [
-    "seconds",
-    "ops",
-    "accesses",
-    "hits",
-    "free_pages",
-    "anon_pages",
-    "file_pages",
-    "swap_pages",
-    "dirty_pages",
-    "min_seq_file",
-    "max_seq",
-    "some_avg10",
-    "full_avg10",
-    "hot_threshold_ms",
-];
-
 /// The page; none of a run of which nothing is known but what other pages have.
 pub(super) fn page(run: &Run, n: usize) -> Option<Page> {
     let mut families: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let moved = |values: &[f64]| values.iter().any(|&n| n > 0.0);
-    let counters = run.series.iter().filter(|(name, values)| !OTHERS.contains(&name.as_str()) && moved(values));
+    let is_counter = |name: &str| name != "seconds" && counts_events(name);
+    let counters = run.series.iter().filter(|(name, values)| is_counter(name) && moved(values));
     for (name, _) in counters {
         families.entry(family(name)).or_default().push(name);
     }

@@ -1,9 +1,9 @@
 //! Which memory cgroup takes the memory, which misses?
 
 use super::{TIME, share, time_axis, whole_time_axis};
-use crate::document::trace::{GroupFacts, GroupsUnder, TraceDocument};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
-use crate::units::{Unit, bytes};
+use refault::document::trace::{GroupFacts, GroupsUnder, TraceDocument};
+use refault::units::{Unit, bytes};
 
 const DOC: &str = "reference/report.md#groups";
 

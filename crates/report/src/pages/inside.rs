@@ -1,9 +1,9 @@
 //! Page on the inside of a policy: lists, generations and charges.
 
 use super::{TIME, time_axis};
-use crate::document::trace::{Detail, TraceDocument};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Page, Series, Shape};
-use crate::units::{Unit, bytes};
+use refault::document::trace::{Detail, TraceDocument};
+use refault::units::{Unit, bytes};
 
 /// The page.
 pub(super) fn page(d: &TraceDocument) -> Page {

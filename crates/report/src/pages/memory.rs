@@ -1,9 +1,8 @@
 //! How much memory is enough?
 
-use crate::document::trace::{TraceDocument, main_of};
 use crate::model::{Axis, Body, Cell, Chart, Figure, Mark, Page, Series, Shape, Table, Verdict};
-use crate::units::{Unit, bytes};
-use refault::knee_by_price;
+use refault::curve::{Curves, Line};
+use refault::units::{Unit, bytes};
 
 const QUESTION: &str = "How much memory is enough?";
 const DOC: &str = "reference/replay.md#sizes";
@@ -15,97 +14,14 @@ const OF_TRACE: &str = "Each point is a replay of the whole trace with that memo
 const OF_RECORDING: &str = "Each point is the recorded machine with that memory.max, with its readahead. A miss is a wait \
     for a page that was not in memory: pages that are missing one after the other in one read are one. Lower is better.";
 
-/// Miss ratios by memory.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Curves {
-    pub(crate) page_size: f64,
-    pub(crate) footprint_bytes: f64,
-    pub(crate) limit_bytes: Option<f64>,
-    pub(crate) recorded_policy: Option<String>,
-    /// Replays a tenth below and above the knee and the limit.
-    pub(crate) tenths: Option<Line>,
-    pub(crate) all: Vec<Line>,
-}
-
-/// The curve of one policy: bytes and misses in percent, by bytes.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    pub(crate) policy: String,
-    pub(crate) points: Vec<(f64, f64)>,
-    /// Bytes read from disks, by bytes of memory.
-    pub(crate) reads: Vec<(f64, f64)>,
-}
-
-impl Line {
-    /// At a size that was replayed.
-    fn exactly(&self, bytes: f64) -> Option<f64> {
-        self.points.iter().find(|&&(b, _)| b == bytes).map(|&(_, misses)| misses)
-    }
-
-    /// In percent; between two sizes in proportion.
-    pub(crate) fn at(&self, bytes: f64) -> Option<f64> {
-        let after = self.points.partition_point(|&(b, _)| b < bytes);
-        let &(b1, m1) = self.points.get(after)?;
-        if b1 == bytes || after == 0 {
-            return (b1 == bytes).then_some(m1);
-        }
-        let (b0, m0) = self.points[after - 1];
-        Some(m0 + (m1 - m0) * (bytes - b0) / (b1 - b0))
-    }
-
-    /// The size beyond which memory is not worth its price.
-    pub(crate) fn knee(&self) -> Option<(f64, f64)> {
-        self.points.get(knee_by_price(&self.points)?).copied()
-    }
-}
-
-impl Curves {
-    pub(crate) fn of_trace(d: &TraceDocument) -> Curves {
-        let line = |c: &crate::document::trace::Curve| Line {
-            policy: c.policy.clone(),
-            points: c
-                .pages
-                .iter()
-                .zip(&c.miss_ratio)
-                .filter_map(|(&p, m)| Some((d.bytes(p as f64), 100.0 * (*m)?)))
-                .collect(),
-            reads: c
-                .pages
-                .iter()
-                .zip(&c.read_pages)
-                .filter_map(|(&p, read)| Some((d.bytes(p as f64), d.bytes((*read)? as f64))))
-                .collect(),
-        };
-        Curves {
-            page_size: d.trace.page_size as f64,
-            footprint_bytes: d.bytes(d.trace.footprint_pages as f64),
-            limit_bytes: d.limit_pages.map(|p| d.bytes(p as f64)),
-            recorded_policy: d.recorded_policy.clone(),
-            tenths: d.tenths.as_ref().map(line),
-            all: d.curves.iter().map(line).collect(),
-        }
-    }
-
-    pub(crate) fn main(&self) -> Option<&Line> {
-        main_of(&self.all, |line| &line.policy, self.recorded_policy.as_deref())
-    }
-
-    /// The curves as a chart; `suffix` tells them from those of another input.
-    pub(crate) fn series(&self, xs: &[f64], suffix: &str) -> Vec<Series> {
-        let line = |line: &Line| Series {
-            name: format!("{}{suffix}", line.policy),
-            values: xs.iter().map(|&x| line.at(x)).collect(),
-            ..Series::of_policy(&line.policy, [])
-        };
-        self.all.iter().map(line).collect()
-    }
-
-    pub(crate) fn sizes(&self) -> Vec<f64> {
-        let mut all: Vec<f64> = self.all.iter().flat_map(|l| l.points.iter().map(|p| p.0)).collect();
-        all.sort_by(f64::total_cmp);
-        all.dedup();
-        all
-    }
+/// Curves as lines of a chart; `suffix` tells them from those of another input.
+pub(crate) fn series(curves: &Curves, xs: &[f64], suffix: &str) -> Vec<Series> {
+    let line = |line: &Line| Series {
+        name: format!("{}{suffix}", line.policy),
+        values: xs.iter().map(|&x| line.at(x)).collect(),
+        ..Series::of_policy(&line.policy, [])
+    };
+    curves.all.iter().map(line).collect()
 }
 
 /// The page; none: there are no two sizes to compare.
@@ -119,7 +35,7 @@ pub(crate) fn page(curves: &Curves) -> Option<Page> {
         Axis::new("memory", Unit::Bytes),
         Axis::new("misses, % of accesses", Unit::Percent),
         xs.clone(),
-        curves.series(&xs, ""),
+        series(curves, &xs, ""),
     );
     let knee = curves.main().and_then(Line::knee);
     if let Some((at, _)) = knee {
@@ -234,22 +150,4 @@ fn steps(curves: &Curves) -> Option<Figure> {
     let table = Table { heads, rows: rows.collect(), searchable: false };
     let meaning = "What memory is worth: by how much each MiB beyond the row above changes the misses, in points.";
     Some(Figure::new("Step by step", meaning, DOC, Body::Table(table)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_knee_is_where_the_curve_bends() {
-        let points = vec![(1.0, 90.0), (2.0, 50.0), (3.0, 10.0), (4.0, 9.0), (10.0, 8.0)];
-        let line = Line { policy: "lru".into(), points, reads: Vec::new() };
-        assert_eq!(line.knee(), Some((3.0, 10.0)));
-        assert_eq!(line.at(2.5), Some(30.0));
-        assert_eq!(line.at(0.5), None);
-        assert_eq!(line.at(11.0), None);
-        let points = vec![(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)];
-        let flat = Line { policy: "lru".into(), points, reads: Vec::new() };
-        assert_eq!(flat.knee(), None);
-    }
 }

@@ -30,18 +30,17 @@ mod size;
 mod verify;
 mod when;
 
-use crate::document::Document;
-use crate::document::replay::ReplayDocument;
-use crate::document::trace::TraceDocument;
 use crate::model::{Axis, Page};
-use crate::units::Unit;
-use memory::Curves;
+use refault::curve::Curves;
+use refault::document::Document;
+use refault::document::trace::TraceDocument;
+use refault::units::Unit;
 
 /// The pages of a result.
 pub(crate) fn of(document: &Document) -> Vec<Page> {
     match document {
         Document::Trace(d) => [
-            memory::page(&memory::Curves::of_trace(d)),
+            memory::page(&Curves::of_trace(d)),
             Some(policy::page(d)),
             Some(objects::page(d)),
             groups::page(d),
@@ -60,15 +59,6 @@ pub(crate) fn of(document: &Document) -> Vec<Page> {
         Document::Run(d) => run::pages(d),
         Document::Verify(d) => vec![verify::page(d, None)],
     }
-}
-
-pub(crate) use run::unit as run_unit;
-
-pub(crate) use replay::traces as replay_traces;
-
-/// The curves of the first trace of a replay.
-pub(crate) fn replay_curves(d: &ReplayDocument) -> Curves {
-    replay::traces(d).first().map_or(Curves::default(), |trace| replay::curves(d, trace))
 }
 
 /// The name that charts of the time of a trace share.

@@ -1,9 +1,9 @@
 //! Page on the memory and the misses of each object.
 
 use super::{TIME, policy, share, time_axis};
-use crate::document::trace::{Detail, TraceDocument};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
-use crate::units::{Unit, bytes};
+use refault::document::trace::{Detail, TraceDocument};
+use refault::units::{Unit, bytes};
 
 const DOC: &str = "reference/report.md#objects";
 

@@ -1,9 +1,9 @@
 //! Which policy?
 
 use super::share;
-use crate::document::trace::{Detail, TraceDocument};
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table, Verdict};
-use crate::units::{Unit, bytes};
+use refault::document::trace::{Detail, TraceDocument};
+use refault::units::{Unit, bytes};
 
 const DOC: &str = "how-to/read-a-report.md#which-policy";
 

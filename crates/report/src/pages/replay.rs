@@ -1,50 +1,23 @@
 //! The pages of `refault replay --json`.
 
-use super::memory::{self, Curves, Line};
+use super::memory;
 use super::share;
-use crate::document::replay::{ReplayDocument, ReplayRow};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
-use crate::units::{Unit, bytes};
-
-/// The traces, in the order of the rows.
-pub(crate) fn traces(d: &ReplayDocument) -> Vec<&str> {
-    let mut all: Vec<&str> = Vec::new();
-    for row in &d.rows {
-        if !all.contains(&row.trace.as_str()) {
-            all.push(&row.trace);
-        }
-    }
-    all
-}
-
-/// The curves of a trace, without groups.
-pub(crate) fn curves(d: &ReplayDocument, trace: &str) -> Curves {
-    let mut all = Curves::default();
-    for row in d.rows.iter().filter(|r| r.trace == trace && r.group.is_none() && r.oom_at.is_none()) {
-        let Some(pages) = row.memory_pages else { continue };
-        all.page_size = row.page_size as f64;
-        all.footprint_bytes = (row.footprint_pages * row.page_size) as f64;
-        let point = (pages as f64 * all.page_size, 100.0 * row.miss_ratio());
-        match all.all.iter_mut().find(|l| l.policy == row.policy) {
-            Some(line) => line.points.push(point),
-            None => all.all.push(Line { policy: row.policy.clone(), points: vec![point], reads: Vec::new() }),
-        }
-    }
-    all.all.iter_mut().for_each(|l| l.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
-    all
-}
+use refault::curve::Curves;
+use refault::document::replay::{ReplayDocument, ReplayRow};
+use refault::units::{Unit, bytes};
 
 /// The pages.
 pub(super) fn pages(d: &ReplayDocument) -> Vec<Page> {
     let mut all = Vec::new();
-    let traces = traces(d);
+    let traces = d.traces();
     for (n, trace) in traces.iter().enumerate() {
         let name = |page: Page| Page {
             id: format!("t{}-{}", n + 1, page.id),
             question: if traces.len() > 1 { format!("{trace}: {}", page.question) } else { page.question.clone() },
             ..page
         };
-        all.extend(memory::page(&curves(d, trace)).map(name));
+        all.extend(memory::page(&Curves::of_replay(d, trace)).map(name));
         let rows: Vec<_> = d.rows.iter().filter(|r| r.trace == *trace).collect();
         all.push(name(policy(&rows)));
         all.extend(when(&rows).map(name));

@@ -1,20 +1,10 @@
 //! The pages of `refault run --json`.
 
-use crate::document::run::RunDocument;
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table};
-use crate::units::{Unit, bytes};
+use refault::document::run::RunDocument;
+use refault::units::{Unit, bytes};
 
 const DOC: &str = "reference/run.md#json";
-
-/// Unit of a figure, by its name.
-pub(crate) fn unit(name: &str) -> Unit {
-    match name {
-        n if n.ends_with("_bytes") => Unit::Bytes,
-        n if n.ends_with("_s") => Unit::Seconds,
-        n if n.ends_with("_share") => Unit::Number,
-        _ => Unit::Count,
-    }
-}
 
 /// The pages.
 pub(super) fn pages(d: &RunDocument) -> Vec<Page> {
@@ -89,7 +79,8 @@ fn waits(d: &RunDocument) -> Page {
 }
 
 fn figures(d: &RunDocument) -> Page {
-    let rows = d.figures.iter().map(|(name, &n)| vec![Cell::Text(name.clone()), Cell::Number(n, unit(name))]);
+    let rows =
+        d.figures.iter().map(|(name, &n)| vec![Cell::Text(name.clone()), Cell::Number(n, RunDocument::unit(name))]);
     let table = Table { heads: vec!["figure".into(), "value".into()], rows: rows.collect(), searchable: true };
     let answer = format!(
         "{} faults were served; {} pages were written, {} read back, and {} of these refaulted.",

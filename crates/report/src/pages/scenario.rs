@@ -1,8 +1,8 @@
 //! The pages of runs of scenarios.
 
-use crate::document::scenario::{Run, ScenarioDocument, Swap};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
-use crate::units::{Unit, bytes, counted};
+use refault::document::scenario::{Run, ScenarioDocument, Swap};
+use refault::units::{Unit, bytes, counted};
 
 const DOC: &str = "reference/replay-scenario.md#columns";
 const PAGE: f64 = 4096.0;
@@ -343,7 +343,7 @@ fn clusters(swap: &Swap) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::scenario::Group;
+    use refault::document::scenario::Group;
 
     fn series(all: &[(&str, &[f64])]) -> Run {
         let series = all.iter().map(|&(name, values)| (name.to_owned(), values.to_vec())).collect();

@@ -1,8 +1,8 @@
 //! The page of `refault size --json`.
 
-use crate::document::size::SizeDocument;
 use crate::model::{Axis, Body, Chart, Colour, Figure, Mark, Page, Series, Shape};
-use crate::units::{Unit, bytes};
+use refault::document::size::SizeDocument;
+use refault::units::{Unit, bytes};
 
 /// Unit of a metric's numbers.
 pub(crate) fn unit(metric: &str) -> Unit {
@@ -63,7 +63,7 @@ fn answer(d: &SizeDocument) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::size::SizePoint;
+    use refault::document::size::SizePoint;
 
     #[test]
     fn a_share_is_drawn_in_the_percent_of_its_target() {

@@ -1,10 +1,10 @@
 //! Page on the kernel beside the lab.
 
 use super::share;
-use crate::document::trace::TraceDocument;
-use crate::document::verify::{Both, VerifyDocument};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
-use crate::units::Unit;
+use refault::document::trace::TraceDocument;
+use refault::document::verify::{Both, VerifyDocument};
+use refault::units::Unit;
 
 const DOC: &str = "reference/record.md#what-verify-does";
 

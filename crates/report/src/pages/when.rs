@@ -1,9 +1,9 @@
 //! When?
 
 use super::{TIME, policy, share, time_axis, when_text, whole_time_axis};
-use crate::document::trace::{Detail, TraceDocument};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Page, Series, Shape};
-use crate::units::{Unit, bytes};
+use refault::document::trace::{Detail, TraceDocument};
+use refault::units::{Unit, bytes};
 
 const DOC: &str = "reference/report.md#time";
 

@@ -7,18 +7,18 @@
 //! | `table` | tables, and charts as tables |
 //! | `ranges` | points, spans and bands on a scale, as SVG |
 //!
-//! It calls `model`, `documentation`, `units` and `names`; the crate's root calls it.
+//! It calls `model`, `documentation`, `rounded` and `names`; the crate's root calls it.
 
 mod assets;
 mod figure;
 mod ranges;
 mod table;
 
-use crate::document::Source;
 use crate::documentation;
 use crate::model::Page;
 use crate::names::{escaped, script_safe};
-use crate::units;
+use crate::rounded::round_all;
+use refault::document::Source;
 use std::fmt::Write as _;
 
 /// Origin of a page.
@@ -69,7 +69,7 @@ pub(crate) fn html(pages: &[Page], sources: &[Source], made: &Made) -> String {
 /// The results as they are carried, rounded.
 pub(crate) fn carried_json(sources: &[Source]) -> String {
     let mut value = serde_json::to_value(sources).unwrap_or_default();
-    units::round_all(&mut value);
+    round_all(&mut value);
     value.to_string()
 }
 
@@ -132,7 +132,7 @@ fn footer(made: &Made) -> String {
          <p>Colours are those of Okabe and Ito, which people with any colour vision tell apart; heat maps run from dark \
          blue to yellow (cividis). Charts are drawn by uPlot {} (MIT licence).</p>\n\
          <p>The page links to nothing outside of itself, so that it is whole without a network.</p>\n</footer>\n",
-        escaped(&crate::names::shown(&made.command)),
+        escaped(&refault::names::shown(&made.command)),
         escaped(&made.version),
         assets::UPLOT_VERSION
     )

@@ -3,7 +3,7 @@
 
 use crate::model::{Cell, Point, RangeRow, Ranges, Table};
 use crate::names::escaped;
-use crate::units::Unit;
+use refault::units::Unit;
 use std::fmt::Write as _;
 
 /// Height of a row, and the middle of it.

@@ -2,7 +2,8 @@
 
 use crate::model::{Cell, Chart, Heat, Table, Verdict};
 use crate::names::escaped;
-use crate::units::{Unit, rounded};
+use crate::rounded::rounded;
+use refault::units::Unit;
 use std::fmt::Write as _;
 
 /// Rows of a table that stands for a chart, at most: it is there to be read.

@@ -1,13 +1,15 @@
 //! `refault replay --memcg-column`, from its flags to its output.
 
-use super::{json, text};
+use super::text;
 use crate::flags;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
-use crate::replay::command::{write, write_page};
+use crate::replay::command::{json_of_lines, write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
 use crate::{Failure, Given, print};
+use refault::document::Document;
+use refault::document::replay::ReplayDocument;
 use refault::replay::groups::{GroupPlan, GroupedRow, load};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions};
@@ -41,7 +43,8 @@ pub(in crate::replay) fn run(
     }
     let rules = rules::line(args.kernel.unwrap_or_default(), policies.iter().copied());
     let text = render(args, &rows, &rules)?;
-    write_page(args, || json::json(&rows.concat(), &args.input.notes()))?;
+    let document = || ReplayDocument::of_groups(&rows.concat(), args.input.notes());
+    write_page(args, || Document::Replay(Box::new(document())))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
@@ -100,7 +103,7 @@ fn render(args: &ReplayArgs, traces: &[Vec<GroupedRow>], rules: &str) -> Result<
     let out = &args.output;
     let all = || traces.iter().flatten().cloned().collect::<Vec<_>>();
     if out.json {
-        return json::json(&all(), &args.input.notes());
+        return json_of_lines("rows", &all(), &args.input.notes());
     }
     if out.csv {
         return Ok(text::csv(&all(), out.vmstat));

@@ -147,8 +147,8 @@ pub(super) fn json(estimates: &[SampledEstimate], one_in: OneIn, notes: &[String
         if e.policy != RowPolicy::Opt {
             row["kernel"] = e.kernel.name().into();
         }
-        serde_json::to_string(&row)
+        row
     };
-    let lines: Vec<_> = estimates.iter().map(line).collect::<Result<_, _>>()?;
-    json_of_lines("estimates", &lines, notes)
+    let rows: Vec<_> = estimates.iter().map(line).collect();
+    json_of_lines("estimates", &rows, notes)
 }

@@ -1,8 +1,8 @@
 //! The result for spreadsheets: a line a task.
 
-use super::outcome::{Outcome, bytes, per_second};
 use super::text::more_counters;
 use refault::runner::ending_name;
+use refault::scenario::{ScenarioRun, bytes, per_second};
 use refault_lab::machine::{RunResult, TaskResult};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// Comma-separated values with a heading; `all` adds a column for every counter and size of the
 /// machine, of folios by size, of swap slots, and CPU time. No name has a comma in it: scenarios
 /// refuse such.
-pub(super) fn csv(outcomes: &[Outcome], all: bool) -> String {
+pub(super) fn csv(outcomes: &[ScenarioRun], all: bool) -> String {
     let mut text = String::from(
         "scenario,policy,scale,seed,task,copies,seconds,ops,ops_per_s,bytes_per_s,accesses,hits,hit_rate,p50_ns,p99_ns,\
          errors,user_seconds,system_seconds,reclaim_seconds,run_delay_seconds,iowait_seconds,throttled_seconds,\
@@ -19,7 +19,7 @@ pub(super) fn csv(outcomes: &[Outcome], all: bool) -> String {
     let Some(first) = outcomes.first() else { return text };
     first.machine().iter().for_each(|(name, _)| text.extend([",", name]));
     text.push_str(",kswapd_seconds,direct_reclaim_seconds,ending,real_seconds");
-    let counters = |outcome: &Outcome| if all { counters(outcome.result()) } else { BTreeMap::new() };
+    let counters = |outcome: &ScenarioRun| if all { counters(outcome.result()) } else { BTreeMap::new() };
     let names: Vec<_> = counters(first).into_keys().collect();
     names.iter().for_each(|name| text.extend([",", name]));
     text.push('\n');
@@ -42,7 +42,7 @@ fn counters(result: &RunResult) -> BTreeMap<String, f64> {
     machine.map(|(name, &n)| (name.clone(), n as f64)).chain(more_counters(result)).collect()
 }
 
-fn line(text: &mut String, outcome: &Outcome, task: &TaskResult) {
+fn line(text: &mut String, outcome: &ScenarioRun, task: &TaskResult) {
     let result = outcome.result();
     let _ = write!(
         text,

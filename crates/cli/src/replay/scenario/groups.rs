@@ -1,10 +1,10 @@
 //! The groups of a run, beside each other.
 
-use super::outcome::Outcome;
 use crate::flags::size::human;
 use crate::replay::groups::{EVENT_HEADS, EVENTS};
 use crate::table::Table;
 use refault::replay::groups::limits_text;
+use refault::scenario::ScenarioRun;
 use refault::words::{duration, grouped, number, printable};
 use refault_lab::machine::{EventResult, MemcgResult};
 
@@ -25,7 +25,7 @@ const HEADS: [&str; 12] = [
 ];
 
 /// The groups of the scenario, below the machine as a whole; nothing if there are none.
-pub(super) fn table(outcome: &Outcome) -> String {
+pub(super) fn table(outcome: &ScenarioRun) -> String {
     let groups = &outcome.result().memcgs;
     if groups.len() < 2 {
         return String::new();
@@ -37,7 +37,7 @@ pub(super) fn table(outcome: &Outcome) -> String {
     format!("\n{}", table.render())
 }
 
-fn row(outcome: &Outcome, group: &MemcgResult, is_machine: bool) -> Vec<String> {
+fn row(outcome: &ScenarioRun, group: &MemcgResult, is_machine: bool) -> Vec<String> {
     let share = |kind: usize| {
         let seconds = group.lived_seconds(outcome.result().seconds);
         let lost = group.psi[kind].total_us as f64 / 1e6;
@@ -84,7 +84,7 @@ fn at_text(ns: u64) -> String {
 }
 
 /// Outcomes of the events of the scenario, a line each; nothing if it has none.
-pub(super) fn timeline(outcome: &Outcome) -> String {
+pub(super) fn timeline(outcome: &ScenarioRun) -> String {
     outcome.result().timeline.iter().map(|event| format!("{}\n", line(event))).collect()
 }
 

@@ -1,17 +1,17 @@
 //! The result for people.
 
-use super::outcome::{Outcome, bytes, per_second};
 use crate::flags::size::human;
 use crate::replay::swap_map;
 use crate::table::Table;
 use refault::runner::{ending_text, policy_text};
+use refault::scenario::{ScenarioRun, bytes, device_numbers, per_second};
 use refault::words::{counted, duration, grouped, number, printable};
-use refault_lab::machine::{CpuResult, DeviceResult, LockResult, RunResult, TaskResult};
+use refault_lab::machine::{CpuResult, LockResult, RunResult, TaskResult};
 use refault_mm::{Lru, PsiLine};
 use std::fmt::Write as _;
 
 /// Caption of the runs below.
-pub(super) fn caption(outcome: &Outcome) -> String {
+pub(super) fn caption(outcome: &ScenarioRun) -> String {
     let s = &outcome.scenario;
     let about = if s.about.is_empty() { String::new() } else { format!(": {}", printable(&s.about)) };
     let memory = human(s.machine.memory_pages * 4096);
@@ -35,7 +35,7 @@ fn shown((key, value): &(String, String)) -> Option<String> {
 }
 
 /// The table of the tasks of a run.
-pub(super) fn tasks(outcome: &Outcome) -> String {
+pub(super) fn tasks(outcome: &ScenarioRun) -> String {
     let policy = policy_text(&outcome.policy);
     let heads = [
         "copies",
@@ -78,7 +78,7 @@ pub(super) fn tasks(outcome: &Outcome) -> String {
 }
 
 /// A line for each task that was killed, of which rates alone look fast.
-pub(super) fn killed(outcome: &Outcome) -> String {
+pub(super) fn killed(outcome: &ScenarioRun) -> String {
     let killed = outcome.result().tasks.iter().filter(|task| task.oom_kills > 0 || outcome.is_victim(&task.name));
     let line = |task: &TaskResult| {
         if task.oom_kills == 0 {
@@ -92,7 +92,7 @@ pub(super) fn killed(outcome: &Outcome) -> String {
 }
 
 /// One line for the machine.
-pub(super) fn machine(outcome: &Outcome) -> String {
+pub(super) fn machine(outcome: &ScenarioRun) -> String {
     let result = outcome.result();
     let [refaults, ins, outs, free, some, full, kills] = outcome.machine().map(|(_, n)| n);
     format!(
@@ -112,7 +112,7 @@ pub(super) fn machine(outcome: &Outcome) -> String {
 }
 
 /// CPU time: of the threads of the kernel that had some, of tasks, of the reclaim that they did.
-pub(super) fn cpu(outcome: &Outcome) -> String {
+pub(super) fn cpu(outcome: &ScenarioRun) -> String {
     let cpu = &outcome.result().cpu;
     let mut text = "CPU time: ".to_owned();
     for thread in cpu.kthreads.iter().filter(|thread| thread.seconds > 0.0) {
@@ -141,7 +141,7 @@ fn seconds(seconds: f64) -> String {
 
 /// Waits of CPUs for each other, if the scenario has contention: a line, each kind of lock that was
 /// waited for in it.
-pub(super) fn waits(outcome: &Outcome) -> String {
+pub(super) fn waits(outcome: &ScenarioRun) -> String {
     let Some(waits) = &outcome.result().contention else { return String::new() };
     let lock =
         |lock: &LockResult| format!("{} {} ({} times)", lock.name, seconds(lock.wait_seconds), grouped(lock.contended));
@@ -157,7 +157,7 @@ pub(super) fn waits(outcome: &Outcome) -> String {
 }
 
 /// Counters, sizes and pressure of the machine and its groups, and what the devices did.
-pub(super) fn vmstat(outcome: &Outcome) -> String {
+pub(super) fn vmstat(outcome: &ScenarioRun) -> String {
     let (name, policy) = (&outcome.scenario.name, outcome.policy.policy);
     let mut text = String::new();
     for group in &outcome.result().memcgs {
@@ -216,35 +216,15 @@ fn pressure(kind: &str, line: &PsiLine) -> String {
     format!("{kind} avg10={avg10:.2} avg60={avg60:.2} avg300={avg300:.2} total={total_us}\n")
 }
 
-/// Counters of a device, by name.
-pub(super) fn device_numbers(device: &DeviceResult) -> impl Iterator<Item = (&'static str, u64)> {
-    let stats = &device.stats;
-    let done = [
-        ("submitted", stats.submitted),
-        ("reads", stats.reads),
-        ("writes", stats.writes),
-        ("read_bytes", stats.read_bytes),
-        ("write_bytes", stats.write_bytes),
-        ("read_errors", stats.read_errors),
-        ("write_errors", stats.write_errors),
-        ("spikes", stats.spikes),
-        ("read_ns", stats.read_ns),
-        ("write_ns", stats.write_ns),
-        ("busy_ns", stats.busy_ns),
-        ("max_depth", stats.max_depth),
-    ];
-    done.into_iter().chain(device.zram.iter().flat_map(|zram| zram.named()))
-}
-
 /// How full the swap devices are, where there are several or one of them was full.
-pub(super) fn swaps(outcome: &Outcome) -> String {
+pub(super) fn swaps(outcome: &ScenarioRun) -> String {
     let several = outcome.scenario.swap.len() > 1;
     let worth_it = outcome.swap().filter(|(_, map)| several || map.device.peak_pages == map.device.usable_pages);
     worth_it.map(|(name, map)| swap_map::occupancy(map, Some(&printable(name)))).collect()
 }
 
 /// The swap devices when the last task had done its work.
-pub(super) fn swap_map(outcome: &Outcome) -> String {
+pub(super) fn swap_map(outcome: &ScenarioRun) -> String {
     let head = format!("\n# {} {}: swap\n", outcome.scenario.name, outcome.policy.policy);
     if outcome.scenario.swap.is_empty() {
         return head + swap_map::NONE;
@@ -253,7 +233,7 @@ pub(super) fn swap_map(outcome: &Outcome) -> String {
 }
 
 /// The generations at the end.
-pub(super) fn lru_gen(outcome: &Outcome) -> String {
+pub(super) fn lru_gen(outcome: &ScenarioRun) -> String {
     match outcome.policy.config().lru.kind {
         Lru::MultiGen => {
             format!("\n# {} {}: lru_gen\n{}", outcome.scenario.name, outcome.policy.policy, outcome.result().lru_gen)

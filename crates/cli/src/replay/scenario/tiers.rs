@@ -1,17 +1,16 @@
-//! Tiers of memory in the phases that count: a table for people, an object for programs.
+//! Tiers of memory in the phases that count, as a table.
 
-use super::outcome::Outcome;
 use crate::flags::size::human;
 use crate::table::Table;
+use refault::scenario::ScenarioRun;
 use refault::words::{grouped, number, printable};
 use refault_lab::machine::TiersResult;
-use serde_json::{Value, json};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
 /// The table of the nodes, and what went up and down; nothing if there are none.
-pub(super) fn table(outcome: &Outcome) -> String {
+pub(super) fn table(outcome: &ScenarioRun) -> String {
     let Some(tiers) = &outcome.result().tiers else { return String::new() };
     let heads = [
         "node",
@@ -55,29 +54,4 @@ pub(super) fn table(outcome: &Outcome) -> String {
 
 fn per_s(tiers: &TiersResult, pages: u64) -> f64 {
     if tiers.seconds > 0.0 { (pages * PAGE) as f64 / tiers.seconds } else { 0.0 }
-}
-
-/// The same for programs.
-pub(super) fn object(tiers: &TiersResult) -> Value {
-    let node = |n: &refault_lab::machine::TierResult| {
-        json!({
-            "name": n.name, "tier": n.tier, "abstract_distance": n.abstract_distance, "top": n.top, "pages": n.pages,
-            "free_pages": n.free_pages, "reads": n.accesses[0], "writes": n.accesses[1], "share": n.share,
-            "mean_access_ns": n.mean_access_ns, "pages_in": n.pages_in, "pages_out": n.pages_out,
-            "utilization": n.utilization,
-        })
-    };
-    json!({
-        "seconds": tiers.seconds,
-        "nodes": tiers.nodes.iter().map(node).collect::<Vec<_>>(),
-        "mean_access_ns": tiers.mean_access_ns(),
-        "promoted_pages": tiers.promoted,
-        "demoted_pages": tiers.demoted,
-        "promoted_bytes_per_s": tiers.promoted_bytes_per_s(),
-        "demoted_bytes_per_s": tiers.demoted_bytes_per_s(),
-        "hot_threshold_ms": tiers.hot_threshold_ms,
-        "best_share": tiers.best_share,
-        "scanned_ptes": tiers.scanned_ptes,
-        "marked_pages": tiers.marked_pages,
-    })
 }

@@ -1,22 +1,15 @@
-//! The result for programs; the schema is in docs/reference/bench.md. Numbers that are not finite
+//! A report for programs; the schema is in docs/reference/bench.md. Numbers that are not finite
 //! become null.
 
 use super::misses::missing;
-use super::report::{Report, Row, Variant, band_from_name, better_name};
-use crate::Failure;
-use refault::runner::{Overrides, ending_name, overrides};
+use super::result::{BenchReport, Row, Variant, band_from_name, better_name};
+use crate::runner::{Overrides, ending_name, overrides};
 use refault_lab::scenario::Band;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 #[derive(Serialize)]
-struct All<'a> {
-    refault: &'static str,
-    benchmarks: Vec<Benchmark<'a>>,
-}
-
-#[derive(Serialize)]
-struct Benchmark<'a> {
+struct BenchmarkOut<'a> {
     name: &'a str,
     about: &'a str,
     source: Option<&'a str>,
@@ -98,14 +91,14 @@ impl VerdictOut {
     }
 }
 
-/// All reports as one object.
-pub(super) fn json(reports: &[Report]) -> Result<String, Failure> {
-    let all = All { refault: env!("CARGO_PKG_VERSION"), benchmarks: reports.iter().map(benchmark).collect() };
-    Ok(serde_json::to_string_pretty(&all)? + "\n")
+impl Serialize for BenchReport {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        benchmark(self).serialize(to)
+    }
 }
 
-fn benchmark(report: &Report) -> Benchmark<'_> {
-    Benchmark {
+fn benchmark(report: &BenchReport) -> BenchmarkOut<'_> {
+    BenchmarkOut {
         name: &report.name,
         about: &report.about,
         source: report.source.as_deref(),
@@ -135,7 +128,7 @@ fn variant(variant: &Variant) -> VariantOut<'_> {
     }
 }
 
-fn row<'a>(row: &'a Row, report: &'a Report) -> RowOut<'a> {
+fn row<'a>(row: &'a Row, report: &'a BenchReport) -> RowOut<'a> {
     let variants = &report.variants;
     let numbers = row.numbers.iter().enumerate().map(|(at, n)| NumberOut {
         variant: &variants[at].name,

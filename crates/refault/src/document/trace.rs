@@ -207,7 +207,7 @@ pub struct WorkingSet {
 
 /// Result of the policy that pages tell most of: the policy of the recorded kernel, multi-gen LRU,
 /// or the first of Linux's.
-pub(crate) fn main_of<'a, T>(all: &'a [T], policy: impl Fn(&T) -> &str, recorded: Option<&str>) -> Option<&'a T> {
+pub fn main_of<'a, T>(all: &'a [T], policy: impl Fn(&T) -> &str, recorded: Option<&str>) -> Option<&'a T> {
     let named = |name: &str| all.iter().find(|one| policy(one) == name);
     let linux = || all.iter().find(|one| policy(one) != "opt");
     recorded.and_then(named).or_else(|| named("mglru")).or_else(linux).or(all.first())
@@ -215,20 +215,22 @@ pub(crate) fn main_of<'a, T>(all: &'a [T], policy: impl Fn(&T) -> &str, recorded
 
 impl TraceDocument {
     /// Bytes of some pages.
-    pub(crate) fn bytes(&self, pages: f64) -> f64 {
+    pub fn bytes(&self, pages: f64) -> f64 {
         pages * self.trace.page_size.max(1) as f64
     }
 
-    pub(crate) fn detail(&self, policy: &str) -> Option<&Detail> {
+    /// Results of a policy.
+    pub fn detail(&self, policy: &str) -> Option<&Detail> {
         self.details.iter().find(|d| d.policy == policy)
     }
 
     /// The policy that pages tell most of.
-    pub(crate) fn main(&self) -> Option<&Detail> {
+    pub fn main(&self) -> Option<&Detail> {
         main_of(&self.details, |d| &d.policy, self.recorded_policy.as_deref())
     }
 
-    pub(crate) fn facts(&self) -> String {
+    /// Summary in a line.
+    pub fn facts(&self) -> String {
         let t = &self.trace;
         let mut out = format!(
             "{} accesses to {} pages ({} in pages of {} bytes), {} of them writes, {} {}",

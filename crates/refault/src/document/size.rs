@@ -51,7 +51,8 @@ pub(super) fn read(value: Value) -> Result<SizeDocument, serde_json::Error> {
 }
 
 impl SizeDocument {
-    pub(crate) fn facts(&self) -> String {
+    /// Summary in a line.
+    pub fn facts(&self) -> String {
         format!(
             "refault size of {}, group {}: {} with {}, policy {}, seed {}, scale {}, refault {}",
             self.name, self.group, self.limit, self.target, self.policy, self.seed, self.scale, self.refault

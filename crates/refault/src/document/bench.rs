@@ -76,7 +76,7 @@ pub struct Figure {
 
 impl Figure {
     /// The smallest and the largest over the seeds, if there are several.
-    pub(crate) fn spread(&self) -> Option<(f64, f64)> {
+    pub fn spread(&self) -> Option<(f64, f64)> {
         let all: Vec<f64> = self.numbers.iter().flatten().copied().collect();
         let fold = |of: fn(f64, f64) -> f64| all.iter().copied().reduce(of);
         (all.len() > 1).then_some(())?;
@@ -99,7 +99,8 @@ pub(super) fn read(value: Value) -> Result<BenchDocument, serde_json::Error> {
 }
 
 impl BenchDocument {
-    pub(crate) fn facts(&self) -> String {
+    /// Summary in a line.
+    pub fn facts(&self) -> String {
         format!("refault bench: {}, refault {}", counted(self.benchmarks.len() as u64, "benchmark"), self.refault)
     }
 }

@@ -1,100 +1,119 @@
 //! Results of a benchmark beside those that were published.
 
-use super::benchmark::Bench;
-use refault::runner::FinishedRun;
+use super::benchmark::Benchmark;
+use crate::runner::FinishedRun;
 use refault_lab::machine::Ending;
 use refault_lab::scenario::{
     Band, BandFrom, Better, Parameters, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant,
 };
 
 /// One benchmark.
-#[derive(Debug)]
-pub(super) struct Report {
-    pub(super) name: String,
-    pub(super) about: String,
-    pub(super) source: Option<String>,
-    pub(super) scale: f64,
-    pub(super) seeds: Vec<u64>,
-    /// One of the command at its own scale, with its own seeds.
-    pub(super) is_default: bool,
+#[derive(Clone, Debug)]
+pub struct BenchReport {
+    /// The name of the scenario.
+    pub name: String,
+    /// A sentence about it.
+    pub about: String,
+    /// Where it was published.
+    pub source: Option<String>,
+    /// By how much the machine is smaller than the published one.
+    pub scale: f64,
+    /// The seeds of the runs.
+    pub seeds: Vec<u64>,
+    /// Whether it is compiled in, and ran at its own scale and with its own seeds.
+    pub is_default: bool,
     /// Variants compared, in the order of the scenario.
-    pub(super) variants: Vec<Variant>,
-    pub(super) rows: Vec<Row>,
-    pub(super) notes: Vec<String>,
-    pub(super) parameters: Parameters,
+    pub variants: Vec<Variant>,
+    /// The published numbers.
+    pub rows: Vec<Row>,
+    /// Remarks of the scenario.
+    pub notes: Vec<String>,
+    /// Where the values of the scenario come from.
+    pub parameters: Parameters,
 }
 
 /// The runs of one variant.
-#[derive(Debug)]
-pub(super) struct Variant {
-    pub(super) name: String,
-    pub(super) policy: PolicySpec,
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// Its policy.
+    pub policy: PolicySpec,
     /// Simulated seconds of one run; the mean of several.
-    pub(super) virtual_seconds: f64,
+    pub virtual_seconds: f64,
     /// Real seconds of all runs together.
-    pub(super) real_seconds: f64,
-    pub(super) events: u64,
-    pub(super) oom_kills: u64,
+    pub real_seconds: f64,
+    /// Events of all runs together.
+    pub events: u64,
+    /// Tasks that all runs together killed for lack of memory.
+    pub oom_kills: u64,
     /// Ending of the first run.
-    pub(super) ending: Ending,
+    pub ending: Ending,
 }
 
 /// One number of the publication.
-#[derive(Debug)]
-pub(super) struct Row {
-    pub(super) spec: PublishedRow,
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The row of the scenario.
+    pub spec: PublishedRow,
     /// By what our numbers are multiplied to be those of a machine of full size.
-    pub(super) to_full_size: f64,
+    pub to_full_size: f64,
     /// By variant.
-    pub(super) numbers: Vec<Number>,
-    pub(super) ratios: Vec<Ratio>,
+    pub numbers: Vec<Number>,
+    /// Ratios of two variants.
+    pub ratios: Vec<Ratio>,
 }
 
 /// The number of one variant.
-#[derive(Debug)]
-pub(super) struct Number {
-    pub(super) published: Option<f64>,
-    pub(super) band: Option<Band>,
+#[derive(Clone, Debug)]
+pub struct Number {
+    /// The published number.
+    pub published: Option<f64>,
+    /// The band in which ours must be.
+    pub band: Option<Band>,
     /// The mean over the seeds.
-    pub(super) mean: f64,
+    pub mean: f64,
     /// Values by seed.
-    pub(super) all: Vec<f64>,
+    pub all: Vec<f64>,
     /// Whether the mean is in the band; none: there is no band.
-    pub(super) within: Option<bool>,
+    pub within: Option<bool>,
 }
 
 /// The number of one variant through that of another.
-#[derive(Debug)]
-pub(super) struct Ratio {
-    pub(super) spec: PublishedRatio,
-    pub(super) published: Option<f64>,
+#[derive(Clone, Debug)]
+pub struct Ratio {
+    /// The ratio of the scenario.
+    pub spec: PublishedRatio,
+    /// The published ratio.
+    pub published: Option<f64>,
     /// Ratio of the means.
-    pub(super) ratio: f64,
+    pub ratio: f64,
     /// Ratios by seed.
-    pub(super) all: Vec<f64>,
-    /// Difference of the means, in full size; below it the published one.
-    pub(super) difference: f64,
-    pub(super) published_difference: Option<f64>,
+    pub all: Vec<f64>,
+    /// Difference of the means, in full size.
+    pub difference: f64,
+    /// The published difference.
+    pub published_difference: Option<f64>,
     /// Whether the ratio (or the difference) of every seed is in the band; none: there is no band.
-    pub(super) within: Option<bool>,
+    pub within: Option<bool>,
 }
 
 /// One number through another. Nothing through nothing is no change; a number through nothing is
 /// infinitely more.
-pub(super) fn ratio(of: f64, to: f64) -> f64 {
+fn ratio(of: f64, to: f64) -> f64 {
     if to == 0.0 && of == 0.0 { 1.0 } else { of / to }
 }
 
-impl Report {
+impl BenchReport {
     /// `done`: for each seed every variant.
-    pub(super) fn new(bench: &Bench, done: &[FinishedRun]) -> Result<Report, String> {
+    pub(super) fn new(bench: &Benchmark, done: &[FinishedRun]) -> Result<BenchReport, String> {
         let published = &bench.published;
         let step = published.variants.len();
         let variant = |(n, v): (usize, &PublishedVariant)| {
             Variant::new(v, &done.iter().skip(n).step_by(step).collect::<Vec<_>>())
         };
         let rows: Result<_, _> = published.rows.iter().map(|row| Row::new(row, step, bench.scale, done)).collect();
-        Ok(Report {
+        Ok(BenchReport {
             name: bench.scenario.name.clone(),
             about: bench.scenario.about.clone(),
             source: bench.scenario.source.clone(),
@@ -109,7 +128,7 @@ impl Report {
     }
 
     /// Verdicts of all bands, of numbers and of ratios, by the name of the row.
-    pub(super) fn verdicts(&self) -> impl Iterator<Item = (String, bool)> + '_ {
+    pub fn verdicts(&self) -> impl Iterator<Item = (String, bool)> + '_ {
         self.rows.iter().flat_map(|row| {
             let numbers = row.numbers.iter().enumerate().map(|(at, n)| (self.name_of_number(row, at), n.within));
             let ratios = row.ratios.iter().map(|r| (self.name_of_ratio(row, r), r.within));
@@ -118,19 +137,19 @@ impl Report {
     }
 
     /// Name of a variant's number in the list of known misses.
-    pub(super) fn name_of_number(&self, row: &Row, variant: usize) -> String {
+    pub fn name_of_number(&self, row: &Row, variant: usize) -> String {
         format!("{}: {}, {}", self.name, row.spec.label, self.variants[variant].name)
     }
 
     /// Name of a ratio in that list.
-    pub(super) fn name_of_ratio(&self, row: &Row, ratio: &Ratio) -> String {
+    pub fn name_of_ratio(&self, row: &Row, ratio: &Ratio) -> String {
         let [of, to] = [ratio.spec.of, ratio.spec.to].map(|n| &self.variants[n].name);
         let which = if self.variants.len() == 2 { String::new() } else { format!(", {of} / {to}") };
         format!("{}: {}{which}", self.name, row.spec.label)
     }
 
     /// Real seconds of all runs, as if one followed the other.
-    pub(super) fn real_seconds(&self) -> f64 {
+    pub fn real_seconds(&self) -> f64 {
         self.variants.iter().map(|variant| variant.real_seconds).sum()
     }
 }
@@ -150,6 +169,11 @@ impl Variant {
 }
 
 impl Row {
+    /// Whether a number or a ratio of it has a band: somebody published it.
+    pub fn has_band(&self) -> bool {
+        self.numbers.iter().any(|n| n.band.is_some()) || self.ratios.iter().any(|r| r.spec.band.is_some())
+    }
+
     /// `done`: for each seed `variants` runs. An error: the runs have no such number.
     fn new(spec: &PublishedRow, variants: usize, scale: f64, done: &[FinishedRun]) -> Result<Row, String> {
         let to_full_size = if spec.scaled { scale } else { 1.0 };
@@ -192,7 +216,7 @@ impl Ratio {
     }
 
     /// Whether it is the difference that counts: one of the two is nothing.
-    pub(super) fn is_difference(&self) -> bool {
+    pub fn is_difference(&self) -> bool {
         self.spec.band.as_ref().is_some_and(|band| band.from == BandFrom::Difference)
     }
 }
@@ -202,7 +226,7 @@ fn is_in([low, high]: [f64; 2], n: f64) -> bool {
 }
 
 /// The smallest and the largest of some numbers, if there are any.
-pub(super) fn spread(all: &[f64]) -> Option<[f64; 2]> {
+pub fn spread(all: &[f64]) -> Option<[f64; 2]> {
     let fold = |of: fn(f64, f64) -> f64| all.iter().copied().reduce(of);
     Some([fold(f64::min)?, fold(f64::max)?])
 }

@@ -1,50 +1,55 @@
 //! A run of a scenario, and the numbers that every form of the output has.
 
-use refault::runner::FinishedRun;
+use crate::runner::FinishedRun;
 use refault_lab::machine::{RunResult, TaskResult};
 use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_mm::SwapMap;
 
 /// A run that is over.
-#[derive(Debug)]
-pub(super) struct Outcome {
+#[derive(Clone, Debug)]
+pub struct ScenarioRun {
     /// Scenario that ran, scaled.
-    pub(super) scenario: Scenario,
+    pub scenario: Scenario,
     /// By how much.
-    pub(super) scale: f64,
+    pub scale: f64,
     /// Under which policy.
-    pub(super) policy: PolicySpec,
-    /// How it went.
-    pub(super) done: FinishedRun,
+    pub policy: PolicySpec,
+    /// Tasks, groups, events, devices and the time series.
+    pub done: FinishedRun,
+    /// Write the generations at the end.
+    pub lru_gen: bool,
+    /// Write the clusters of the swap devices at the end.
+    pub swap_map: bool,
 }
 
 /// Bytes of a page.
 const PAGE_BYTES: f64 = 4096.0;
 
-impl Outcome {
-    pub(super) fn result(&self) -> &RunResult {
+impl ScenarioRun {
+    /// Tasks, groups, events, devices and the time series.
+    pub fn result(&self) -> &RunResult {
         &self.done.result
     }
 
     /// The swap devices when the last task had done its work, with the names of the devices they
     /// are on.
-    pub(super) fn swap(&self) -> impl Iterator<Item = (&str, &SwapMap)> {
+    pub fn swap(&self) -> impl Iterator<Item = (&str, &SwapMap)> {
         self.result().swap.iter().map(|s| (s.device.as_str(), &s.map))
     }
 
     /// Whether an event of the scenario killed a task of that name.
-    pub(super) fn is_victim(&self, task: &str) -> bool {
+    pub fn is_victim(&self, task: &str) -> bool {
         self.result().timeline.iter().any(|event| event.victims.iter().any(|victim| victim == task))
     }
 
     /// The sum of some counters of the machine.
-    pub(super) fn count(&self, names: &[&str]) -> u64 {
+    pub fn count(&self, names: &[&str]) -> u64 {
         let counters = self.result().memcgs.first().map(|machine| &machine.counters);
         names.iter().filter_map(|name| counters?.get(*name)).sum()
     }
 
     /// The numbers of the machine that tables and CSV have, by their names there.
-    pub(super) fn machine(&self) -> [(&'static str, u64); 7] {
+    pub fn machine(&self) -> [(&'static str, u64); 7] {
         let total_us = |kind: usize| self.result().memcgs.first().map_or(0, |machine| machine.psi[kind].total_us);
         [
             ("refaults", self.count(&["workingset_refault_anon", "workingset_refault_file"])),
@@ -59,11 +64,11 @@ impl Outcome {
 }
 
 /// So many a second of the time that the task was measured.
-pub(super) fn per_second(task: &TaskResult, amount: f64) -> f64 {
+pub fn per_second(task: &TaskResult, amount: f64) -> f64 {
     if task.seconds > 0.0 { amount / task.seconds } else { 0.0 }
 }
 
 /// Bytes that were accessed, pages in full.
-pub(super) fn bytes(task: &TaskResult) -> f64 {
+pub fn bytes(task: &TaskResult) -> f64 {
     task.accesses as f64 * PAGE_BYTES
 }

@@ -1,5 +1,6 @@
-//! Results as they are read, cut down to what a page can hold: names are short, rows are bounded,
-//! long series are binned.
+//! Results as pages and comparisons have them, cut down to what a page can hold: names are short,
+//! rows are bounded, long series are binned. They are made of results, or read from JSON, also of
+//! older versions.
 //!
 //! | file | what it is the result of |
 //! |---|---|
@@ -11,15 +12,20 @@
 //! | `run` | `refault run --json` |
 //! | `verify` | `refault verify --json` |
 //!
-//! It calls `names`; `pages`, `compare` and `render` read it.
+//! `input` tells which kind of result a file has, or makes.
+//!
+//! It reads the results of `replay` and `scenario`.
 
 pub mod bench;
+mod input;
 pub mod replay;
 pub mod run;
 pub mod scenario;
 pub mod size;
 pub mod trace;
 pub mod verify;
+
+pub use input::{InputKind, read_text};
 
 use crate::names::{sentence, shown};
 use serde::{Deserialize, Serialize};
@@ -122,12 +128,12 @@ impl Document {
             Kind::Bench => Document::Bench(Box::new(bench::read(value).map_err(broken)?)),
             Kind::Size => Document::Size(Box::new(size::read(value).map_err(broken)?)),
             Kind::Run => Document::Run(Box::new(run::read(value).map_err(broken)?)),
-            Kind::Verify => Document::Verify(Box::new(verify::read(value).map_err(broken)?)),
+            Kind::Verify => Document::Verify(Box::new(verify::VerifyDocument::from_value(value).map_err(broken)?)),
         })
     }
 
     /// Remarks on the traces that it is of.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let all: &[String] = match self {
             Document::Trace(d) => &d.notes,
             Document::Replay(d) => &d.notes,
@@ -139,7 +145,7 @@ impl Document {
     }
 
     /// Summary in a line.
-    pub(crate) fn facts(&self) -> String {
+    pub fn facts(&self) -> String {
         match self {
             Document::Trace(d) => d.facts(),
             Document::Replay(d) => d.facts(),

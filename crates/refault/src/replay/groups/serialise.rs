@@ -1,15 +1,14 @@
-//! The result for programs; the schema is in docs/reference/replay.md.
+//! A row for programs; the schema is in docs/reference/replay.md.
 
-use crate::Failure;
-use crate::replay::command::json_of_lines;
-use refault::replay::groups::{GroupRow, GroupedRow, limits};
+use super::row::{GroupRow, GroupedRow, limits};
 use refault_mm::MemcgLimits;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// One object; a line a row, so that tools for lines work too.
-pub(super) fn json(rows: &[GroupedRow], notes: &[String]) -> Result<String, Failure> {
-    let lines: Vec<_> = rows.iter().map(|row| serde_json::to_string(&self::row(row))).collect::<Result<_, _>>()?;
-    json_of_lines("rows", &lines, notes)
+impl Serialize for GroupedRow {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        row(self).serialize(to)
+    }
 }
 
 fn row(row: &GroupedRow) -> Value {
@@ -31,7 +30,7 @@ fn row(row: &GroupedRow) -> Value {
 }
 
 /// The limits that are not the kernel's defaults, by the names of their files; sizes in pages.
-pub(crate) fn limits_json(of: &MemcgLimits) -> Value {
+pub fn limits_json(of: &MemcgLimits) -> Value {
     let pages = limits(of).into_iter().map(|(name, pages)| match pages {
         u64::MAX => (name, "max".into()),
         pages => (name, pages.into()),

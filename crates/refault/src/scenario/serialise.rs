@@ -1,20 +1,17 @@
-//! The result for programs; the schema is in docs/reference/replay-scenario.md.
+//! A run for programs; the schema is in docs/reference/replay-scenario.md.
 
-use super::outcome::{Outcome, bytes, per_second};
-use super::text::device_numbers;
-use crate::Failure;
-use crate::replay::command::json_of_lines;
+use super::run::{ScenarioRun, bytes, per_second};
 use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
-use refault::runner::{Overrides, ending_name, overrides};
+use crate::runner::{Overrides, ending_name, overrides};
 use refault_lab::machine::{
     ContentionResult, CpuResult, DeviceResult, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
-    MemcgResult, NodeResult, TaskResult,
+    MemcgResult, NodeResult, TaskResult, TierResult, TiersResult,
 };
 use refault_lab::metric::{MetricSeries, Quantiles};
 use refault_lab::scenario::{COLUMNS, Scenario, TIER_COLUMNS};
 use refault_mm::{Lru, PsiLine};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 #[derive(Serialize)]
@@ -165,19 +162,21 @@ struct Node {
     swap_used_pages: u64,
 }
 
+/// The column of times.
+const SECONDS: &str = "seconds";
+
 /// Rows of the time series at most, and the last one.
 const ROWS: usize = 480;
 
-/// One object; a line a run, so that tools for lines work too.
-pub(super) fn json(outcomes: &[Outcome], lru_gen: bool, swap_map: bool, notes: &[String]) -> Result<String, Failure> {
-    let lines: Vec<_> =
-        outcomes.iter().map(|o| serde_json::to_string(&run(o, lru_gen, swap_map))).collect::<Result<_, _>>()?;
-    json_of_lines("runs", &lines, notes)
+impl Serialize for ScenarioRun {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        run(self).serialize(to)
+    }
 }
 
-fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
+fn run(outcome: &ScenarioRun) -> Run<'_> {
     let result = outcome.result();
-    let lru_gen = lru_gen && outcome.policy.config().lru.kind == Lru::MultiGen;
+    let lru_gen = outcome.lru_gen && outcome.policy.config().lru.kind == Lru::MultiGen;
     Run {
         scenario: &outcome.scenario.name,
         policy: outcome.policy.policy.name(),
@@ -196,7 +195,7 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
         timeline: result.timeline.iter().map(happened).collect(),
         devices: result.devices.iter().map(device).collect(),
         node: node(&result.node),
-        swap: outcome.swap().map(|(name, map)| swap_map::json(map, Some(name), swap_map)).collect(),
+        swap: outcome.swap().map(|(name, map)| swap_map::json(map, Some(name), outcome.swap_map)).collect(),
         swap_slots: serde_json::json!({
             "calls": result.swap_work.calls,
             "clusters": result.swap_work.clusters,
@@ -205,7 +204,7 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
         }),
         mthp: result.sizes.iter().map(|(name, &n)| (name.trim_start_matches("mthp."), n)).collect(),
         iterations: result.loops.iter().map(iterations).collect(),
-        tiers: result.tiers.as_ref().map(super::tiers::object),
+        tiers: result.tiers.as_ref().map(tiers),
         contention: result.contention.as_ref().map(contention),
         lru_gen: lru_gen.then_some(&*result.lru_gen),
         series: series(&result.series),
@@ -267,18 +266,26 @@ fn contention(of: &ContentionResult) -> serde_json::Value {
 
 /// The columns of the time series, of many rows evenly chosen ones and the last. Counters that
 /// stayed 0 are left out.
-fn series(all: &MetricSeries) -> BTreeMap<&str, Vec<serde_json::Value>> {
+pub fn points(all: &MetricSeries) -> BTreeMap<&str, Vec<f64>> {
     let step = all.len().div_ceil(ROWS).max(1);
     let rows: Vec<_> =
         all.rows().enumerate().filter(|(n, _)| n % step == 0 || n + 1 == all.len()).map(|(_, row)| row).collect();
-    // Counts are written as whole numbers.
-    let number = |n: f64| if n.fract() == 0.0 && n.abs() < 1e15 { (n as i64).into() } else { n.into() };
-    let column = |at: usize| rows.iter().map(|row| number(row.1[at])).collect();
+    let column = |at: usize| rows.iter().map(|row| row.1[at]).collect();
     let is_own = |name: &str| COLUMNS.contains(&name) || TIER_COLUMNS.contains(&name);
     let moved = |at: usize| rows.iter().any(|row| row.1[at] != 0.0);
     let columns = all.columns().iter().enumerate().filter(|(at, name)| is_own(name) || moved(*at));
     let columns = columns.map(|(at, name)| (&**name, column(at)));
-    columns.chain([("seconds", rows.iter().map(|row| seconds(row.0).into()).collect())]).collect()
+    columns.chain([(SECONDS, rows.iter().map(|row| seconds(row.0)).collect())]).collect()
+}
+
+fn series(all: &MetricSeries) -> BTreeMap<&str, Vec<serde_json::Value>> {
+    // Counts are written as whole numbers.
+    let count = |n: f64| if n.fract() == 0.0 && n.abs() < 1e15 { (n as i64).into() } else { n.into() };
+    let column = |(name, values): (_, Vec<f64>)| match name {
+        SECONDS => (name, values.into_iter().map(Into::into).collect()),
+        _ => (name, values.into_iter().map(count).collect()),
+    };
+    points(all).into_iter().map(column).collect()
 }
 
 fn task(task: &TaskResult) -> Task<'_> {
@@ -371,4 +378,49 @@ fn device(device: &DeviceResult) -> BTreeMap<&'static str, serde_json::Value> {
 
 fn node(node: &NodeResult) -> Node {
     Node { free_pages: node.free_pages, managed_pages: node.managed_pages, swap_used_pages: node.swap_used_pages }
+}
+
+/// Tiers of memory in the phases that count.
+fn tiers(tiers: &TiersResult) -> serde_json::Value {
+    let node = |n: &TierResult| {
+        serde_json::json!({
+            "name": n.name, "tier": n.tier, "abstract_distance": n.abstract_distance, "top": n.top, "pages": n.pages,
+            "free_pages": n.free_pages, "reads": n.accesses[0], "writes": n.accesses[1], "share": n.share,
+            "mean_access_ns": n.mean_access_ns, "pages_in": n.pages_in, "pages_out": n.pages_out,
+            "utilization": n.utilization,
+        })
+    };
+    serde_json::json!({
+        "seconds": tiers.seconds,
+        "nodes": tiers.nodes.iter().map(node).collect::<Vec<_>>(),
+        "mean_access_ns": tiers.mean_access_ns(),
+        "promoted_pages": tiers.promoted,
+        "demoted_pages": tiers.demoted,
+        "promoted_bytes_per_s": tiers.promoted_bytes_per_s(),
+        "demoted_bytes_per_s": tiers.demoted_bytes_per_s(),
+        "hot_threshold_ms": tiers.hot_threshold_ms,
+        "best_share": tiers.best_share,
+        "scanned_ptes": tiers.scanned_ptes,
+        "marked_pages": tiers.marked_pages,
+    })
+}
+
+/// Counters of a device, by name.
+pub fn device_numbers(device: &DeviceResult) -> impl Iterator<Item = (&'static str, u64)> {
+    let stats = &device.stats;
+    let done = [
+        ("submitted", stats.submitted),
+        ("reads", stats.reads),
+        ("writes", stats.writes),
+        ("read_bytes", stats.read_bytes),
+        ("write_bytes", stats.write_bytes),
+        ("read_errors", stats.read_errors),
+        ("write_errors", stats.write_errors),
+        ("spikes", stats.spikes),
+        ("read_ns", stats.read_ns),
+        ("write_ns", stats.write_ns),
+        ("busy_ns", stats.busy_ns),
+        ("max_depth", stats.max_depth),
+    ];
+    done.into_iter().chain(device.zram.iter().flat_map(|zram| zram.named()))
 }

@@ -65,28 +65,33 @@ pub struct Verdict {
 /// Windows and objects at most: more than `refault verify` has.
 const MOST: usize = 200;
 
-pub(super) fn read(value: Value) -> Result<VerifyDocument, serde_json::Error> {
-    let mut value = value;
-    // A lab that ran out of memory has no figures.
-    if let Some(of) = value.as_object_mut() {
-        of.retain(|_, value| !value.is_null());
+impl VerifyDocument {
+    /// Reads the object that `refault verify --json` prints.
+    ///
+    /// # Errors
+    /// It is another object.
+    pub fn from_value(mut value: Value) -> Result<VerifyDocument, serde_json::Error> {
+        // A lab that ran out of memory has no figures.
+        if let Some(of) = value.as_object_mut() {
+            of.retain(|_, value| !value.is_null());
+        }
+        let mut all: VerifyDocument = serde_json::from_value(value)?;
+        all.windows.truncate(MOST);
+        all.window_from_s.truncate(MOST);
+        all.objects.truncate(MOST);
+        all.lab_counters.retain(|_, n| *n > 0);
+        for text in [&mut all.recording, &mut all.kernel, &mut all.policy] {
+            *text = shown(text);
+        }
+        all.verdict.text = sentence(&all.verdict.text);
+        all.objects.iter_mut().for_each(|object| object.name = shown(&object.name));
+        Ok(all)
     }
-    let mut all: VerifyDocument = serde_json::from_value(value)?;
-    all.windows.truncate(MOST);
-    all.window_from_s.truncate(MOST);
-    all.objects.truncate(MOST);
-    all.lab_counters.retain(|_, n| *n > 0);
-    for text in [&mut all.recording, &mut all.kernel, &mut all.policy] {
-        *text = shown(text);
-    }
-    all.verdict.text = sentence(&all.verdict.text);
-    all.objects.iter_mut().for_each(|object| object.name = shown(&object.name));
-    Ok(all)
 }
 
 impl Both {
     /// Hits of the kernel and of the lab, in percent.
-    pub(crate) fn hit_rates(&self) -> (f64, f64) {
+    pub fn hit_rates(&self) -> (f64, f64) {
         let rate = |misses: u64| 100.0 - 100.0 * misses as f64 / self.accesses.max(1) as f64;
         (rate(self.kernel_misses), rate(self.lab_misses))
     }
@@ -94,7 +99,7 @@ impl Both {
 
 impl VerifyDocument {
     /// All windows together.
-    pub(crate) fn total(&self) -> Both {
+    pub fn total(&self) -> Both {
         self.windows.iter().fold(Both::default(), |sum, w| Both {
             name: String::new(),
             accesses: sum.accesses + w.accesses,
@@ -104,7 +109,8 @@ impl VerifyDocument {
         })
     }
 
-    pub(crate) fn facts(&self) -> String {
+    /// Summary in a line.
+    pub fn facts(&self) -> String {
         let memory = self.memory_pages.map_or("no limit".into(), |n| bytes(n as f64 * 4096.0));
         format!(
             "refault verify of {}, recorded on Linux {}: {}, {}, {} lost; {}, {memory}, refault {}",

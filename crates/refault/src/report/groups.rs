@@ -1,16 +1,14 @@
 //! A trace with memory cgroups: what each policy does with the groups at one size.
 
-use super::args::ReportArgs;
+use super::request::ReportRequest;
 use super::trace::Policies;
-use crate::Failure;
-use refault::on_threads;
-use refault::replay::groups::{Grouped, Tree, limits_text, load};
-use refault::watch::Progress;
+use crate::document::trace::{GroupFacts, GroupsUnder};
+use crate::names::shown;
+use crate::replay::groups::{Grouped, Tree, limits_text};
+use crate::watch::Progress;
+use crate::{Failure, on_threads};
 use refault_mm::{Config, Counter};
-use refault_report::document::trace::{GroupFacts, GroupsUnder};
-use refault_report::names::shown;
-use refault_trace::{LoadOptions, Trace};
-use std::path::Path;
+use refault_trace::Trace;
 
 /// Groups that are told by their names; all others are one.
 const GROUPS: usize = 40;
@@ -41,39 +39,35 @@ struct Sums {
 }
 
 /// Replays under each policy of Linux. Nothing: the trace has one group at most.
-pub(super) fn read(
-    args: &ReportArgs,
-    path: &Path,
+pub(super) fn under(
+    request: &ReportRequest,
+    (trace, tree, page_size): (&Trace, Tree, u32),
     policies: &Policies,
     windows: &[u64],
     detail_pages: u64,
 ) -> Result<Vec<GroupsUnder>, Failure> {
-    let options =
-        LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
-    let (trace, tree, page_size) = load(args.input.open(path)?, &options)?;
-    let Some(mut tree) = tree.filter(|tree| tree.groups.len() > 2 || args.memcg_limits.is_some()) else {
+    if tree.groups.len() <= 2 && request.limits.is_none() {
         return Ok(Vec::new());
-    };
-    let footprint = u64::from(trace.footprint_pages());
-    if let Some(file) = &args.memcg_limits {
-        tree = tree.with_limits(file, page_size, footprint)?;
     }
-    let own = tree.is_limited() && args.limit.is_none() && args.at.is_none();
+    let footprint = u64::from(trace.footprint_pages());
+    let tree = match &request.limits {
+        Some(file) => tree.with_limits(file, page_size, footprint)?,
+        None => tree,
+    };
+    let own = tree.is_limited() && request.limit.is_none() && request.at.is_none();
     let linux: Vec<_> = policies.iter().filter_map(|(policy, cfg)| Some((policy.name(), cfg.as_ref()?))).collect();
+    let total = trace.accesses.len() as u64 * linux.len() as u64;
     let replay = Replay {
-        trace: &trace,
+        trace,
         tree: &tree,
         windows,
-        told: &busiest(&trace, &tree),
+        told: &busiest(trace, &tree),
         pages: if own { u64::MAX } else { detail_pages },
-        swap_max: args.swap_max.pages(page_size, footprint),
+        swap_max: request.swap_max_pages(page_size, footprint),
         page_size: page_size.into(),
-        progress: args
-            .watch
-            .accesses(format!("groups of {}", trace.name), Some(trace.accesses.len() as u64 * linux.len() as u64)),
+        progress: request.watch.accesses(format!("groups of {}", trace.name), Some(total)),
     };
-    let all = on_threads(args.threads(), &linux, &|(policy, cfg)| replay.under(policy, cfg));
-    all.map_err(|e| format!("{}: {e}", path.display()).into())
+    Ok(on_threads(request.threads(), &linux, &|(policy, cfg)| replay.under(policy, cfg))?)
 }
 
 /// The groups with most accesses, in the order of the tree.

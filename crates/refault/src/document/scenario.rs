@@ -2,7 +2,11 @@
 
 use super::{MOST_POINTS, chosen};
 use crate::names::shown;
+use crate::runner::ending_name;
+use crate::scenario::{ScenarioRun, bytes, per_second, points};
 use crate::units::counted;
+use refault_lab::machine::{MemcgResult, TaskResult};
+use refault_lab::metric::Quantiles;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -138,7 +142,7 @@ pub(super) fn read(value: Value) -> Result<ScenarioDocument, serde_json::Error> 
 
 impl Run {
     /// How it ended, in words.
-    pub(crate) fn end(&self) -> &str {
+    pub fn end(&self) -> &str {
         match self.ending.as_str() {
             "tasks-done" => "ended when all tasks were done",
             "time" => "ended at the time that the scenario sets",
@@ -148,7 +152,80 @@ impl Run {
     }
 }
 
+impl Run {
+    fn of(run: &ScenarioRun) -> Run {
+        let result = run.result();
+        let swap = run.swap().map(|(device, map)| Swap {
+            device: device.to_owned(),
+            usable_pages: map.device.usable_pages,
+            used_pages: map.device.used_pages,
+            peak_pages: map.device.peak_pages,
+            clusters_by_usage: map.usage_histogram().to_vec(),
+        });
+        Run {
+            scenario: run.scenario.name.clone(),
+            policy: run.policy.policy.name().to_owned(),
+            scale: run.scale,
+            seed: run.scenario.seed,
+            virtual_seconds: result.seconds,
+            ending: ending_name(result.ending).to_owned(),
+            oom_kills: result.oom_kills,
+            tasks: result.tasks.iter().map(Task::of).collect(),
+            groups: result.memcgs.iter().enumerate().map(|(n, group)| Group::of(group, n == 0)).collect(),
+            swap: swap.collect(),
+            series: points(&result.series).into_iter().map(|(name, column)| (name.to_owned(), column)).collect(),
+        }
+    }
+}
+
+impl Task {
+    fn of(task: &TaskResult) -> Task {
+        Task {
+            name: task.name.clone(),
+            count: task.count.into(),
+            ops_per_s: per_second(task, task.ops as f64),
+            bytes_per_s: per_second(task, bytes(task)),
+            accesses: task.accesses,
+            hit_rate: Some(task.hit_rate()),
+            errors: task.errors,
+            latency_ns: Quantiles::from(&task.latency).into(),
+        }
+    }
+}
+
+impl From<Quantiles> for Latency {
+    fn from(of: Quantiles) -> Latency {
+        Latency { p50: of.p50_ns, p99: of.p99_ns, max: of.max_ns }
+    }
+}
+
+fn sum(group: &MemcgResult, names: [&str; 2]) -> u64 {
+    names.iter().map(|name| group.counter(name)).sum()
+}
+
+impl Group {
+    fn of(group: &MemcgResult, is_machine: bool) -> Group {
+        let line = |kind: usize| Line { total_us: group.psi[kind].total_us };
+        Group {
+            path: group.path.clone(),
+            refaults: sum(group, ["workingset_refault_anon", "workingset_refault_file"]),
+            reclaimed_pages: sum(group, ["pgsteal_anon", "pgsteal_file"]),
+            peak_bytes: (!is_machine).then(|| group.counter("memory.peak") * 4096),
+            counters: group.counters.clone(),
+            pressure: Pressure { some: line(0), full: line(1) },
+        }
+    }
+}
+
 impl ScenarioDocument {
+    /// Makes it of runs; `notes` are remarks on their traces.
+    pub fn of(runs: &[ScenarioRun], notes: Vec<String>) -> ScenarioDocument {
+        let runs = runs.iter().take(MOST).map(Run::of).collect();
+        let mut all = ScenarioDocument { refault: env!("CARGO_PKG_VERSION").to_owned(), runs, notes };
+        all.cut();
+        all
+    }
+
     /// Cuts lists and names to what a page can hold.
     pub fn cut(&mut self) {
         self.runs.truncate(MOST);
@@ -167,7 +244,8 @@ impl ScenarioDocument {
         }
     }
 
-    pub(crate) fn facts(&self) -> String {
+    /// Summary in a line.
+    pub fn facts(&self) -> String {
         let Some(run) = self.runs.first() else { return format!("no run, refault {}", self.refault) };
         format!(
             "{} of {} in virtual time, scale {}, seed {}, refault {}",

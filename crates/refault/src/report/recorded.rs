@@ -1,49 +1,30 @@
 //! A recording of a kernel: curves and details of the machine that was recorded, as `replay`,
 //! `verify` and `size` have them.
 
-use super::args::ReportArgs;
-use super::detail::{self, Samples};
+use super::detail::Samples;
+use super::request::ReportRequest;
 use super::trace::Policies;
-use crate::Failure;
+use crate::document::trace::Detail;
+use crate::on_threads;
+use crate::recording::{self, About, RecordedCell};
 use crate::replay::Row;
 use crate::replay::policy::RowPolicy;
-use refault::Watch;
-use refault::on_threads;
-use refault::recording::{self, About, RecordedCell};
-use refault_mm::{Config, Kernel, PageId, Policy};
-use refault_report::document::trace::Detail;
+use refault_mm::{Config, PageId, Policy};
 use refault_trace::{Header, ObjectKind, Record, RecordKind, RecordSource, Trace, TraceError};
-use std::path::Path;
 
-/// The machine, and what of it the flags change.
-pub(super) struct Machine {
-    machine: recording::RecordedMachine,
-    kernel: Option<Kernel>,
-    seed: u64,
-    threads: usize,
-    watch: Watch,
+/// The machine that was recorded, and what of it the request changes.
+pub(super) struct MachineReplay<'a> {
+    pub(super) machine: &'a recording::RecordedMachine,
+    pub(super) request: &'a ReportRequest,
 }
 
-impl Machine {
-    /// Reads the machine of a recording.
-    pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Machine, Failure> {
-        let mut source = args.input.open(path)?;
-        let machine = recording::RecordedMachine::read(&mut source, args.max_accesses)?;
-        Ok(Machine {
-            machine,
-            kernel: args.kernel,
-            seed: args.seed,
-            threads: args.threads(),
-            watch: args.watch.clone(),
-        })
-    }
-
+impl MachineReplay<'_> {
     pub(super) fn about(&self) -> &About {
         self.machine.about()
     }
 
     fn cell(&self, policy: Policy, memory_pages: u64, bits: bool) -> RecordedCell<'_> {
-        let (kernel, seed) = (self.kernel, self.seed);
+        let (kernel, seed) = (self.request.kernel, self.request.seed);
         RecordedCell {
             policy,
             plug_in: None,
@@ -70,8 +51,8 @@ impl Machine {
             sizes.iter().flat_map(|&pages| linux().map(move |policy| self.cell(policy, pages, false))).collect();
         let jobs: Vec<&RecordedCell<'_>> = cells.iter().collect();
         let total = self.about().accesses * jobs.len() as u64;
-        let progress = self.watch.accesses(format!("replaying {}", self.about().name), Some(total));
-        on_threads(self.threads, &jobs, &|cell| {
+        let progress = self.request.watch.accesses(format!("replaying {}", self.about().name), Some(total));
+        on_threads(self.request.threads(), &jobs, &|cell| {
             let row = self.machine.run(cell)?.0;
             progress.add(self.about().accesses);
             Ok(row)
@@ -132,11 +113,6 @@ impl Machine {
         }
         all
     }
-}
-
-/// Pages that a row read from disks; none: memory ran out, or it is not known.
-pub(super) fn read_pages(row: &Row) -> Option<u64> {
-    detail::miss_ratio(row).and(row.reads).map(|reads| reads.read_pages)
 }
 
 /// The accesses that the recorded machine makes: of files, and no samples of accessed bits.

@@ -1,6 +1,6 @@
-//! The benchmarks inside of the command: the files of `scenarios/`, compiled in.
+//! The benchmarks of the repository: the files of `scenarios/`, compiled in.
 
-use refault::runner;
+use crate::runner;
 use refault_lab::scenario::Scenario;
 
 /// Name and text of each, by name.
@@ -22,7 +22,7 @@ const SCALES: [(&str, f64); 6] = [
 ];
 
 /// The scale at which a benchmark runs if nothing else is said: one takes seconds.
-pub(super) fn default_scale(scenario: &Scenario) -> f64 {
+pub fn default_scale(scenario: &Scenario) -> f64 {
     let chosen = SCALES.iter().find(|(name, _)| *name == scenario.name);
     let chosen = chosen.map(|(_, scale)| *scale).filter(|&scale| scenario.scale(scale).is_ok());
     chosen.unwrap_or_else(|| runner::default_scale(scenario))

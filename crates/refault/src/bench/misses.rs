@@ -1,7 +1,7 @@
 //! The rows that miss their bands, by the mechanism that is missing: the only place that names
 //! them.
 
-use super::report::Report;
+use super::result::BenchReport;
 
 /// Mechanism that the lab lacks, and the rows that miss for want of it.
 #[derive(Debug)]
@@ -174,21 +174,58 @@ pub const KNOWN: &[Missing] = &[
 ];
 
 /// Missing mechanism that explains this row, if it is known.
-pub(super) fn missing(row: &str) -> Option<&'static Missing> {
+pub fn missing(row: &str) -> Option<&'static Missing> {
     KNOWN.iter().find(|missing| missing.rows.contains(&row))
+}
+
+/// Missing mechanisms of all rows that miss, each once.
+pub fn all_missing(reports: &[BenchReport]) -> Vec<&'static Missing> {
+    let mut all: Vec<&'static Missing> = Vec::new();
+    for (row, _) in reports.iter().flat_map(BenchReport::verdicts).filter(|(_, within)| !within) {
+        all.extend(missing(&row).filter(|one| !all.iter().any(|known| known.name == one.name)));
+    }
+    all
+}
+
+/// Rows of a report that miss for want of one mechanism.
+#[derive(Clone, Debug)]
+pub struct Missed {
+    /// The name of the mechanism; `?`: it is not known.
+    pub name: &'static str,
+    /// Description of the mechanism.
+    pub what: &'static str,
+    /// The rows, without the name of the benchmark.
+    pub rows: Vec<String>,
+}
+
+impl BenchReport {
+    /// Missing mechanisms where bands are missed, each with its rows.
+    pub fn missed(&self) -> Vec<Missed> {
+        let mut found: Vec<Missed> = Vec::new();
+        for (row, _) in self.verdicts().filter(|(_, within)| !within) {
+            let short = row.strip_prefix(&format!("{}: ", self.name)).unwrap_or(&row).to_owned();
+            let (name, what) = missing(&row).map_or(("?", "not known"), |missing| (missing.name, missing.what));
+            match found.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.rows.push(short),
+                None => found.push(Missed { name, what, rows: vec![short] }),
+            }
+        }
+        found
+    }
 }
 
 /// Where the known misses are not what came out.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Differences {
+pub struct Differences {
     /// Rows that miss, of which it is not known.
-    pub(super) new: Vec<String>,
+    pub new: Vec<String>,
     /// Rows that are known to miss, and are met or not there.
-    pub(super) met_again: Vec<String>,
+    pub met_again: Vec<String>,
 }
 
 impl Differences {
-    pub(super) fn of(reports: &[Report]) -> Differences {
+    /// Compares all bands of some reports with the known misses.
+    pub fn of(reports: &[BenchReport]) -> Differences {
         let mut found = Differences::default();
         for report in reports {
             let missed: Vec<String> = report.verdicts().filter(|(_, within)| !within).map(|(row, _)| row).collect();
@@ -205,7 +242,8 @@ impl Differences {
         found
     }
 
-    pub(super) fn is_none(&self) -> bool {
+    /// Whether everything came out as is known.
+    pub fn is_none(&self) -> bool {
         self.new.is_empty() && self.met_again.is_empty()
     }
 }
@@ -243,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_stored_summary_misses_what_is_known_to_miss() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/bench-summary.txt");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/tests/data/bench-summary.txt");
         let summary = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
         let missed = summary.lines().filter_map(|line| line.split_once("  MISS "));
         let mut found: Vec<(String, &str)> = missed

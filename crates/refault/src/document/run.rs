@@ -1,6 +1,7 @@
 //! Output of `refault run --json`.
 
 use crate::names::shown;
+use crate::units::Unit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,12 +39,23 @@ pub(super) fn read(value: Value) -> Result<RunDocument, serde_json::Error> {
 }
 
 impl RunDocument {
+    /// Unit of a figure, by its name.
+    pub fn unit(name: &str) -> Unit {
+        match name {
+            n if n.ends_with("_bytes") => Unit::Bytes,
+            n if n.ends_with("_s") => Unit::Seconds,
+            n if n.ends_with("_share") => Unit::Number,
+            _ => Unit::Count,
+        }
+    }
+
     /// A figure, or 0.
-    pub(crate) fn get(&self, key: &str) -> f64 {
+    pub fn get(&self, key: &str) -> f64 {
         self.figures.get(key).copied().unwrap_or(0.0)
     }
 
-    pub(crate) fn facts(&self) -> String {
+    /// Summary in a line.
+    pub fn facts(&self) -> String {
         format!("refault run of: {}; {}, refault {}", self.command, self.ending, self.refault)
     }
 }

@@ -1,8 +1,8 @@
 //! One walk over the accesses of a trace: objects, the heat map, working sets.
 
 use super::folders::{Together, together};
-use refault_report::document::trace::{HeatFacts, ObjectFacts, WorkingSet};
-use refault_report::names::shown;
+use crate::document::trace::{HeatFacts, ObjectFacts, WorkingSet};
+use crate::names::shown;
 use refault_trace::{Object, ObjectKind, Trace};
 
 /// Objects, and folders of others, that are told by their names, but for one of what is left.

@@ -1,10 +1,9 @@
 //! A benchmark to run: which scenario, how small, with which seeds.
 
-use super::args::BenchArgs;
 use super::builtin::{BUILTIN, default_scale};
-use crate::Failure;
-use refault::runner::{Job, scaled};
-use refault::words::printable;
+use crate::runner::{Job, Runner, scaled};
+use crate::words::printable;
+use crate::{Failure, Watch};
 use refault_lab::scenario::{Published, Scenario};
 use std::path::Path;
 
@@ -17,21 +16,41 @@ struct Source {
     text: String,
 }
 
+/// Request of published benchmarks.
+#[derive(Clone, Debug, Default)]
+pub struct Bench {
+    /// Benchmarks by name or by the beginning of several, or scenario files; none: all that are
+    /// compiled in.
+    pub names: Vec<String>,
+    /// By how much sizes, work and times are divided; none: by what takes seconds.
+    pub scale: Option<f64>,
+    /// The seed of everything random; none: that of the scenario, or those that it asks for.
+    pub seed: Option<u64>,
+    /// Run with the seeds 1 to this in the place of one.
+    pub seeds: Option<u64>,
+    /// Check conservation at every sample.
+    pub check: bool,
+    /// Threads; none: one a core.
+    pub threads: Option<u16>,
+    /// Progress and cancel.
+    pub watch: Watch,
+}
+
 /// A benchmark to run.
 #[derive(Debug)]
-pub(super) struct Bench {
+pub struct Benchmark {
     /// The scenario, scaled.
-    pub(super) scenario: Scenario,
+    pub scenario: Scenario,
     /// As it is written.
-    pub(super) text: String,
+    pub text: String,
     /// Published results.
-    pub(super) published: Published,
+    pub published: Published,
     /// By how much it is scaled.
-    pub(super) scale: f64,
+    pub scale: f64,
     /// The seeds it runs with.
-    pub(super) seeds: Vec<u64>,
-    /// One of the command, with neither scale nor seeds by a flag.
-    pub(super) is_default: bool,
+    pub seeds: Vec<u64>,
+    /// Whether it is compiled in, and the request sets neither scale nor seeds.
+    pub is_default: bool,
 }
 
 impl Source {
@@ -41,7 +60,31 @@ impl Source {
 }
 
 impl Bench {
-    fn new(args: &BenchArgs, source: Source) -> Result<Bench, Failure> {
+    /// Benchmarks that the request names.
+    ///
+    /// # Errors
+    /// A name that is none, or a scenario that cannot be read.
+    pub fn benchmarks(&self) -> Result<Vec<Benchmark>, Failure> {
+        if !self.names.is_empty() {
+            let named: Vec<_> = self.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
+            return named.into_iter().flatten().map(|source| Benchmark::new(self, source)).collect();
+        }
+        let all: Vec<_> = BUILTIN.iter().map(|(name, text)| Source::builtin(name, text)).collect::<Result<_, _>>()?;
+        let all: Vec<_> = all.into_iter().filter(|source| source.scenario.published.is_some()).collect();
+        if all.is_empty() {
+            return Err("there is no benchmark in this build; name a scenario file".into());
+        }
+        all.into_iter().map(|source| Benchmark::new(self, source)).collect()
+    }
+
+    /// Runs machines as the request says.
+    pub fn runner(&self) -> Runner {
+        Runner::new(self.threads, self.check, &self.watch)
+    }
+}
+
+impl Benchmark {
+    fn new(args: &Bench, source: Source) -> Result<Benchmark, Failure> {
         let Source { name, scenario, text } = source;
         let shown = printable(&name);
         let Some(published) = scenario.published.clone() else {
@@ -60,11 +103,11 @@ impl Bench {
             && args.scale.is_none()
             && args.seed.is_none()
             && args.seeds.is_none();
-        Ok(Bench { scenario: scaled(&scenario, &shown, scale)?, text, published, scale, seeds, is_default })
+        Ok(Benchmark { scenario: scaled(&scenario, &shown, scale)?, text, published, scale, seeds, is_default })
     }
 
     /// For each seed a run of each variant.
-    pub(super) fn jobs(&self) -> impl Iterator<Item = Job> + '_ {
+    pub fn jobs(&self) -> impl Iterator<Item = Job> + '_ {
         let variants = &self.published.variants;
         self.seeds.iter().flat_map(move |&seed| {
             variants.iter().map(move |variant| Job {
@@ -76,27 +119,16 @@ impl Bench {
     }
 }
 
-/// The scenarios with something published in the command.
-pub(super) fn builtin() -> Result<Vec<Scenario>, Failure> {
+/// The scenarios with something published that are compiled in.
+///
+/// # Errors
+/// A file of the repository is no scenario.
+pub fn known() -> Result<Vec<Scenario>, Failure> {
     let all: Result<Vec<_>, _> = BUILTIN.iter().map(|(name, text)| Scenario::parse(name, text)).collect();
     Ok(all?.into_iter().filter(|scenario| scenario.published.is_some()).collect())
 }
 
-/// Benchmarks that the flags name.
-pub(super) fn benches(args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
-    if !args.names.is_empty() {
-        let named: Vec<_> = args.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
-        return named.into_iter().flatten().map(|source| Bench::new(args, source)).collect();
-    }
-    let all: Vec<_> = BUILTIN.iter().map(|(name, text)| Source::builtin(name, text)).collect::<Result<_, _>>()?;
-    let all: Vec<_> = all.into_iter().filter(|source| source.scenario.published.is_some()).collect();
-    if all.is_empty() {
-        return Err("there is no benchmark in this build; name a scenario file".into());
-    }
-    all.into_iter().map(|source| Bench::new(args, source)).collect()
-}
-
-/// A benchmark of the command, those whose names go on after this one and a hyphen, or a file; and
+/// A benchmark that is compiled in, those whose names go on after this one and a hyphen, or a file; and
 /// what errors call it.
 fn named(name: &str) -> Result<Vec<Source>, Failure> {
     let is = |builtin: &str| builtin == name;
@@ -119,7 +151,7 @@ fn named(name: &str) -> Result<Vec<Source>, Failure> {
         let text = std::fs::read_to_string(name).map_err(|e| format!("{}: cannot be read: {e}", printable(name)))?;
         return Ok(vec![Source { name: name.to_owned(), scenario, text }]);
     }
-    let known: Vec<_> = builtin()?.into_iter().map(|scenario| scenario.name).collect();
+    let known: Vec<_> = known()?.into_iter().map(|scenario| scenario.name).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Err(format!("unknown benchmark {name:?}; known are {known}; or name a scenario file, such as ./{name}.toml").into())
 }

@@ -1,12 +1,11 @@
 //! One policy at one size, window by window.
 
-use crate::replay::Row;
+use crate::document::trace::Detail;
 use crate::replay::cell::{Cell, CountOnly};
 use crate::replay::machine::Observer;
-use refault::watch::Progress;
+use crate::watch::Progress;
 use refault_mm::opt::Opt;
 use refault_mm::{Config, Engine, Lru, MemcgId, PageId};
-use refault_report::document::trace::Detail;
 use refault_trace::Trace;
 use std::collections::BTreeMap;
 
@@ -227,11 +226,6 @@ pub(super) fn opt(
     }
     detail.accesses = next.len() as u64;
     detail
-}
-
-/// The miss ratio of a row of a curve; none: memory ran out.
-pub(super) fn miss_ratio(row: &Row) -> Option<f64> {
-    row.oom_at.is_none().then(|| row.misses as f64 / row.accesses.max(1) as f64)
 }
 
 #[cfg(test)]

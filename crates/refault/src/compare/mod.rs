@@ -1,0 +1,138 @@
+//! Differences between results.
+//!
+//! Each result says its numbers by name (`numbers`); numbers of the same name stand beside each
+//! other. It reads `document`.
+
+mod numbers;
+
+use crate::document::Source;
+use crate::units::Unit;
+use numbers::{Metric, metrics, work};
+
+/// Numbers of a comparison at most.
+const MOST: usize = 400;
+
+/// Value of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The other result is better.
+    Better,
+    /// The other result is worse.
+    Worse,
+    /// Both are the same, or neither is better.
+    Neither,
+}
+
+/// The first of some results beside the others.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The others.
+    pub others: Vec<Other>,
+    /// A row for each number that the first and another have.
+    pub rows: Vec<Row>,
+}
+
+/// A result beside the first.
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// Its name.
+    pub name: String,
+    /// Why no difference to it is called better or worse.
+    pub apart: Option<String>,
+    /// Numbers of it that are better.
+    pub better: usize,
+    /// Numbers of it that are worse.
+    pub worse: usize,
+    /// Numbers of it that are the same, or neither better nor worse.
+    pub neither: usize,
+}
+
+impl Other {
+    /// Numbers that it and the first have.
+    pub fn common(&self) -> usize {
+        self.better + self.worse + self.neither
+    }
+}
+
+/// A number of the first result, and the same number of the others.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Its value in the first result.
+    pub value: f64,
+    /// By other result; none: it has no such number.
+    pub others: Vec<Option<Difference>>,
+}
+
+/// A number of another result.
+#[derive(Clone, Copy, Debug)]
+pub struct Difference {
+    /// Its value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether it is better than in the first result.
+    pub verdict: Verdict,
+}
+
+/// Compares the first of some results with each of the others.
+pub fn compare(first: &Source, others: &[Source]) -> Comparison {
+    let own: Vec<_> = metrics(&first.document).into_iter().take(MOST).collect();
+    let mut rows: Vec<Row> =
+        own.iter().map(|m| Row { name: m.name.clone(), unit: m.unit, value: m.value, others: Vec::new() }).collect();
+    let beside = |other: &Source| {
+        let (a, b) = (work(&first.document), work(&other.document));
+        let apart = (a != b).then(|| format!("{a} there, {b} here"));
+        let metrics = metrics(&other.document);
+        let mut tally = [0; 3];
+        for (m, row) in own.iter().zip(&mut rows) {
+            let found = metrics.iter().find(|o| o.name == m.name).map(|o| {
+                let verdict = verdict(m, o, apart.is_some());
+                tally[verdict as usize] += 1;
+                Difference { value: o.value, unit: o.unit, verdict }
+            });
+            row.others.push(found);
+        }
+        let [better, worse, neither] = tally;
+        Other { name: other.name.clone(), apart, better, worse, neither }
+    };
+    let others = others.iter().map(beside).collect();
+    rows.retain(|row| row.others.iter().any(Option::is_some));
+    Comparison { others, rows }
+}
+
+/// Differences of less than a thousandth are none.
+fn verdict(before: &Metric, after: &Metric, is_other_work: bool) -> Verdict {
+    let (a, b) = (before.value, after.value);
+    let is_same = (b - a).abs() <= 1e-3 * a.abs().max(b.abs());
+    match before.less {
+        Some(less) if !is_same && !is_other_work => {
+            if (b < a) == less {
+                Verdict::Better
+            } else {
+                Verdict::Worse
+            }
+        }
+        _ => Verdict::Neither,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers::metric;
+    use super::*;
+
+    #[test]
+    fn differences_have_a_direction() {
+        let m = |value: f64, less| metric("m", Unit::Count, value, less);
+        let of = |a, b, less| verdict(&m(a, less), &m(b, less), false);
+        assert_eq!(of(1.0, 2.0, Some(true)), Verdict::Worse);
+        assert_eq!(of(1.0, 2.0, Some(false)), Verdict::Better);
+        assert_eq!(of(1.0, 1.0001, Some(false)), Verdict::Neither);
+        assert_eq!(of(1.0, 2.0, None), Verdict::Neither);
+        assert_eq!(verdict(&m(1.0, Some(true)), &m(2.0, Some(true)), true), Verdict::Neither);
+    }
+}

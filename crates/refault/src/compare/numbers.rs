@@ -1,0 +1,163 @@
+//! The numbers of a result, by name.
+
+use crate::curve::Curves;
+use crate::document::Document;
+use crate::document::bench::BenchDocument;
+use crate::document::replay::{ReplayDocument, ReplayRow};
+use crate::document::run::RunDocument;
+use crate::document::scenario::ScenarioDocument;
+use crate::document::trace::TraceDocument;
+use crate::units::{Unit, bytes, counted};
+
+/// A number of a result.
+pub(super) struct Metric {
+    pub(super) name: String,
+    pub(super) unit: Unit,
+    pub(super) value: f64,
+    /// Whether less of it is better; none: neither is.
+    pub(super) less: Option<bool>,
+}
+
+pub(super) fn metric(name: impl Into<String>, unit: Unit, value: f64, less: Option<bool>) -> Metric {
+    Metric { name: name.into(), unit, value, less }
+}
+
+/// Work that was done, in words: results of other work are neither better nor worse.
+pub(super) fn work(document: &Document) -> String {
+    let trace = |accesses: u64, pages: u64| format!("{} to {}", counted(accesses, "access"), counted(pages, "page"));
+    match document {
+        Document::Trace(d) => trace(d.trace.accesses, d.trace.footprint_pages),
+        Document::Replay(d) => {
+            let mut all: Vec<_> =
+                d.rows.iter().filter(|r| r.group.is_none()).map(|r| trace(r.accesses, r.footprint_pages)).collect();
+            all.dedup();
+            all.join(", ")
+        }
+        Document::Scenario(d) => {
+            let mut all: Vec<_> = d.runs.iter().map(|run| format!("{} at scale {}", run.scenario, run.scale)).collect();
+            all.dedup();
+            all.join(", ")
+        }
+        // Rows of other benchmarks have other names.
+        Document::Bench(_) => String::new(),
+        Document::Size(d) => format!("{} with {} of {}", d.limit, d.target, d.name),
+        Document::Verify(d) => format!("{} with {}", d.recording, trace(d.accesses, d.events)),
+        Document::Run(d) => d.command.clone(),
+    }
+}
+
+pub(super) fn metrics(document: &Document) -> Vec<Metric> {
+    match document {
+        Document::Trace(d) => of_trace(d),
+        Document::Replay(d) => of_replay(d),
+        Document::Scenario(d) => of_scenario(d),
+        Document::Bench(d) => of_bench(d),
+        Document::Size(d) => {
+            let answer = d.answer_bytes.map(|n| metric("smallest that is enough", Unit::Bytes, n as f64, Some(true)));
+            answer.into_iter().collect()
+        }
+        Document::Verify(d) => {
+            let (kernel, lab) = d.total().hit_rates();
+            vec![
+                metric("hits of the kernel", Unit::Percent, kernel, None),
+                metric("hits of the lab", Unit::Percent, lab, None),
+                metric("lab less kernel, absolute", Unit::Percent, (lab - kernel).abs(), Some(true)),
+                metric("accesses that agree", Unit::Percent, 100.0 * d.agreement, Some(false)),
+            ]
+        }
+        Document::Run(d) => (d.figures.iter())
+            .map(|(name, &n)| {
+                let cost = ["wall_s", "stall", "throttled", "errors", "lost"];
+                let less = cost.iter().any(|c| name.contains(c)).then_some(true);
+                metric(name, RunDocument::unit(name), n, less)
+            })
+            .collect(),
+    }
+}
+
+/// Misses of a policy: those of OPT are of the trace, and nothing that anybody could do better.
+fn misses(policy: &str, memory: &str, percent: f64) -> Metric {
+    metric(format!("{policy}, {memory}: misses"), Unit::Percent, percent, (policy != "opt").then_some(true))
+}
+
+fn of_replay(d: &ReplayDocument) -> Vec<Metric> {
+    let many = d.traces().len() > 1;
+    let of = |r: &ReplayRow| {
+        let memory = r.memory_pages.map_or("no limit".into(), |p| bytes((p * r.page_size) as f64));
+        let group = r.group.as_ref().map_or(String::new(), |g| format!(" {g}"));
+        let trace = if many { format!(" of {}", r.trace) } else { String::new() };
+        let memory = format!("{memory}{group}{trace}");
+        let refaults = r.sum(&["workingset_refault_anon", "workingset_refault_file"]);
+        let misses = misses(&r.policy, &memory, 100.0 * r.miss_ratio());
+        let refaults = metric(format!("{}, {memory}: refaults", r.policy), Unit::Count, refaults as f64, None);
+        if r.counters.is_empty() { vec![misses] } else { vec![misses, refaults] }
+    };
+    d.rows.iter().flat_map(of).collect()
+}
+
+fn of_trace(d: &TraceDocument) -> Vec<Metric> {
+    let mut all = Vec::new();
+    for line in &Curves::of_trace(d).all {
+        let knee = line.knee().map(|(at, _)| metric(format!("{}: knee", line.policy), Unit::Bytes, at, None));
+        all.extend(knee.filter(|_| line.policy != "opt"));
+        all.extend(line.points.iter().map(|&(at, percent)| misses(&line.policy, &bytes(at), percent)));
+    }
+    let memory = bytes(d.bytes(d.detail_pages as f64));
+    for x in &d.details {
+        let percent = 100.0 * x.misses as f64 / x.accesses.max(1) as f64;
+        let own = misses(&x.policy, &memory, percent);
+        all.extend((!all.iter().any(|m| m.name == own.name)).then_some(own));
+        for name in ["pgscan_anon", "pgscan_file", "pgsteal_anon", "pgsteal_file", "pswpin", "pswpout"] {
+            if let Some(&n) = x.counters.get(name) {
+                all.push(metric(format!("{}, {memory}: {name}", x.policy), Unit::Count, n as f64, None));
+            }
+        }
+    }
+    all.push(metric("accesses", Unit::Count, d.trace.accesses as f64, None));
+    all.push(metric("footprint", Unit::Bytes, d.bytes(d.trace.footprint_pages as f64), None));
+    all
+}
+
+fn of_scenario(d: &ScenarioDocument) -> Vec<Metric> {
+    let mut all = Vec::new();
+    for run in &d.runs {
+        // With one policy each, the policy is what is compared.
+        let head = if d.runs.len() > 1 { format!("{}: ", run.policy) } else { String::new() };
+        all.push(metric(format!("{head}virtual time"), Unit::Seconds, run.virtual_seconds, Some(true)));
+        for t in &run.tasks {
+            all.push(metric(format!("{head}{}: ops/s", t.name), Unit::Number, t.ops_per_s, Some(false)));
+            all.push(metric(format!("{head}{}: p99", t.name), Unit::Nanoseconds, t.latency_ns.p99 as f64, Some(true)));
+            all.extend(
+                t.hit_rate
+                    .map(|r| metric(format!("{head}{}: hit rate", t.name), Unit::Percent, 100.0 * r, Some(false))),
+            );
+        }
+        for g in &run.groups {
+            all.push(metric(format!("{head}{}: refaults", g.path), Unit::Count, g.refaults as f64, None));
+            all.extend(
+                g.peak_bytes.map(|n| metric(format!("{head}{}: memory, peak", g.path), Unit::Bytes, n as f64, None)),
+            );
+            let some = g.pressure.some.total_us as f64 / 1e6;
+            all.push(metric(format!("{head}{}: stalled, some", g.path), Unit::Seconds, some, Some(true)));
+        }
+    }
+    all
+}
+
+fn of_bench(d: &BenchDocument) -> Vec<Metric> {
+    let mut all = Vec::new();
+    for bench in &d.benchmarks {
+        for row in &bench.rows {
+            let less = row.better.as_deref().map(|b| b == "lower");
+            for f in &row.numbers {
+                let name = format!("{}, {}, {}", bench.name, row.label, f.variant);
+                all.extend(f.number.map(|n| metric(name, Unit::Number, n, less)));
+            }
+            for f in &row.ratios {
+                let name = format!("{}, {}: {} / {}", bench.name, row.label, f.of, f.to);
+                all.extend(f.number.map(|n| metric(name, Unit::Number, n, less)));
+            }
+        }
+    }
+    all
+}

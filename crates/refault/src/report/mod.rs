@@ -1,0 +1,27 @@
+//! A trace or a recording looked into: curves, what each policy does with one size window by window,
+//! objects, groups.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `request` | [`ReportRequest`]: what is asked of a trace, with the defaults of the command |
+//! | `subject` | [`Subject`]: the trace in memory, and the machine if it is a recording |
+//! | `trace` | its curves, and what the policies do with it at one size |
+//! | `survey` | one walk over the accesses: objects, the heat map, working sets |
+//! | `folders` | objects of which there are too many to name each |
+//! | `detail` | one policy at one size, window by window |
+//! | `recorded` | a recording: the machine that was recorded |
+//! | `groups` | a trace with memory cgroups, group by group |
+//!
+//! It replays with `replay` and `recording`; the result is a `document`.
+
+mod detail;
+mod folders;
+mod groups;
+mod recorded;
+mod request;
+mod subject;
+mod survey;
+mod trace;
+
+pub use request::ReportRequest;
+pub use subject::Subject;
