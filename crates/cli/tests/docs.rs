@@ -15,6 +15,8 @@ mod markdown;
 mod real_kernels;
 #[path = "docs/run.rs"]
 mod run;
+#[path = "docs/settings.rs"]
+mod settings;
 
 use markdown::{Block, Page};
 use std::collections::BTreeSet;
