@@ -409,9 +409,9 @@ fn pages_are_short() {
         ("README.md", 120),
         ("docs/how-to/", 1350),
         ("docs/tutorial", 300),
-        ("docs/reference/", 2490),
+        ("docs/reference/", 2540),
         ("docs/measurements/", 2600),
-        ("docs/", 9160),
+        ("docs/", 9200),
     ] {
         let lines: usize = pages().iter().filter(|p| p.name.starts_with(lead)).map(|p| p.lines).sum();
         if lines > most {
