@@ -1,6 +1,7 @@
 //! Pages and stubs that are written from the tables of settings.
 
 use super::root;
+use refault_lab::scenario::MACHINE_KEYS;
 use refault_mm::{Config, Kernel, KernelRule, Policy, SUBJECTS, Setting, Values, settings};
 use std::fmt::Write as _;
 
@@ -66,6 +67,23 @@ fn row(setting: &Setting) -> String {
     format!("| `{}` | {values}{unit} | {default} | {}; {rule} |\n", setting.name, setting.about)
 }
 
+/// The keys of `[machine]` that are flags and numbers.
+fn machine_table() -> String {
+    let mut text = String::from("| key | default | |\n|---|---|---|\n");
+    for key in MACHINE_KEYS {
+        let default = key.default_text();
+        let quoted = if default.ends_with(char::is_alphabetic) && default.starts_with(|c: char| c.is_ascii_digit()) {
+            format!("`\"{default}\"`")
+        } else {
+            format!("`{default}`")
+        };
+        let range = key.range_text();
+        let range = if range.is_empty() { range } else { format!("{range}: ") };
+        let _ = writeln!(text, "| `{}` | {quoted} | {range}{} |", key.name, key.about);
+    }
+    text
+}
+
 /// Rules of kernels, those that 6.12 has or those that it has not.
 fn rules_table(newer: bool) -> String {
     let mut text =
@@ -98,6 +116,7 @@ fn keywords() -> String {
 fn pages_and_stubs_have_the_table_of_settings() {
     let complaints: Vec<String> = [
         page("docs/reference/scenario-keys.md", "settings", &policy_table()),
+        page("docs/reference/scenario-keys.md", "machine", &machine_table()),
         page("docs/kernels.md", "older", &rules_table(false)),
         page("docs/kernels.md", "newer", &rules_table(true)),
         between("python/refault/_settings.py", "settings", "#", &keywords()),

@@ -1,46 +1,17 @@
 //! The machine: CPUs and memory, devices.
 
 use super::device::preset_with_overrides;
+use super::machine_keys::MACHINE_KEYS;
 use super::read::{Field, Result, Section};
 use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
 use crate::contention::{ContentionSpec, InterruptCosts};
-use refault_mm::{NodeConfig, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
+use refault_mm::{ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 30] = [
-    "cpus",
-    "memory",
-    "kernel",
-    "dma",
-    "dma32",
-    "init_memory",
-    "per_cpu_lists",
-    "page_blocks",
-    "watermark_boost_factor",
-    "buffer_heads",
-    "quantum",
-    "tick",
-    "swappiness",
-    "min_free_kbytes",
-    "watermark_scale_factor",
-    "page_cluster",
-    "read_ahead",
-    "read_ahead_history",
-    "dirty_background_ratio",
-    "dirty_ratio",
-    "dirty_expire",
-    "dirty_writeback",
-    "cgroup_writeback",
-    "large_folios",
-    "min_ttl",
-    "thp",
-    "memory_recursiveprot",
-    "stat_flush_interval",
-    "costs",
-    "contention",
-];
+/// Keys of `[machine]` with values of a form of their own, beside [`MACHINE_KEYS`].
+const OWN_KEYS: [&str; 7] = ["cpus", "memory", "min_free_kbytes", "large_folios", "thp", "costs", "contention"];
 /// A machine needs some memory for its watermarks and batches.
 const MIN_MEMORY: u64 = 256;
 /// No single latency is longer.
@@ -50,7 +21,8 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
     if nodes.is_empty() {
         root.need("machine", "[machine]")?;
     }
-    let s = root.table_or_empty("machine", &MACHINE_KEYS)?;
+    let keys: Vec<&str> = OWN_KEYS.into_iter().chain(MACHINE_KEYS.iter().map(|key| key.name)).collect();
+    let s = root.table_or_empty("machine", &keys)?;
     if let (false, Some(twice)) = (nodes.is_empty(), s.get("memory").or(s.get("cpus"))) {
         return Err(twice.error("the nodes say it; leave it out"));
     }
@@ -58,44 +30,24 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         true => s.need("memory", "memory = \"16G\"")?.pages(MIN_MEMORY..=MAX_PAGES)?,
         false => nodes.iter().map(|n| n.pages).sum(),
     };
-    let spec = MachineSpec {
+    let mut spec = MachineSpec {
         cpus: match nodes.is_empty() {
             true => s.or("cpus", 1, |f| f.int(1..=4096))?,
             false => nodes.iter().map(|n| n.cpus).sum(),
         },
         memory_pages,
-        kernel_pages: s.or("kernel", 0, |f| f.pages(0..=MAX_PAGES))?,
-        dma_pages: s.or("dma", NodeConfig::PC_ZONES[0], |f| f.pages(0..=MAX_PAGES))?,
-        dma32_pages: s.or("dma32", NodeConfig::PC_ZONES[1], |f| f.pages(0..=MAX_PAGES))?,
-        init_pages: s.or("init_memory", 0, |f| f.pages(0..=MAX_PAGES))?,
-        per_cpu_lists: s.or("per_cpu_lists", false, Field::boolean)?,
-        page_blocks: s.or("page_blocks", false, Field::boolean)?,
-        watermark_boost_factor: s.or("watermark_boost_factor", 15_000, |f| f.int(0..=100_000))?,
-        buffer_heads: s.or("buffer_heads", false, Field::boolean)?,
-        quantum_ns: s.or("quantum", 50_000, |f| f.time(1000..=1_000_000_000))?,
-        tick_ns: s.or("tick", 0, |f| f.time(0..=1_000_000_000))?,
-        swappiness: s.or("swappiness", 60, |f| f.int(0..=200))?,
         min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,
-        watermark_scale_factor: s.or("watermark_scale_factor", 10, |f| f.int(1..=3000))?,
-        page_cluster: s.or("page_cluster", 3, |f| f.int(0..=9))?,
-        read_ahead_pages: s.or("read_ahead", 32, |f| f.pages(0..=8192))? as u32,
-        read_ahead_history: s.or("read_ahead_history", false, Field::boolean)?,
-        dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
-        dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
-        dirty_expire_ns: s.or("dirty_expire", 0, |f| f.time(0..=MAX_TIME_NS))?,
-        dirty_writeback_ns: s.or("dirty_writeback", 5_000_000_000, |f| f.time(1_000_000..=MAX_TIME_NS))?,
-        cgroup_writeback: s.or("cgroup_writeback", true, Field::boolean)?,
         file_order: s.or("large_folios", 0, large_folios)?,
-        min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
         thp: s.or("thp", ThpConfig::default(), thp)?,
-        recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
-        stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
         stat_flush_is_given: s.has("stat_flush_interval"),
         costs: s.or("costs", BTreeMap::new(), costs)?,
         contention: s.opt("contention", contention)?,
         nodes,
-        scale: 1,
+        ..MachineSpec::default()
     };
+    for key in MACHINE_KEYS {
+        key.read(&s, &mut spec)?;
+    }
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
     if let (true, Some(kernel)) = (rest < MIN_MEMORY, s.get("kernel")) {
         return Err(kernel.bad(&format!("leaves less than {MIN_MEMORY} pages of machine.memory")));
