@@ -25,50 +25,52 @@ class Settings(TypedDict, total=False):
     block_bytes: int
     page_size: int
     instructions: bool
+    # settings: begin
     clock: Literal["evictions-and-activations", "evictions"]
     bound: Literal["inclusive", "strict"]
+    deactivation: Literal["inactive-low", "with-inactive"]
+    inactive_ratio: int
+    reclaim_cost: Literal["io", "io-and-rotation"]
+    cache_protection: Literal["none", "second-oldest"]
+    restore_refs: int
+    retry_survivors: bool
     refault_counting: Literal["all", "recent-only"]
     recency: Literal["3bit", "literal"]
     writeback_sort: Literal["none", "next-generation"]
-    deactivation: Literal["inactive-low", "with-inactive"]
-    inactive_ratio: int
-    restore_refs: int
-    cache_protection: Literal["none", "second-oldest"]
+    activation_resets_refs: bool
     generations: Literal["linked", "independent"]
     scan_budget: Literal["per-batch", "once"]
     faulted_pages: Literal["active", "accessed"]
+    leaf_walk: bool
     kswapd_revival: Literal["progress", "balanced"]
-    activation_resets_refs: bool
-    retry_survivors: bool
-    reclaim_cost: Literal["io", "io-and-rotation"]
-    retry_without_trim: bool
     kswapd_writes_files: bool
-    advice_recency: Literal["ignored", "sequential-only"]
-    advice: Literal["normal", "random", "sequential", "noreuse"]
+    retry_without_trim: bool
+    stop_at_high_mark: bool
     memcgs: Literal["iterate", "first", "memcg-lru"]
     backoff: Literal["any-priority", "low-priorities", "avoid-swapping"]
     target_lowers_priority: bool
-    stop_at_high_mark: bool
     memcg_walk: Literal["incremental", "whole"]
     lru_reparent: bool
-    leaf_walk: bool
-    batch_folios: int
-    swap_cluster_max: int
     charge_batch: int
     charge_kernel: bool
-    reserved_pages: int
-    one_list: bool
-    swap_synchronous: bool
-    swap_pages: int
+    advice_recency: Literal["ignored", "sequential-only"]
+    fault_around_pages: int
+    fault_around_young: bool
+    batch_folios: int
+    swap_cluster_max: int
     swap_allocator: Literal["free-first", "nonfull-first", "one-frag", "free-only"]
+    swap_slot_cache: bool
     swap_overflow: Literal["none", "try-next"]
     swap_rotational: Literal["cursor", "clusters"]
     swap_cluster_pages: int
-    swap_slot_cache: bool
     swap_zeromap: bool
-    fault_around_pages: int
-    fault_around_young: bool
+    advice: Literal["normal", "random", "sequential", "noreuse"]
+    one_list: bool
+    reserved_pages: int
+    swap_synchronous: bool
+    swap_pages: int
     dirty_background_ratio: int
     total_pages: int
     nodes_shift: int
     eviction_bits_max: int
+    # settings: end

@@ -114,7 +114,7 @@ mod _refault {
 
     /// The keys of `--set`, with their values and what they are.
     #[pyfunction]
-    fn settings() -> Vec<(&'static str, &'static str, &'static str)> {
+    fn settings() -> Vec<(&'static str, String, &'static str)> {
         api::settings().collect()
     }
 }

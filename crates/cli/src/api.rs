@@ -168,7 +168,7 @@ pub fn plug_ins() -> impl Iterator<Item = &'static str> {
     RowPolicy::every().filter(|policy| policy.is_plug_in()).map(RowPolicy::name)
 }
 
-/// The keys of `--set`, each with the values that it takes and what it is.
-pub fn settings() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+/// The keys of `--set`, each with the values that it takes and its effect.
+pub fn settings() -> impl Iterator<Item = (&'static str, String, &'static str)> {
     flags::settings::described()
 }

@@ -36,7 +36,7 @@ fn flags() {
         (&["--windows", "0"], "--windows"),
         (&["--set", "speed=1"], "unknown key \"speed\""),
         (&["--set", "recency=9"], "it takes 3bit|literal"),
-        (&["--set", "swap_cluster_max=0"], "swap_cluster_max is at least 1"),
+        (&["--set", "swap_cluster_max=0"], "it takes 1..1048576"),
         (&["--thp", "64k"], "write SIZE=WHEN"),
         (&["--thp", "64k=always,8k=always"], "unknown size \"8k\"; known are 16k, 32k"),
         (&["--thp", "64k=often"], "known are always, inherit, madvise, never"),

@@ -15,6 +15,8 @@ mod markdown;
 mod real_kernels;
 #[path = "docs/run.rs"]
 mod run;
+#[path = "docs/settings.rs"]
+mod settings;
 
 use markdown::{Block, Page};
 use std::collections::BTreeSet;
@@ -426,9 +428,9 @@ fn pages_are_short() {
         ("README.md", 120),
         ("docs/how-to/", 1350),
         ("docs/tutorial", 300),
-        ("docs/reference/", 2530),
+        ("docs/reference/", 2590),
         ("docs/measurements/", 2600),
-        ("docs/", 9160),
+        ("docs/", 9200),
     ] {
         let lines: usize = pages().iter().filter(|p| p.name.starts_with(lead)).map(|p| p.lines).sum();
         if lines > most {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{PolicySpec, Scenario, TraceSpec, Until};
-use refault_mm::{AccessAdvice, Policy, Recency};
+use refault_mm::{AccessAdvice, Policy};
 use refault_testing::{one_in, oracle};
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ fn policy(case: &Value) -> PolicySpec {
     let name: Policy = case["policy"].as_str().expect("a policy").parse().expect("one of ours");
     let mut spec = PolicySpec::new(name);
     if case["recency"] == "literal" {
-        spec.recency = Some(Recency::Literal);
+        spec.settings.choose_text("recency", "literal").expect("a setting");
     }
     spec
 }

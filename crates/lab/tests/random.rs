@@ -16,8 +16,7 @@ use refault_lab::scenario::{
     SwapSpec, Sync, TaskSpec, Until,
 };
 use refault_mm::{
-    AccessAdvice, CacheExtPolicy, HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode,
-    ThpSize, ZswapConfig,
+    AccessAdvice, CacheExtPolicy, HugeAdvice, MemcgLimits, Policy, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig,
 };
 use refault_testing::short_or_long;
 use refault_trace::generate::Rng;
@@ -354,9 +353,16 @@ fn scenario(seed: u64) -> Scenario {
         }
         tasks.iter_mut().for_each(|task| task.cache_ext_hint = plugins.of(&[0, 1]));
     }
-    policy.swap_allocator = d.one_in(2).then(|| d.of(&SwapAllocator::ALL));
-    policy.swap_slot_cache = d.one_in(3).then_some(true);
-    policy.batch_folios = d.one_in(3).then_some(0);
+    let mut set = |name: &str, text: &str| policy.settings.choose_text(name, text).expect("a setting");
+    if d.one_in(2) {
+        set("swap_allocator", d.of(&["free-first", "nonfull-first", "one-frag", "free-only"]));
+    }
+    if d.one_in(3) {
+        set("swap_slot_cache", "true");
+    }
+    if d.one_in(3) {
+        set("batch_folios", "0");
+    }
     let mut scenario = Scenario {
         name: format!("seed {seed}"),
         about: String::new(),

@@ -76,7 +76,10 @@ fn every_key() {
         (before.name.as_str(), before.policy.policy.name(), after.name.as_str()),
         ("before", "lru-none", "after")
     );
-    assert_eq!((before.policy.batch_folios, after.policy.bound), (Some(15), Some(refault_mm::Bound::Inclusive)));
+    assert_eq!(
+        (before.policy.settings.get("batch_folios"), after.policy.settings.get("bound")),
+        (Some(refault_mm::Value::Number(15)), Some(refault_mm::Value::Word("inclusive")))
+    );
     let band = Band { ends: [0.0, f64::INFINITY], from: BandFrom::Given(None) };
     assert_eq!(published.rows[1].ratios, [PublishedRatio { of: 1, to: 0, band: Some(band) }]);
     assert_eq!(published.rows[1].label, "total.seconds");

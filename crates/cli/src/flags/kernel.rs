@@ -1,16 +1,14 @@
 //! `--kernel`: the profile, and the list of them.
 
-use refault_mm::{Config, Kernel, Policy};
+use refault_mm::Kernel;
 use std::fmt::Write as _;
 
 use super::list::OrList;
-use refault::settings;
 
 /// Reads `--kernel`; `list` prints what there is.
 pub fn parser() -> OrList<Kernel> {
     OrList::new("list", list, |name| name.parse().map_err(|e| format!("{e}; list prints what each is")))
 }
-
 
 /// Text that `--kernel list` prints.
 fn list() -> String {
@@ -18,14 +16,9 @@ fn list() -> String {
     for kernel in Kernel::ALL {
         let _ = write!(text, "\n  {}: {}\n", kernel.name(), kernel.about());
         for rule in kernel.rules() {
-            let _ = writeln!(text, "    {}", rule.change);
-            let mut cfg = Config::new(Policy::Mglru);
-            rule.apply(&mut cfg);
-            let plain = Config::new(Policy::Mglru);
-            let changed = settings::values(&cfg).zip(settings::values(&plain)).filter(|(a, b)| a != b);
-            for ((key, value), _) in changed {
-                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let _ = writeln!(text, "      {key}={value}");
+            let _ = writeln!(text, "    {} ({})", rule.change, rule.since);
+            for (setting, value) in rule.settings() {
+                let _ = writeln!(text, "      {}={value}", setting.name);
             }
         }
         if kernel.has_exact_stats() {
@@ -51,7 +44,7 @@ mod tests {
         let of_6_6 = after("\n  6.6: ").split_once("\n\n").unwrap().0;
         assert!(of_6_6.contains("batch_folios=15") && !of_6_6.contains("memcgs=first"), "{of_6_6}");
         for rule in Kernel::ALL.iter().flat_map(|k| k.rules()) {
-            assert!(after(rule.change).starts_with("\n      "), "{}: no key", rule.change);
+            assert!(after(rule.change).lines().nth(1).is_some_and(|l| l.starts_with("      ")), "{}", rule.change);
         }
     }
 }

@@ -1,51 +1,17 @@
-//! The machine: CPUs and memory, policy, devices.
+//! The machine: CPUs and memory, devices.
 
 use super::device::preset_with_overrides;
+use super::machine_keys::MACHINE_KEYS;
 use super::read::{Field, Result, Section};
-use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, PolicySpec};
+use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS};
 use super::units::MAX_TIME_NS;
-use super::{MAX_PAGES, nodes, read};
+use super::{MAX_PAGES, read};
 use crate::contention::{ContentionSpec, InterruptCosts};
-use refault_mm::tiering::TieringConfig;
-use refault_mm::{
-    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations, KswapdRevival,
-    MemcgSelection, MemcgWalk, NodeConfig, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator,
-    SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
-};
+use refault_mm::{ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 30] = [
-    "cpus",
-    "memory",
-    "kernel",
-    "dma",
-    "dma32",
-    "init_memory",
-    "per_cpu_lists",
-    "page_blocks",
-    "watermark_boost_factor",
-    "buffer_heads",
-    "quantum",
-    "tick",
-    "swappiness",
-    "min_free_kbytes",
-    "watermark_scale_factor",
-    "page_cluster",
-    "read_ahead",
-    "read_ahead_history",
-    "dirty_background_ratio",
-    "dirty_ratio",
-    "dirty_expire",
-    "dirty_writeback",
-    "cgroup_writeback",
-    "large_folios",
-    "min_ttl",
-    "thp",
-    "memory_recursiveprot",
-    "stat_flush_interval",
-    "costs",
-    "contention",
-];
+/// Keys of `[machine]` with values of a form of their own, beside [`MACHINE_KEYS`].
+const OWN_KEYS: [&str; 7] = ["cpus", "memory", "min_free_kbytes", "large_folios", "thp", "costs", "contention"];
 /// A machine needs some memory for its watermarks and batches.
 const MIN_MEMORY: u64 = 256;
 /// No single latency is longer.
@@ -55,7 +21,8 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
     if nodes.is_empty() {
         root.need("machine", "[machine]")?;
     }
-    let s = root.table_or_empty("machine", &MACHINE_KEYS)?;
+    let keys: Vec<&str> = OWN_KEYS.into_iter().chain(MACHINE_KEYS.iter().map(|key| key.name)).collect();
+    let s = root.table_or_empty("machine", &keys)?;
     if let (false, Some(twice)) = (nodes.is_empty(), s.get("memory").or(s.get("cpus"))) {
         return Err(twice.error("the nodes say it; leave it out"));
     }
@@ -63,44 +30,24 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         true => s.need("memory", "memory = \"16G\"")?.pages(MIN_MEMORY..=MAX_PAGES)?,
         false => nodes.iter().map(|n| n.pages).sum(),
     };
-    let spec = MachineSpec {
+    let mut spec = MachineSpec {
         cpus: match nodes.is_empty() {
             true => s.or("cpus", 1, |f| f.int(1..=4096))?,
             false => nodes.iter().map(|n| n.cpus).sum(),
         },
         memory_pages,
-        kernel_pages: s.or("kernel", 0, |f| f.pages(0..=MAX_PAGES))?,
-        dma_pages: s.or("dma", NodeConfig::PC_ZONES[0], |f| f.pages(0..=MAX_PAGES))?,
-        dma32_pages: s.or("dma32", NodeConfig::PC_ZONES[1], |f| f.pages(0..=MAX_PAGES))?,
-        init_pages: s.or("init_memory", 0, |f| f.pages(0..=MAX_PAGES))?,
-        per_cpu_lists: s.or("per_cpu_lists", false, Field::boolean)?,
-        page_blocks: s.or("page_blocks", false, Field::boolean)?,
-        watermark_boost_factor: s.or("watermark_boost_factor", 15_000, |f| f.int(0..=100_000))?,
-        buffer_heads: s.or("buffer_heads", false, Field::boolean)?,
-        quantum_ns: s.or("quantum", 50_000, |f| f.time(1000..=1_000_000_000))?,
-        tick_ns: s.or("tick", 0, |f| f.time(0..=1_000_000_000))?,
-        swappiness: s.or("swappiness", 60, |f| f.int(0..=200))?,
         min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,
-        watermark_scale_factor: s.or("watermark_scale_factor", 10, |f| f.int(1..=3000))?,
-        page_cluster: s.or("page_cluster", 3, |f| f.int(0..=9))?,
-        read_ahead_pages: s.or("read_ahead", 32, |f| f.pages(0..=8192))? as u32,
-        read_ahead_history: s.or("read_ahead_history", false, Field::boolean)?,
-        dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
-        dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
-        dirty_expire_ns: s.or("dirty_expire", 0, |f| f.time(0..=MAX_TIME_NS))?,
-        dirty_writeback_ns: s.or("dirty_writeback", 5_000_000_000, |f| f.time(1_000_000..=MAX_TIME_NS))?,
-        cgroup_writeback: s.or("cgroup_writeback", true, Field::boolean)?,
         file_order: s.or("large_folios", 0, large_folios)?,
-        min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
         thp: s.or("thp", ThpConfig::default(), thp)?,
-        recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
-        stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
         stat_flush_is_given: s.has("stat_flush_interval"),
         costs: s.or("costs", BTreeMap::new(), costs)?,
         contention: s.opt("contention", contention)?,
         nodes,
-        scale: 1,
+        ..MachineSpec::default()
     };
+    for key in MACHINE_KEYS {
+        key.read(&s, &mut spec)?;
+    }
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
     if let (true, Some(kernel)) = (rest < MIN_MEMORY, s.get("kernel")) {
         return Err(kernel.bad(&format!("leaves less than {MIN_MEMORY} pages of machine.memory")));
@@ -186,149 +133,6 @@ fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
         mmap_lock_ns: time("mmap_lock", plain.mmap_lock_ns)?,
         zsmalloc_ns: time("zsmalloc", plain.zsmalloc_ns)?,
     })
-}
-
-/// The keys that a policy and its variants share; the first two are the name of the policy. Keys of
-/// tiering come on top.
-const POLICY_KEYS: [&str; 41] = [
-    "name",
-    "policy",
-    "kernel",
-    "clock",
-    "bound",
-    "refault_counting",
-    "recency",
-    "writeback_sort",
-    "deactivation",
-    "inactive_ratio",
-    "restore_refs",
-    "cache_protection",
-    "generations",
-    "scan_budget",
-    "faulted_pages",
-    "kswapd_revival",
-    "activation_resets_refs",
-    "retry_survivors",
-    "reclaim_cost",
-    "retry_without_trim",
-    "kswapd_writes_files",
-    "advice_recency",
-    "memcgs",
-    "backoff",
-    "target_lowers_priority",
-    "stop_at_high_mark",
-    "memcg_walk",
-    "lru_reparent",
-    "leaf_walk",
-    "batch_folios",
-    "swap_cluster_max",
-    "charge_batch",
-    "charge_kernel",
-    "fault_around",
-    "fault_around_young",
-    "swap_allocator",
-    "swap_overflow",
-    "swap_rotational",
-    "swap_cluster_pages",
-    "swap_slot_cache",
-    "swap_zeromap",
-];
-
-pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
-    let base = PolicySpec::new(Policy::Mglru);
-    let keys: Vec<_> = policy_keys().filter(|k| *k != "policy").collect();
-    field.map_or(Ok(base.clone()), |field| overridden(&field.section(&keys)?, "name", &base))
-}
-
-/// A side of a comparison: what it does not say is as in `base`.
-pub(super) fn variant(field: &Field<'_>, base: &PolicySpec) -> Result<PolicySpec> {
-    overridden(&field.section(&policy_keys().skip(1).collect::<Vec<_>>())?, "policy", base)
-}
-
-fn policy_keys() -> impl Iterator<Item = &'static str> {
-    POLICY_KEYS.into_iter().chain(nodes::PROMOTION_KEYS).chain(TieringConfig::SYSCTLS)
-}
-
-fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySpec> {
-    let policies: Vec<_> = Policy::every().map(|p| (p.name(), p)).collect();
-    let named = |f: &Field<'_>| f.choice(&policies);
-    let clocks = [("evictions-and-activations", Clock::EvictionsAndActivations), ("evictions", Clock::EvictionsOnly)];
-    let bounds = [("inclusive", Bound::Inclusive), ("strict", Bound::Strict)];
-    let countings = [("all", RefaultCounting::All), ("recent", RefaultCounting::RecentOnly)];
-    let recencies = [("three-bit", Recency::ThreeBit), ("literal", Recency::Literal)];
-    let deactivations = [("inactive-low", Deactivation::InactiveLow), ("with-inactive", Deactivation::WithInactive)];
-    let sorts = [("none", WritebackSort::None), ("next-generation", WritebackSort::NextGeneration)];
-    let selections = [
-        ("iterate", MemcgSelection::Iterate),
-        ("first", MemcgSelection::First),
-        ("memcg-lru", MemcgSelection::MemcgLru),
-    ];
-    let backoffs = [
-        ("any-priority", Backoff::AnyPriority),
-        ("low-priorities", Backoff::LowPriorities),
-        ("avoid-swapping", Backoff::AvoidSwapping),
-    ];
-    let protections = [("none", CacheProtection::None), ("second-oldest", CacheProtection::SecondOldest)];
-    let generations = [("linked", Generations::Linked), ("independent", Generations::Independent)];
-    let budgets = [("per-batch", ScanBudget::PerBatch), ("once", ScanBudget::Once)];
-    let revival = [("progress", KswapdRevival::OnProgress), ("balanced", KswapdRevival::WhenBalanced)];
-    let faulted = [("active", FaultedPages::Active), ("accessed", FaultedPages::Accessed)];
-    let costs = [("io", ReclaimCost::Io), ("io-and-rotation", ReclaimCost::IoAndRotation)];
-    let advices = [("ignored", AdviceRecency::Ignored), ("sequential-only", AdviceRecency::SequentialOnly)];
-    let walks = [("incremental", MemcgWalk::Incremental), ("whole", MemcgWalk::Whole)];
-    let allocators = SwapAllocator::ALL.map(|a| (a.name(), a));
-    let overflows = [("none", SwapOverflow::None), ("try-next", SwapOverflow::TryNext)];
-    let rotationals = [("cursor", SwapRotational::Cursor), ("clusters", SwapRotational::Clusters)];
-    let spec = PolicySpec {
-        policy: s.or(name, base.policy, named)?,
-        kernel: s.or("kernel", base.kernel, |f| f.kernel())?,
-        clock: s.opt("clock", |f| f.choice(&clocks))?.or(base.clock),
-        bound: s.opt("bound", |f| f.choice(&bounds))?.or(base.bound),
-        refault_counting: s.opt("refault_counting", |f| f.choice(&countings))?.or(base.refault_counting),
-        recency: s.opt("recency", |f| f.choice(&recencies))?.or(base.recency),
-        deactivation: s.opt("deactivation", |f| f.choice(&deactivations))?.or(base.deactivation),
-        inactive_ratio: s.opt("inactive_ratio", |f| f.int(0..=1000))?.or(base.inactive_ratio),
-        writeback_sort: s.opt("writeback_sort", |f| f.choice(&sorts))?.or(base.writeback_sort),
-        restore_refs: s.opt("restore_refs", |f| f.int(1..=16))?.or(base.restore_refs),
-        cache_protection: s.opt("cache_protection", |f| f.choice(&protections))?.or(base.cache_protection),
-        generations: s.opt("generations", |f| f.choice(&generations))?.or(base.generations),
-        scan_budget: s.opt("scan_budget", |f| f.choice(&budgets))?.or(base.scan_budget),
-        faulted_pages: s.opt("faulted_pages", |f| f.choice(&faulted))?.or(base.faulted_pages),
-        kswapd_revival: s.opt("kswapd_revival", |f| f.choice(&revival))?.or(base.kswapd_revival),
-        activation_resets_refs: s.opt("activation_resets_refs", Field::boolean)?.or(base.activation_resets_refs),
-        retry_survivors: s.opt("retry_survivors", Field::boolean)?.or(base.retry_survivors),
-        reclaim_cost: s.opt("reclaim_cost", |f| f.choice(&costs))?.or(base.reclaim_cost),
-        retry_without_trim: s.opt("retry_without_trim", Field::boolean)?.or(base.retry_without_trim),
-        kswapd_writes_files: s.opt("kswapd_writes_files", Field::boolean)?.or(base.kswapd_writes_files),
-        advice_recency: s.opt("advice_recency", |f| f.choice(&advices))?.or(base.advice_recency),
-        memcgs: s.opt("memcgs", |f| f.choice(&selections))?.or(base.memcgs),
-        backoff: s.opt("backoff", |f| f.choice(&backoffs))?.or(base.backoff),
-        target_lowers_priority: s.opt("target_lowers_priority", Field::boolean)?.or(base.target_lowers_priority),
-        stop_at_high_mark: s.opt("stop_at_high_mark", Field::boolean)?.or(base.stop_at_high_mark),
-        memcg_walk: s.opt("memcg_walk", |f| f.choice(&walks))?.or(base.memcg_walk),
-        lru_reparent: s.opt("lru_reparent", Field::boolean)?.or(base.lru_reparent),
-        leaf_walk: s.opt("leaf_walk", Field::boolean)?.or(base.leaf_walk),
-        batch_folios: s.opt("batch_folios", |f| f.int(0u32..=1024))?.map(|n| n as usize).or(base.batch_folios),
-        swap_cluster_max: s.opt("swap_cluster_max", |f| f.int(1..=1 << 20))?.or(base.swap_cluster_max),
-        charge_batch: s.opt("charge_batch", |f| f.int(1..=1 << 20))?.or(base.charge_batch),
-        charge_kernel: s.opt("charge_kernel", Field::boolean)?.or(base.charge_kernel),
-        fault_around_pages: s.opt("fault_around", fault_around)?.or(base.fault_around_pages),
-        fault_around_young: s.opt("fault_around_young", Field::boolean)?.or(base.fault_around_young),
-        swap_allocator: s.opt("swap_allocator", |f| f.choice(&allocators))?.or(base.swap_allocator),
-        swap_overflow: s.opt("swap_overflow", |f| f.choice(&overflows))?.or(base.swap_overflow),
-        swap_rotational: s.opt("swap_rotational", |f| f.choice(&rotationals))?.or(base.swap_rotational),
-        swap_cluster_pages: s.opt("swap_cluster_pages", |f| f.int(1..=512))?.or(base.swap_cluster_pages),
-        swap_slot_cache: s.opt("swap_slot_cache", Field::boolean)?.or(base.swap_slot_cache),
-        swap_zeromap: s.opt("swap_zeromap", Field::boolean)?.or(base.swap_zeromap),
-        tiering: nodes::tiering(s, &base.tiering)?,
-    };
-    spec.config().check().map_err(|what| s.error(what))?;
-    Ok(spec)
-}
-
-fn fault_around(field: &Field<'_>) -> Result<u64> {
-    let pages = field.pages(0..=512)?.max(1);
-    if pages.is_power_of_two() { Ok(pages) } else { Err(field.bad("is not a power of two; write 64K")) }
 }
 
 const DEVICE_KEYS: [&str; 21] = [

@@ -23,7 +23,8 @@
 //! |---|---|
 //! | `types/` | [`Scenario`] and its parts, as plain data |
 //! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with units |
-//! | `machine`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
+//! | `machine`, `machine_keys`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
+//! | `policy` | reading the policy, its kernel, and settings from the table of the engine |
 //! | `objects`, `tasks`, `streams` | reading what is accessed, by whom, in which order |
 //! | `limits`, `events`, `conditions` | reading memory cgroups, their limits, what an administrator does, and when |
 //! | `published`, `metric` | reading what was published, and which names of numbers there are |
@@ -45,10 +46,12 @@ mod error;
 mod events;
 mod limits;
 mod machine;
+mod machine_keys;
 mod metric;
 mod nodes;
 mod objects;
 mod parameters;
+mod policy;
 mod published;
 mod read;
 mod scale;
@@ -63,6 +66,7 @@ pub(crate) use columns::{series_counters, size_counter_kinds, size_counter_name}
 pub(crate) use device::preset_with_overrides;
 pub use error::ScenarioError;
 pub use limits::GroupLimits;
+pub use machine_keys::{MACHINE_KEYS, MachineKey};
 pub use published::MAX_SEEDS;
 pub use scale::{MIN_SCALED_PAGES, MIN_SCALED_SWAP_PAGES};
 pub use types::*;
@@ -186,7 +190,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
     root.opt("device", |d| machine::swap_only(d, &swap_devices))?;
     let objects = root.opt("object", |o| objects::objects(o, &devices, &swap_devices, &memcgs))?.unwrap_or_default();
     let tasks = tasks::tasks(&root.need("task", "[[task]]")?, &objects, &memcgs, &devices)?;
-    let policy = machine::policy(root.get("policy"))?;
+    let policy = policy::policy(root.get("policy"))?;
     let nodes = root.or("node", Vec::new(), nodes::nodes)?;
     let mut scenario = Scenario {
         name: root.need("name", "name = \"...\"")?.name()?,

@@ -1,6 +1,6 @@
 //! Measurements of a publication, and the names of results.
 
-use super::machine::variant;
+use super::policy::variant;
 use super::read::{self, Field, Result, Section};
 use super::types::{Band, BandFrom, Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
 use super::{bands, metric, parameters};

@@ -1,21 +1,16 @@
 //! Kernel profiles: which kernel is meant, as a named set of rules.
 //!
-//! A rule is one change of Linux. It says what the change was, since when it holds, and in which
-//! profiles it is not as in 6.12; [`crate::Config::new`] is 6.12. `docs/kernels.md` says where each
-//! profile comes from.
+//! A rule is one change of Linux; the [settings](crate::settings) that it changed name it, with
+//! their other form. [`crate::Config::new`] is 6.12. `docs/kernels.md` says where each profile
+//! comes from.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::config::Config;
-use crate::config::lru::{
-    CacheProtection, FaultedPages, Generations, KswapdRevival, Lru, ReclaimCost, RefaultCounting, RefaultTest,
-    ScanBudget, WritebackSort,
-};
-use crate::config::memcg::{Backoff, MemcgSelection, MemcgWalk};
+use crate::config::lru::Lru;
 use crate::config::readahead::{MmapHits, OrderGrowth};
-use crate::config::recency::AdviceRecency;
-use crate::config::swap::{SwapAllocator, SwapRotational};
+use crate::config::settings::{Setting, Value, settings};
 
 /// A kernel, or what a series was measured on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -86,12 +81,12 @@ impl Kernel {
 
     /// Gives a configuration the rules of this kernel, where it has those of 6.12.
     pub fn apply(self, cfg: &mut Config) {
-        RULES.iter().filter(|rule| rule.kernels.contains(&self)).for_each(|rule| rule.apply(cfg));
+        settings().for_each(|setting| setting.apply_kernel(cfg, self));
     }
 
-    /// The rules in which this kernel differs from 6.12.
+    /// The rules in which this kernel differs from 6.12, by subject.
     pub fn rules(self) -> impl Iterator<Item = &'static KernelRule> {
-        RULES.iter().filter(move |rule| rule.kernels.contains(&self))
+        KernelRule::all().into_iter().filter(move |rule| rule.kernels.contains(&self))
     }
 
     /// How the order of the folios of a file grows from window to window, where it has large ones.
@@ -179,169 +174,46 @@ impl FromStr for Kernel {
 }
 
 /// A rule that is not in all kernels as it is in 6.12.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelRule {
-    /// The change, and the version since which it holds or did no longer.
+    /// The change, by its commit message or posting.
     pub change: &'static str,
+    /// The version since which it holds; stable releases that have it, too, are in brackets.
+    pub since: &'static str,
     /// The profiles to which the form of 6.12 does not belong.
     pub kernels: &'static [Kernel],
-    set: fn(&mut Config),
 }
 
 impl KernelRule {
-    /// Gives a configuration the other form.
-    pub fn apply(&self, cfg: &mut Config) {
-        (self.set)(cfg);
+    /// All rules that change a setting, by its subject.
+    pub fn all() -> Vec<&'static KernelRule> {
+        let mut rules: Vec<&KernelRule> = Vec::new();
+        for other in settings().flat_map(|setting| setting.other) {
+            if !rules.contains(&other.rule) {
+                rules.push(other.rule);
+            }
+        }
+        rules
+    }
+
+    /// The settings that it changes, with the form that its kernels have.
+    pub fn settings(&self) -> impl Iterator<Item = (&'static Setting, Value)> {
+        let all = settings().flat_map(|setting| setting.other.iter().map(move |other| (setting, other)));
+        all.filter(move |(_, other)| other.rule == self).map(|(setting, other)| (setting, other.value))
+    }
+
+    /// Whether 6.12 has the older form.
+    pub fn is_newer_than_6_12(&self) -> bool {
+        self.kernels.iter().all(|kernel| SINCE_6_14.contains(kernel))
     }
 }
 
 /// The profiles since Linux 6.14.
-const SINCE_6_14: &[Kernel] = &[V6_18, V7_2];
+pub(super) const SINCE_6_14: &[Kernel] = &[V6_18, V7_2];
 /// The profiles before Linux 6.2.
-const BEFORE_6_2: &[Kernel] = &[V2022V14, V6_1];
+pub(super) const BEFORE_6_2: &[Kernel] = &[V2022V14, V6_1];
 /// The profiles before what came with 6.7 to 6.12, but for what was ported back.
-const BEFORE_6_12: &[Kernel] = &[V2022V14, V6_1, V6_6Rc, V6_6];
-
-/// The rules, by subject: multi-gen LRU, two lists, groups, batches, swap.
-const RULES: &[KernelRule] = &[
-    KernelRule {
-        change: "\"fix underprotected page cache\" (6.7; 6.6.8, 6.1.69): cold file pages begin above the oldest generation, refs of 4 are protected",
-        kernels: &[V2022V14, V6_6Rc],
-        set: |c| {
-            c.lru.cache_protection = CacheProtection::None;
-            c.lru.restore_refs = 4;
-        },
-    },
-    KernelRule {
-        change: "\"retry folios written back while isolated\" (6.1): survivors of a multi-gen batch are tried once more",
-        kernels: &[V2022V14],
-        set: |c| c.lru.retry_survivors = false,
-    },
-    KernelRule {
-        change: "\"fix workingset accounting\" (6.5): multi-gen LRU counts every refault, and recent ones as activated",
-        kernels: BEFORE_6_2,
-        set: |c| {
-            if c.lru.refault != RefaultTest::ShadowPosition {
-                c.lru.refault_counting = RefaultCounting::RecentOnly;
-            }
-        },
-    },
-    KernelRule {
-        change: "\"use the common routine for dirty/writeback reactivation\" (2026; stable 6.12.117): busy folios are isolated; before, sorting moved them on",
-        kernels: BEFORE_6_12,
-        set: |c| c.lru.writeback_sort = WritebackSort::NextGeneration,
-    },
-    KernelRule {
-        change: "\"reset page lru tier bits when activating\" (6.13; stable 6.12.117): what multi-gen LRU puts on its list as active forgets its accesses by descriptor",
-        kernels: BEFORE_6_12,
-        set: |c| c.lru.activation_resets_refs = false,
-    },
-    KernelRule {
-        change: "\"add vma_has_recency()\" (6.3): reclaim ignores accessed bits of random mappings, too, and of files advised not to be reused",
-        kernels: BEFORE_6_2,
-        set: |c| c.lru.advice_recency = AdviceRecency::SequentialOnly,
-    },
-    KernelRule {
-        change: "\"make rotations a secondary factor in balancing anon vs file\" (6.2): what is scanned in vain is a cost",
-        kernels: BEFORE_6_2,
-        set: |c| c.lru.cost = ReclaimCost::Io,
-    },
-    KernelRule {
-        change: "kswapd leaves dirty pages of files to the flusher (ext4: after 6.1); before, it wrote them where it met nothing else",
-        kernels: BEFORE_6_2,
-        set: |c| c.lru.kswapd_writes_files = true,
-    },
-    KernelRule {
-        change: "\"retry kswapd's priority loop with cache_trim_mode off on failure\" (6.9)",
-        kernels: BEFORE_6_12,
-        set: |c| c.lru.retry_without_trim = false,
-    },
-    KernelRule {
-        change: "\"per-node lru_gen_folio lists\" (6.3): the memcg LRU; before, all groups in turn, and two reasons to leave one early",
-        kernels: &[V6_1],
-        set: |c| {
-            c.memcg.selection = MemcgSelection::First;
-            c.memcg.backoff = Backoff::AnyPriority;
-        },
-    },
-    KernelRule {
-        change: "the same in version 14: a group is left when it swaps while another has something easier, and scanned less once it gave the target",
-        kernels: &[V2022V14],
-        set: |c| {
-            c.memcg.selection = MemcgSelection::First;
-            c.memcg.backoff = Backoff::AvoidSwapping;
-            c.memcg.target_lowers_priority = true;
-        },
-    },
-    KernelRule {
-        change: "\"try to stop at high watermarks\" (6.7; 6.6.8): kswapd ends its walk over the memcg LRU when every zone is safe",
-        kernels: &[V6_6Rc],
-        set: |c| c.memcg.stop_at_high_mark = false,
-    },
-    KernelRule {
-        change: "\"restore incremental cgroup iteration\" (6.11): a run that has met its target skips the rest of the groups",
-        kernels: BEFORE_6_12,
-        set: |c| c.memcg.walk = MemcgWalk::Whole,
-    },
-    KernelRule {
-        change: "\"increase MEMCG_CHARGE_BATCH to 64\" (6.1): pages charged ahead; before, 32",
-        kernels: &[V2022V14],
-        set: |c| c.memcg.charge_batch = 32,
-    },
-    KernelRule {
-        change: "\"increase folio batch size\" (6.9): 31 folios in a per-CPU batch; before, 15",
-        kernels: BEFORE_6_12,
-        set: |c| c.lru.batch_folios = 15,
-    },
-    KernelRule {
-        change: "\"swap allocator for large folios\" (6.12): lists of clusters; before, a scan of the map, and per-CPU caches of slots",
-        kernels: BEFORE_6_12,
-        set: |c| {
-            c.swap.policy.allocator = SwapAllocator::FreeOnly;
-            c.swap.policy.slot_cache = true;
-        },
-    },
-    KernelRule {
-        change: "\"store zero pages to be swapped out in a bitmap\" (6.12): before, only zswap took pages of one word for what they are",
-        kernels: BEFORE_6_12,
-        set: |c| c.swap.policy.zeromap = false,
-    },
-    KernelRule {
-        change: "\"rework aging feedback\", \"rework type selection\", \"rework refault detection\", \"rework workingset protection\" (6.14): generations of anon and file move independently, aging goes by their number, a page is promoted when it is in use again",
-        kernels: SINCE_6_14,
-        set: |c| c.lru.generations = Generations::Independent,
-    },
-    KernelRule {
-        change: "\"improve reclaim loop and dirty folio handling\" (7.2): a run of multi-gen reclaim has a scan budget, aging is a step of it",
-        kernels: &[V7_2],
-        set: |c| c.lru.scan_budget = ScanBudget::Once,
-    },
-    KernelRule {
-        change: "pages that a fault brings in are accessed, not active, and accessed pages begin in the second oldest generation (7.2)",
-        kernels: &[V7_2],
-        set: |c| c.lru.faulted_pages = FaultedPages::Accessed,
-    },
-    KernelRule {
-        change: "\"mitigate spurious kswapd_failures reset from direct reclaim\" (7.2): a kswapd that gave up works again once a zone is balanced; before, with any progress",
-        kernels: &[V7_2],
-        set: |c| c.lru.kswapd_revival = KswapdRevival::WhenBalanced,
-    },
-    KernelRule {
-        change: "\"Eliminate Dying Memory Cgroup\" (7.1): what a removed group has in memory goes to its parent at once",
-        kernels: &[V7_2],
-        set: |c| c.memcg.lru_reparent = true,
-    },
-    KernelRule {
-        change: "clusters that are used in part come before free ones, and one fragmented cluster is tried (6.13)",
-        kernels: SINCE_6_14,
-        set: |c| c.swap.policy.allocator = SwapAllocator::OneFrag,
-    },
-    KernelRule {
-        change: "\"remove old allocation path for HDD\" (6.14): rotational devices have clusters",
-        kernels: SINCE_6_14,
-        set: |c| c.swap.policy.rotational = SwapRotational::Clusters,
-    },
-];
+pub(super) const BEFORE_6_12: &[Kernel] = &[V2022V14, V6_1, V6_6Rc, V6_6];
 
 #[cfg(test)]
 mod tests {
@@ -364,10 +236,10 @@ mod tests {
 
     #[test]
     fn every_rule_changes_something_in_each_of_its_kernels() {
-        for rule in RULES {
+        for rule in KernelRule::all() {
             let mut cfg = Config::new(Policy::Mglru);
             let before = cfg.clone();
-            (rule.set)(&mut cfg);
+            assert!(rule.settings().all(|(setting, value)| setting.set(&mut cfg, value)), "{}", rule.change);
             assert!(cfg != before && !rule.kernels.is_empty(), "{}", rule.change);
         }
         for kernel in Kernel::ALL.into_iter().filter(|&k| k != Kernel::V6_12) {

@@ -8,6 +8,7 @@ pub(crate) mod node;
 pub(crate) mod readahead;
 pub(crate) mod recency;
 pub(crate) mod sample;
+pub(crate) mod settings;
 pub(crate) mod shadow;
 pub(crate) mod swap;
 pub(crate) mod thp;

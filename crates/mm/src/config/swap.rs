@@ -75,16 +75,6 @@ impl SwapAllocator {
     /// All of them.
     pub const ALL: [SwapAllocator; 4] =
         [SwapAllocator::FreeFirst, SwapAllocator::NonfullFirst, SwapAllocator::OneFrag, SwapAllocator::FreeOnly];
-
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            SwapAllocator::FreeFirst => "free-first",
-            SwapAllocator::NonfullFirst => "nonfull-first",
-            SwapAllocator::OneFrag => "one-frag",
-            SwapAllocator::FreeOnly => "free-only",
-        }
-    }
 }
 
 /// Where a large order goes that found no place on the first device that may have room.

@@ -1,10 +1,13 @@
 //! A test of every `--set`: that some value of it changes what a replay counts, under some policy.
 
-use super::set::{Set, described};
+use super::set::Set;
 use crate::replay::machine::ReplayWorld;
-use refault_mm::{Advice, Config, Counter, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch};
+use refault_mm::{
+    Advice, Config, Counter, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Setting, Touch, Value, settings,
+};
+use std::collections::BTreeSet;
 
-/// Settings that change nothing here, in their order, and why.
+/// Settings that change nothing here, and why.
 const EXCEPTIONS: [(&str, &str); 12] = [
     ("kswapd_revival", "of kswapd, which run has and a replay has not"),
     ("retry_without_trim", "of kswapd"),
@@ -61,41 +64,28 @@ fn counts(mut cfg: Config, with_node: bool) -> String {
     format!("{counted:?} {} {:?}", e.lru_gen_full_text(), e.swap_work())
 }
 
-/// Values to try: those that are named, or some numbers.
-fn tried(values: &str) -> Vec<String> {
-    match values {
-        "N" => ["0", "1", "2", "4", "5", "16", "64", "256", "1000"].map(str::to_owned).to_vec(),
-        _ => match values.split_once("..") {
-            Some((low, high)) => vec![low.to_owned(), high.to_owned()],
-            None => values.split('|').map(str::to_owned).collect(),
-        },
-    }
-}
-
 #[test]
 fn every_setting_changes_a_count() {
     let policies = [Policy::Mglru, Policy::Lru, Policy::MglruShadow, Policy::LruShadow, Policy::Lru2013];
     let start = |policy| Config { cpus: 2, ..Config::new(policy) };
-    let with = |key: &str, policy| {
+    let with = |setting: &Setting, policy| {
         let mut cfg = start(policy);
-        if let Some((_, other)) = WITH.iter().find(|(needs, _)| *needs == key) {
+        if let Some((_, other)) = WITH.iter().find(|(needs, _)| *needs == setting.name) {
             other.parse::<Set>().expect("a setting").apply(&mut cfg);
         }
         cfg
     };
     let cases: Vec<(Policy, bool)> = policies.iter().flat_map(|&p| [(p, false), (p, true)]).collect();
     let plain: Vec<String> = cases.iter().map(|&(policy, node)| counts(start(policy), node)).collect();
-    let changes = |key: &str, value: &str| {
-        let Ok(set) = format!("{key}={value}").parse::<Set>() else { return false };
+    let changes = |setting: &Setting, value: Value| {
         cases.iter().zip(&plain).any(|(&(policy, node), plain)| {
-            let mut cfg = with(key, policy);
+            let mut cfg = with(setting, policy);
             let other = if cfg == start(policy) { plain.clone() } else { counts(cfg.clone(), node) };
-            set.apply(&mut cfg);
-            cfg.check().is_ok() && counts(cfg, node) != other
+            setting.set(&mut cfg, value) && cfg.check().is_ok() && counts(cfg, node) != other
         })
     };
-    let is_idle = |key: &str, values: &str| !tried(values).iter().any(|value| changes(key, value));
-    let idle: Vec<&str> = described().filter(|(key, values, _)| is_idle(key, values)).map(|(key, ..)| key).collect();
-    let known: Vec<&str> = EXCEPTIONS.iter().map(|(key, _)| *key).collect();
+    let is_idle = |setting: &&Setting| !setting.values.some().into_iter().any(|value| changes(setting, value));
+    let idle: BTreeSet<&str> = settings().filter(is_idle).map(|setting| setting.name).collect();
+    let known: BTreeSet<&str> = EXCEPTIONS.iter().map(|(key, _)| *key).collect();
     assert_eq!(idle, known, "settings without an effect, and those that are known to have none here");
 }

@@ -81,6 +81,47 @@ pub struct MachineSpec {
     pub scale: u64,
 }
 
+impl Default for MachineSpec {
+    /// A 64-bit PC, with the memory yet to be said.
+    fn default() -> MachineSpec {
+        MachineSpec {
+            cpus: 1,
+            memory_pages: 0,
+            kernel_pages: 0,
+            dma_pages: NodeConfig::PC_ZONES[0],
+            dma32_pages: NodeConfig::PC_ZONES[1],
+            init_pages: 0,
+            per_cpu_lists: false,
+            page_blocks: false,
+            watermark_boost_factor: 15_000,
+            buffer_heads: false,
+            quantum_ns: 50_000,
+            tick_ns: 0,
+            swappiness: 60,
+            min_free_kbytes: None,
+            watermark_scale_factor: 10,
+            page_cluster: 3,
+            read_ahead_pages: 32,
+            read_ahead_history: false,
+            dirty_background_ratio: 10,
+            dirty_ratio: 20,
+            dirty_expire_ns: 0,
+            dirty_writeback_ns: 5_000_000_000,
+            cgroup_writeback: true,
+            file_order: 0,
+            min_ttl_ns: 0,
+            thp: ThpConfig::default(),
+            recursive_protection: true,
+            stat_flush_interval_ns: 2_000_000_000,
+            stat_flush_is_given: false,
+            costs: BTreeMap::new(),
+            contention: None,
+            nodes: Vec::new(),
+            scale: 1,
+        }
+    }
+}
+
 impl MachineSpec {
     /// `vm.min_free_kbytes` as it is given, or as boot sets it: by the formula, and where huge
     /// pages are on as khugepaged raises it.
