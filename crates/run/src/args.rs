@@ -58,8 +58,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "CODEC", default_value = "lz4")]
     pool: PoolArg,
 
-    /// Of --memory-max, what the pool may take, at most three quarters [default: a fifth; without a
-    /// swap file half; with --overhead-beside as much as --memory-max]
+    /// Part of --memory-max that the pool may take, at most three quarters [default: a fifth;
+    /// without a swap file half; with --overhead-beside as much as --memory-max]
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     pool_max: Option<Size>,
 
@@ -85,7 +85,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = RegionConfig::AWAKE_CPUS)]
     awake_cpus: usize,
 
-    /// Who decides what leaves memory; the names are those of `refault replay`
+    /// Policy that decides what leaves memory; the names are those of `refault replay`
     #[arg(long, value_name = "POLICY", default_value = "mglru", value_parser = policy)]
     pub(crate) policy: Policy,
 

@@ -43,7 +43,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub(super) pid: Vec<u32>,
 
-    /// What is in this memory cgroup and those below it: a path as in /proc/PID/cgroup, or below
+    /// Record this memory cgroup and those below it: a path as in /proc/PID/cgroup, or below
     /// /sys/fs/cgroup. With a COMMAND, that is started in it
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all"])]
     pub(super) cgroup: Option<PathBuf>,

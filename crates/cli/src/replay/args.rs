@@ -91,7 +91,7 @@ pub struct ReplayArgs {
     #[arg(long, conflicts_with_all = ["sample", "memcg_column", "tier"])]
     pub(super) stream: bool,
 
-    /// Of a recording: replay its pages each by itself, without readahead, as those of a trace, in
+    /// Replay the pages of a recording each by itself, without readahead, as those of a trace, in
     /// the place of the machine that was recorded
     #[arg(long)]
     pub(super) page_by_page: bool,
@@ -174,12 +174,12 @@ pub struct GroupArgs {
 
     /// Limits of the groups, a TOML file with lines such as [group."/web"] and memory.max = "2G";
     /// also memory.min, low, high, swap.max. With a max or high in it --memory is max by default.
-    /// Of a scenario it replaces those of the groups that it names
+    /// In a scenario it replaces those of the groups that it names
     #[arg(long, value_name = "FILE")]
     pub(super) memcg_limits: Option<PathBuf>,
 }
 
-/// What only scenarios have.
+/// Flags that only scenarios have.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Scenarios")]
 pub struct LabArgs {
@@ -213,7 +213,7 @@ pub struct LabArgs {
     pub(super) series: Option<PathBuf>,
 }
 
-/// What is shown, and where.
+/// Flags for the output: its form, and where it goes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {

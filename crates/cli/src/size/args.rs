@@ -65,7 +65,7 @@ pub struct SizeArgs {
     #[arg(long, short, value_name = "PATH")]
     pub(super) group: Option<String>,
 
-    /// What must be met, such as 'some.avg60<1%', 'p99<5ms', 'hit_rate>99%'; quote it, < is special
+    /// Target to meet, such as 'some.avg60<1%', 'p99<5ms', 'hit_rate>99%'; quote it, < is special
     /// in a shell. The long help (--help) lists all [default: of a trace or a recording a summary:
     /// what other sizes cost, beyond which one memory is not worth its price, what can be cut]
     #[arg(long = "target", short = 't', value_name = "TARGET")]
@@ -131,7 +131,7 @@ pub struct SizeArgs {
     pub(crate) watch: Watch,
 }
 
-/// What only traces have.
+/// Flags that only traces have.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Traces")]
 pub struct SizeTraceArgs {
@@ -151,7 +151,7 @@ pub struct SizeTraceArgs {
     #[arg(long, value_name = "HOW", default_value = "fd")]
     pub(super) via: ViaArg,
 
-    /// What of the start of a recording is left out of account: a time (30s, 2m), a part of it
+    /// Start of a recording that is left out of account: a time (30s, 2m), a part of it
     /// (25%), or auto: nothing, for a warm service begins with what it had in memory, and what that
     /// leaves open is said
     #[arg(long, value_name = "TIME|PERCENT|auto", default_value = "auto")]

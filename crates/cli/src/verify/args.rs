@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Flags of `refault verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// What refault record wrote
+    /// Recording that refault record wrote
     #[arg(required_unless_present = "play", conflicts_with = "play")]
     pub(super) recording: Option<PathBuf>,
 

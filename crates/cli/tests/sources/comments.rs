@@ -163,26 +163,13 @@ fn own_line(line: &str) -> Option<&str> {
     Some(comment.trim_start_matches(['/', '!']).trim_start())
 }
 
-/// Whether the item that begins here is a part of the command line: its comment is `--help`'s text,
-/// written for those who run the command.
-fn is_help<'a>(mut item: impl Iterator<Item = &'a str>) -> bool {
-    let derives = |line: &str| ["Args", "Parser", "Subcommand", "ValueEnum"].iter().any(|of| line.contains(of));
-    let is_clap = |line: &str| match line.strip_prefix("#[") {
-        Some(line) if line.starts_with("derive(") => derives(line),
-        Some(line) => ["arg(", "command(", "value("].iter().any(|of| line.starts_with(of)),
-        None => false,
-    };
-    item.next().is_some_and(|line| is_clap(line.trim_start()))
-}
-
-/// Lines, from 1, at which a comment begins with a vague word.
+/// Lines, from 1, at which a comment begins with a vague word; the comment of a flag is its help.
 fn vague_starts(text: &str) -> Vec<(usize, &str)> {
     let lines: Vec<&str> = text.lines().collect();
     let is_start = |at: usize| at == 0 || own_line(lines[at - 1]).is_none();
     let is_vague = |said: &str| said.split_whitespace().next().is_some_and(|word| VAGUE.contains(&word));
     let said = |at: usize| own_line(lines[at]).filter(|said| is_start(at) && is_vague(said));
-    let item = |at: usize| lines[at..].iter().copied().skip_while(|line| own_line(line).is_some());
-    (0..lines.len()).filter_map(|at| Some((at + 1, said(at)?))).filter(|(n, _)| !is_help(item(n - 1))).collect()
+    (0..lines.len()).filter_map(|at| Some((at + 1, said(at)?))).collect()
 }
 
 #[test]
@@ -196,11 +183,11 @@ fn comments_begin_with_a_noun_or_a_verb() {
 }
 
 #[test]
-fn vague_starts_are_told_from_help_and_from_later_lines() {
+fn vague_starts_are_told_from_later_lines() {
     let lines = |text| vague_starts(text).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
     assert_eq!(lines("//! What it is.\n\n    // Of those, misses.\nfn f() {} // That\n/// Who asks."), [1, 3, 5]);
     assert!(lines("/// Pages of it.\n/// That is all.\n//! Whatever.\n\n/// Often.").is_empty());
-    assert!(lines("    /// What to do\n    #[arg(long)]\n/// x\n").is_empty());
-    assert!(lines("/// What only traces have.\n#[derive(Debug, Args)]\n").is_empty());
+    assert_eq!(lines("    /// What to do\n    #[arg(long)]\n/// x\n"), [1]);
+    assert_eq!(lines("/// What only traces have.\n#[derive(Debug, Args)]\n"), [1]);
     assert_eq!(lines("/// What came.\n#[derive(Debug)]\n"), [1]);
 }

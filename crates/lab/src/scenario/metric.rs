@@ -90,6 +90,23 @@ fn cpu(name: &str, last: &str, scenario: &Scenario) -> std::result::Result<(), S
     one_of("cpu", &CpuResult::THREAD_METRICS, last)
 }
 
+/// Results of a device: its bytes, and, for zram that is swapped to, figures of its pool.
+fn device_metrics(name: &str, scenario: &Scenario) -> Vec<&'static str> {
+    let is_swap = |i: &usize| scenario.swap.iter().any(|s| s.device == *i);
+    let device = scenario.devices.iter().position(|d| d.name == name).filter(is_swap);
+    let zram = device.is_some_and(|i| scenario.devices[i].preset == "zram");
+    let figures = ZramStats::default().named().map(|(figure, _)| figure);
+    ["read_bytes", "write_bytes"].into_iter().chain(figures.into_iter().filter(|_| zram)).collect()
+}
+
+/// Times through the loop that a task records.
+fn recorded_times(task: &str, scenario: &Scenario) -> std::result::Result<u64, String> {
+    let spec = scenario.tasks.iter().find(|t| t.name == task);
+    let recorded = spec.and_then(|t| t.loops.iter().find(|l| l.record));
+    let none = || format!("is about a loop, and {task} records none; write record = true");
+    recorded.map(|l| l.times).ok_or_else(none)
+}
+
 fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), String> {
     let (prefix, rest) = metric.split_once('.').unwrap_or((metric, ""));
     let counter = |name: &str| {
@@ -107,13 +124,8 @@ fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), Strin
             one_of(&TASK_METRICS, last).map_err(|_| format!("is not a result; known are {}", TASK_METRICS.join(", ")))
         }
         "device" => {
-            let device = scenario.devices.iter().position(|d| d.name == name);
-            declared(device.is_some())?;
-            let has_swap = |i: &usize| scenario.swap.iter().any(|s| s.device == *i);
-            let zram = device.filter(has_swap).is_some_and(|i| scenario.devices[i].preset == "zram");
-            let figures = ZramStats::default().named().map(|(figure, _)| figure);
-            let stored = figures.into_iter().filter(|_| zram);
-            one_of(&["read_bytes", "write_bytes"].into_iter().chain(stored).collect::<Vec<_>>(), last)
+            declared(scenario.devices.iter().any(|d| d.name == name))?;
+            one_of(&device_metrics(name, scenario), last)
         }
         "memcg" => {
             declared(scenario.memcgs.iter().any(|m| m.path == name))?;
@@ -153,12 +165,7 @@ fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), Strin
         "iteration" | "iterations" => {
             let (task, rest) = rest.split_once('.').unwrap_or((rest, ""));
             declared(scenario.tasks.iter().any(|t| t.name == task))?;
-            let recorded =
-                scenario.tasks.iter().find(|t| t.name == task).and_then(|t| t.loops.iter().find(|l| l.record));
-            let Some(recorded) = recorded else {
-                return Err(format!("is about a loop, and {task} records none; write record = true"));
-            };
-            iterations(prefix == "iteration", rest, recorded.times)
+            iterations(prefix == "iteration", rest, recorded_times(task, scenario)?)
         }
         "vmstat" | "node" if counter(rest) => Ok(()),
         "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),

@@ -157,6 +157,43 @@ struct Recorder {
     warm: Warm,
 }
 
+/// Group in which the programs run: one with that memory, or one that exists.
+fn group_of(options: &Options) -> Result<Option<Cgroup>, String> {
+    Ok(match (options.memory_bytes, &options.group) {
+        (Some(bytes), _) => Some(Cgroup::create(&format!("refault-record-{}", std::process::id()), bytes)?),
+        (None, Some(path)) => Some(Cgroup::open(path)?),
+        (None, None) => None,
+    })
+}
+
+/// Names of files, which are looked for below the current folder.
+fn names_here() -> Names {
+    let mut names = Names::new();
+    if let Ok(folder) = std::env::current_dir() {
+        names.look_below(folder);
+    }
+    names
+}
+
+/// Facts about the recording, as they are known when it begins.
+fn about(options: &Options, sees: Vec<String>, group: Option<&Cgroup>, columns: Vec<String>) -> Recording {
+    Recording {
+        target: words(options),
+        kernel: release(),
+        sees,
+        group: group.map(|g| g.path().to_owned()),
+        cgroup_version: group.map(Cgroup::version),
+        memory_max: group.and_then(Cgroup::limit_bytes),
+        swappiness: group.and_then(Cgroup::swappiness).or_else(machine::swappiness),
+        swap_max: machine::swap_bytes().map(|all| group.and_then(Cgroup::swap_bytes).map_or(all, |own| own.min(all))),
+        attached: Some(!matches!(options.target, RecordTarget::Command(_))),
+        lru_gen: machine::lru_gen(),
+        anonymized: options.anonymized,
+        series: Series { names: columns, snapshots: Vec::new() },
+        ..Recording::default()
+    }
+}
+
 /// Records. `tell` is called several times a second.
 ///
 /// # Errors
@@ -167,11 +204,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
     let probes = probes::needed(&tracefs)?;
     let decoder = Decoder::new(&tracefs, probes.as_ref().map(Probes::group))?;
     let sampler = Sampler::new(options.touches)?;
-    let group = match (options.memory_bytes, &options.group) {
-        (Some(bytes), _) => Some(Cgroup::create(&format!("refault-record-{}", std::process::id()), bytes)?),
-        (None, Some(path)) => Some(Cgroup::open(path)?),
-        (None, None) => None,
-    };
+    let group = group_of(options)?;
     let writer = NativeWriter::create_part(&options.output).map_err(|e| e.to_string())?;
     // A recorder that does not get as far as the first event leaves nothing.
     let mut unfinished = Unfinished::new(&options.output)?;
@@ -182,10 +215,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
     rings.set_last_beyond(calibration.last_beyond);
     program::catch_end();
     let start_ns = now_ns();
-    let mut names = Names::new();
-    if let Ok(folder) = std::env::current_dir() {
-        names.look_below(folder);
-    }
+    let names = names_here();
     let killed_before = group.as_ref().map(Cgroup::oom_kills);
     let StartedTarget { mut child, mut members, pid } = start(options, group.as_ref())?;
     // Not so if events tell the groups of another hierarchy.
@@ -202,22 +232,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
         names,
         members,
         tasks: Tasks::default(),
-        recording: Recording {
-            target: words(options),
-            kernel: release(),
-            sees,
-            group: group.as_ref().map(|g| g.path().to_owned()),
-            cgroup_version: group.as_ref().map(Cgroup::version),
-            memory_max: group.as_ref().and_then(Cgroup::limit_bytes),
-            swappiness: group.as_ref().and_then(Cgroup::swappiness).or_else(machine::swappiness),
-            swap_max: machine::swap_bytes()
-                .map(|all| group.as_ref().and_then(Cgroup::swap_bytes).map_or(all, |own| own.min(all))),
-            attached: Some(!matches!(options.target, RecordTarget::Command(_))),
-            lru_gen: machine::lru_gen(),
-            anonymized: options.anonymized,
-            series: Series { names: columns.names(), snapshots: Vec::new() },
-            ..Recording::default()
-        },
+        recording: about(options, sees, group.as_ref(), columns.names()),
         group,
         columns,
         start_ns,

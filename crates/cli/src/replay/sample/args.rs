@@ -13,7 +13,7 @@ pub struct SampleArgs {
     #[arg(long, value_name = "RATE")]
     pub(super) sample: Option<OneIn>,
 
-    /// What a sample keeps or leaves out as a whole
+    /// Unit that a sample keeps or leaves out as a whole
     #[arg(long, value_name = "UNIT", default_value = "page", requires = "sample")]
     pub(super) sample_unit: UnitArg,
 
