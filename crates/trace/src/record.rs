@@ -335,10 +335,12 @@ pub trait RecordSource {
 }
 
 impl<S: RecordSource + ?Sized> RecordSource for Box<S> {
+    #[inline]
     fn name(&self) -> &str {
         (**self).name()
     }
 
+    #[inline]
     fn header(&self) -> &Header {
         (**self).header()
     }
