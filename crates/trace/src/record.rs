@@ -349,10 +349,12 @@ impl<S: RecordSource + ?Sized> RecordSource for &mut S {
 }
 
 impl<S: RecordSource + ?Sized> RecordSource for Box<S> {
+    #[inline]
     fn name(&self) -> &str {
         (**self).name()
     }
 
+    #[inline]
     fn header(&self) -> &Header {
         (**self).header()
     }

@@ -3,7 +3,7 @@
 //! zipf(1.0), one thread, memory of 10 % and 50 %. The limit loops run before and after the
 //! policies in the same process, so that a noisy machine shows.
 
-use refault_cli::replay::cell::{Cell, CountOnly};
+use refault_cli::replay::cell::Cell;
 use refault_mm::{Config, Policy, opt};
 use refault_trace::generate::{Pattern, Stream, Workload};
 use refault_trace::{LoadOptions, PackedAccess, Trace, Via};
@@ -51,7 +51,7 @@ pub fn zipf(via: Via, accesses: u64, pages: u32) -> Trace {
 /// Replays a trace in so many pages; the misses.
 pub fn cell(trace: &Trace, policy: Policy, memory: u64) -> u64 {
     let mut cell = Cell::new(trace, Config::new(policy), memory, u64::MAX).expect("a cell");
-    cell.run(&trace.accesses, None, &mut CountOnly);
+    cell.count(&trace.accesses);
     cell.misses
 }
 

@@ -85,6 +85,12 @@ impl Cell {
         Cell::watched(trace, cfg, memory_pages, swap_max_pages, ())
     }
 
+    /// Replays accesses and counts misses. It is compiled with this crate, at its level: who calls
+    /// [`Cell::run`] has a copy of the engine of its own.
+    pub fn count(&mut self, accesses: &[PackedAccess]) {
+        self.run(accesses, None, &mut CountOnly);
+    }
+
     /// An engine with one group of `memory_pages`, in it those of the tree, and the objects of the
     /// trace, each charged to its own.
     pub(super) fn of_tree(
