@@ -55,6 +55,22 @@ def test_size_of_an_array():
     assert refault.size(of_array, "hit_rate>90%").answer_bytes == refault.size(trace, "hit_rate>90%").answer_bytes
 
 
+def test_size_of_a_trace_in_memory_is_that_of_its_file(tmp_path, monkeypatch):
+    pages = [n * 7919 % 400 for n in range(8000)] + list(range(400))
+    trace = refault.Trace.from_numpy(pages, time_ns=[n * 1000 for n in range(8400)], name="a")
+    trace.write(tmp_path / "a.parquet")
+    monkeypatch.setattr("tempfile.TemporaryDirectory", None)
+    for target in ["hit_rate>50%", "refaults_per_s<1k", None]:
+        assert refault.size(trace, target).result == refault.size(tmp_path / "a.parquet", target).result
+    mapped = refault.Trace.from_numpy(pages, via="map", name="a")
+    assert refault.size(mapped).result == refault.size(trace, via="map").result
+    groups = refault.Trace.generate("20000: a:zipf:900:memcg=/web; b:loop:300:memcg=/batch")
+    assert refault.size(groups, "hit_rate>20%", group="/web").result["group"] == "/web"
+    for setting in [{"scale": 2}, {"warm_up": "1s"}, {"format": "native"}]:
+        with pytest.raises(ValueError, match="--" + next(iter(setting)).replace("_", "-")):
+            refault.size(trace, "hit_rate>50%", **setting)
+
+
 def test_size_tells_mistakes(run, sqlite):
     for target in ["hit_rate>2x", "p99<5ms", "hit_rate"]:
         with pytest.raises(ValueError) as caught:
