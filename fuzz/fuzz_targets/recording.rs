@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use refault_cli::api::replay_recording;
 use refault_fuzz::assembled;
 use refault_trace::{
-    Act, DirectIo, Format, Header, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot,
+    RecordKind, DirectIo, Format, Header, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot,
     TraceError,
 };
 
@@ -39,7 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut records, objects) = assembled::records(events);
     records.retain(|record| record.page + u64::from(record.pages) < MOST_PAGES && record.pages < 1 << 12);
     if flags & 1 == 1 {
-        let looked = |record: &Record| Record { time_ns: 0, act: Act::Resident, ..*record };
+        let looked = |record: &Record| Record { time_ns: 0, kind: RecordKind::Resident, ..*record };
         let seen: Vec<_> = records.iter().take(3).map(looked).collect();
         records.splice(0..0, seen);
     }

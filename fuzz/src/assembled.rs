@@ -1,6 +1,6 @@
 //! Events of a kernel, in any order and with any numbers, to records.
 
-use refault_record::{Assembler, Event, Files, Inode, Look, Memory, Numbered, Scan, What};
+use refault_record::{Assembler, Event, Files, Inode, Residency, Memory, NewFile, Scan, EventKind};
 use refault_trace::{MAX_PAGES_PER_RECORD, Record};
 
 /// Files whose lengths are what the fuzzer wants.
@@ -23,14 +23,14 @@ impl Files for Lengths {
         vec![(Inode { dev: 1, ino: address % 4 }, address >> 12, bytes >> 12)]
     }
 
-    fn numbered(&mut self, inode: Inode, _: u32, pid: u32) -> Numbered {
+    fn numbered(&mut self, inode: Inode, _: u32, pid: u32) -> NewFile {
         let look = match self.0 >> 1 & 3 {
-            0 => Look::Seen(vec![inode.ino..inode.ino + 2, 9..70], self.now_ns()),
-            1 => Look::Later,
-            2 => Look::Failed,
-            _ => Look::Never,
+            0 => Residency::Seen(vec![inode.ino..inode.ino + 2, 9..70], self.now_ns()),
+            1 => Residency::Later,
+            2 => Residency::Failed,
+            _ => Residency::Never,
         };
-        Numbered { pages: self.pages(inode, pid), look, shmem: inode.ino == 3 }
+        NewFile { pages: self.pages(inode, pid), look, shmem: inode.ino == 3 }
     }
 
     fn is_anonymous(&mut self, pid: u32, address: u64) -> bool {
@@ -47,28 +47,28 @@ impl Files for Lengths {
 }
 
 /// What happened, of a kind and two numbers.
-fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
+fn kind(kind: u8, inode: Inode, a: u64, b: u64) -> EventKind {
     match kind % 16 {
-        0 => What::Read { inode, first: a, last: b },
-        1 => What::Write { inode, pos: a, bytes: b },
-        2 => What::Fault { inode, page: a },
-        3 => What::Around { inode, first: a, last: b },
-        4 => What::Address { address: a, write: b & 1 == 1 },
-        5 => What::Add { inode, page: a, order: (b % 21) as u8 },
-        6 => What::Delete { inode, page: a, order: (b % 21) as u8 },
-        7 => What::ReclaimBegin,
-        8 => What::ReclaimEnd,
-        9 => What::Freed { inode },
-        10 => What::Advise { fd: a, advice: b % 8, offset: a, bytes: b },
-        12 => What::AdviseMemory { address: a, bytes: b, advice: b % 22 },
-        11 => What::Fork { parent: a as u32 },
-        13 => What::Exit,
+        0 => EventKind::Read { inode, first: a, last: b },
+        1 => EventKind::Write { inode, pos: a, bytes: b },
+        2 => EventKind::Fault { inode, page: a },
+        3 => EventKind::Around { inode, first: a, last: b },
+        4 => EventKind::Address { address: a, write: b & 1 == 1 },
+        5 => EventKind::Add { inode, page: a, order: (b % 21) as u8 },
+        6 => EventKind::Delete { inode, page: a, order: (b % 21) as u8 },
+        7 => EventKind::ReclaimBegin,
+        8 => EventKind::ReclaimEnd,
+        9 => EventKind::Freed { inode },
+        10 => EventKind::Advise { fd: a, advice: b % 8, offset: a, bytes: b },
+        12 => EventKind::AdviseMemory { address: a, bytes: b, advice: b % 22 },
+        11 => EventKind::Fork { parent: a as u32 },
+        13 => EventKind::Exit,
         14 => match b % 3 {
-            0 => What::Sync { inode },
-            1 => What::Direct { inode, bytes: a },
-            _ => What::DirectStep { inode, write: b & 8 == 0 },
+            0 => EventKind::Sync { inode },
+            1 => EventKind::Direct { inode, bytes: a },
+            _ => EventKind::DirectStep { inode, write: b & 8 == 0 },
         },
-        _ => What::Comm { name: [b as u8; 16], exec: b & 1 == 1 },
+        _ => EventKind::Comm { name: [b as u8; 16], exec: b & 1 == 1 },
     }
 }
 
@@ -96,12 +96,12 @@ pub fn records(bytes: &[u8]) -> (Vec<Record>, u32) {
                 writes: kind & 4 == 0,
             };
             let pid = u32::from(tid % 4);
-            assembler.look(&Event { time_ns, pid, tid: pid, cgroup: 0, what: What::Look }, &scan, &mut Lengths(flags));
+            assembler.look(&Event { time_ns, pid, tid: pid, cgroup: 0, kind: EventKind::Look }, &scan, &mut Lengths(flags));
             assert_eq!(assembler.validate(), Ok(()));
             continue;
         }
-        let what = what(kind, inode, scaled(a), scaled(a).wrapping_add(u64::from(b)));
-        let event = Event { time_ns, pid: u32::from(tid % 4), tid: u32::from(tid % 4), cgroup: 0, what };
+        let kind = kind(kind, inode, scaled(a), scaled(a).wrapping_add(u64::from(b)));
+        let event = Event { time_ns, pid: u32::from(tid % 4), tid: u32::from(tid % 4), cgroup: 0, kind };
         assembler.take(&event, flags & 64 == 0, &mut Lengths(flags));
         assert_eq!(assembler.validate(), Ok(()));
         if flags & 32 == 0 {
@@ -117,7 +117,7 @@ pub fn records(bytes: &[u8]) -> (Vec<Record>, u32) {
     assembler.emit(&mut out, true);
     assert_eq!(assembler.validate(), Ok(()));
     assert!(out.iter().all(|r| (1..=MAX_PAGES_PER_RECORD).contains(&r.pages) && r.object < assembler.objects()));
-    let pages: u64 = out.iter().filter(|r| r.act.is_touch()).map(|r| u64::from(r.pages)).sum();
+    let pages: u64 = out.iter().filter(|r| r.kind.is_touch()).map(|r| u64::from(r.pages)).sum();
     assert_eq!(pages, assembler.accesses + assembler.touches);
     (out, assembler.objects())
 }

@@ -18,14 +18,27 @@ pub fn load(bytes: &[u8], format: Option<Format>) {
             block_bytes: folded.then_some(512),
             ..OpenOptions::default()
         };
-        match read(bytes, &opts) {
+        match read_as(bytes, &opts) {
             Ok(trace) => check(&trace),
             Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),
         }
     }
 }
 
-fn read(bytes: &[u8], opts: &OpenOptions) -> Result<Trace, TraceError> {
+/// Reads text in columns that its first line describes: `FIELDS` or the name of some.
+pub fn columns(bytes: &[u8]) {
+    let mut parts = bytes.splitn(2, |b| *b == b'\n');
+    let (first, rest) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));
+    let described = std::str::from_utf8(first).unwrap_or("_");
+    let mut opts = OpenOptions::default();
+    let read = opts.set_format(described).or_else(|_| opts.set_format(&format!("columns:{described}")));
+    match read.and_then(|()| read_as(rest, &opts)) {
+        Ok(trace) => check(&trace),
+        Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),
+    }
+}
+
+fn read_as(bytes: &[u8], opts: &OpenOptions) -> Result<Trace, TraceError> {
     let input = Input::from_reader("t", Box::new(Cursor::new(bytes.to_vec())))?;
     let mut source = open_input(input, opts)?;
     let limits = LoadOptions {

@@ -13,7 +13,7 @@ PATH = Path(__file__).resolve().parents[2] / "docs" / "tutorial.ipynb"
 def main() -> None:
     """In place, without what differs from run to run."""
     notebook = nbformat.read(PATH, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(PATH.parent)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(PATH.parent)}}).execute()
     for cell in notebook.cells:
         cell.metadata = {}
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

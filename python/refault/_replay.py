@@ -49,7 +49,7 @@ class ReplayResult(Table):
         return ["trace", "policy", "memory_bytes", "memory_pages", "accesses", "hits", "misses", "hit_rate", "oom_at"]
 
     def curve_svg(self) -> str:
-        """Hit rate against memory as a picture, a line for each trace and policy."""
+        """Hit rate against memory as a picture, a line for each trace and policy; wants matplotlib."""
         traces = {row["trace"] for row in self.rows}
         lines: dict[str, list[tuple[float, float]]] = {}
         for row in self.rows:
@@ -58,7 +58,7 @@ class ReplayResult(Table):
         return _svg.lines({name: sorted(line) for name, line in lines.items()}, "memory, MiB", "hit rate")
 
     def _repr_html_(self) -> str:
-        return self.curve_svg() + super()._repr_html_()
+        return _svg.shown(self.curve_svg) + super()._repr_html_()
 
 
 def replay(

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import tomli_w
+
 from . import _refault, _svg, _words
 from ._table import Table
 from ._words import Names, Path
@@ -21,8 +23,7 @@ class Scenario:
     def read(source: Path | Mapping[str, Any]) -> Scenario:
         """Reads a file, or a dictionary with the same keys; a mistake names its key."""
         if isinstance(source, Mapping):
-            text = "".join(f"{_key(key)} = {toml(value)}\n" for key, value in source.items())
-            scenario = Scenario(None, text)
+            scenario = Scenario(None, _text(source))
         else:
             scenario = Scenario(_words.path(source), "")
         _refault.check_scenario(scenario._path, scenario._text)
@@ -86,24 +87,21 @@ class ScenarioResult:
         for n, run in enumerate(self.runs):
             series = self.series(n)
             lines[run["policy"]] = list(zip(series.column("seconds"), series.column("free_pages")))
-        picture = _svg.lines(lines, "virtual seconds", "free pages", y_percent=False)
+        picture = _svg.shown(lambda: _svg.lines(lines, "virtual seconds", "free pages", y_percent=False))
         return picture + self.tasks._repr_html_()
 
 
-def _key(key: str) -> str:
-    return json.dumps(str(key))
+def _text(keys: Mapping[str, Any]) -> str:
+    """The keys of a dictionary as TOML."""
+    return tomli_w.dumps({str(key): _plain(value) for key, value in keys.items()})
 
 
-def toml(value: Any) -> str:
-    """A value in TOML, in one line."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+def _plain(value: Any) -> Any:
+    """A value of a key with nothing in it but what TOML has."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(key)} = {toml(one)}" for key, one in value.items()) + "}"
+        return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(toml(one) for one in value) + "]"
+        return [_plain(one) for one in value]
+    if isinstance(value, (bool, int, float, str)):
+        return value
     raise TypeError(f"{value!r} cannot be in a scenario; texts, numbers, lists and dictionaries can")

@@ -85,7 +85,7 @@ class SizeResult:
     def _repr_html_(self) -> str:
         line = [(p["bytes"] / (1 << 20), p["value"]) for p in self.result["points"] if p["value"] is not None]
         metric = self.result.get("metric", "misses")
-        picture = _svg.lines({metric: sorted(line)}, "limit, MiB", metric, y_percent=False)
+        picture = _svg.shown(lambda: _svg.lines({metric: sorted(line)}, "limit, MiB", metric, y_percent=False))
         target = f" for {html.escape(self.result['target'])}" if "target" in self.result else ""
         return f"<p><b>{self._answer()}</b>{target}</p>{picture}"
 

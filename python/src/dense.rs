@@ -1,13 +1,13 @@
 //! A trace in memory as records again.
 
-use refault_cli::replay::Loaded;
+use refault_cli::replay::LoadedTrace;
 use refault_trace::{Format, Header, ObjectInfo, Op, Record, RecordSource, TraceError};
 use std::sync::Arc;
 
 /// A trace in memory, and what a replay has no use for.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: LoadedTrace,
     pub(crate) time_ns: Option<Vec<u64>>,
     pub(crate) task: Option<Vec<u32>>,
     /// Whether its source said how pages are touched.
@@ -26,7 +26,7 @@ const CHUNK: usize = 1 << 13;
 
 impl DenseSource {
     pub(crate) fn new(memory: Arc<Memory>) -> DenseSource {
-        let Loaded { trace, page_size, .. } = &memory.loaded;
+        let LoadedTrace { trace, page_size, .. } = &memory.loaded;
         let objects = trace.objects.iter().map(|object| ObjectInfo::new(&*object.name, object.kind)).collect();
         let records_hint = Some(trace.accesses.len() as u64);
         let header = Header { page_size: *page_size, objects, records_hint, ..Header::new(Format::Generated) };
@@ -45,7 +45,7 @@ impl RecordSource for DenseSource {
 
     fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
         out.clear();
-        let Memory { loaded: Loaded { trace, .. }, time_ns, task, says_via } = &*self.memory;
+        let Memory { loaded: LoadedTrace { trace, .. }, time_ns, task, says_via } = &*self.memory;
         let end = (self.at + CHUNK).min(trace.accesses.len());
         for at in self.at..end {
             let access = trace.accesses[at];

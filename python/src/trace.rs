@@ -11,7 +11,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
-use refault_cli::replay::Loaded;
+use refault_cli::replay::LoadedTrace;
 use refault_cli::{Failure, Watch, api};
 use refault_trace::generate::Workload;
 use refault_trace::{
@@ -56,7 +56,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    fn new(loaded: Loaded, origin: Origin, file: String) -> Trace {
+    fn new(loaded: LoadedTrace, origin: Origin, file: String) -> Trace {
         let memory = Memory { loaded, time_ns: None, task: None, says_via: true };
         Trace { memory: Arc::new(memory), origin, file }
     }
@@ -159,7 +159,7 @@ impl Given {
         trace.name.clone_from(&self.name);
         // A replay would look at the times, if they were there.
         let (time_ns, task) = (trace.time_ns.take(), trace.task.take());
-        let loaded = Loaded { trace, page_size, recording: None, machine: None };
+        let loaded = LoadedTrace { trace, page_size, recording: None, machine: None };
         let memory = Memory { loaded, time_ns, task, says_via };
         Ok(Trace { memory: Arc::new(memory), origin: Origin::Memory, file: self.name.clone() })
     }

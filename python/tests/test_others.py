@@ -23,7 +23,7 @@ def test_size(run, sqlite):
     assert got.result == json.loads(out)
     assert got.answer_bytes == got.result["answer_bytes"] > 0
     assert pa.table(got.points).num_rows == len(got.result["points"])
-    assert "<polyline" in got._repr_html_()
+    assert "<svg" in got._repr_html_()
     assert refault.size(sqlite, "hit_rate>99.99999%").answer_bytes is None
 
 
@@ -35,7 +35,7 @@ def test_size_without_a_target_is_a_summary(run, sqlite):
     assert got.knee_bytes == got.result["knee_bytes"] > 0
     assert got.cut_bytes == got.result["cut_bytes"]
     assert f"{got.knee_bytes:,} bytes" in repr(got)
-    assert "<polyline" in got._repr_html_()
+    assert "<svg" in got._repr_html_()
 
 
 def test_sizes_of_a_recording_have_bounds(run):
@@ -73,7 +73,7 @@ def test_scenario(run):
     assert series.columns[0] == "seconds" and len(series) > 3 and series.rows[0]["seconds"] >= 0
     assert len(result.tasks) == sum(len(run["tasks"]) for run in result.runs)
     assert pa.table(result.groups).num_rows >= 2
-    assert "<polyline" in result._repr_html_() and "tenants" in repr(result)
+    assert "<svg" in result._repr_html_() and "tenants" in repr(result)
 
 
 def test_scenario_of_a_dictionary():

@@ -8,7 +8,7 @@
 use refault_cli::Watch;
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_cli::replay::policy::RowPolicy;
-use refault_cli::replay::sample::{Estimate, OneIn, Question, estimate};
+use refault_cli::replay::sample::{OneIn, Question, SampledEstimate, estimate};
 use refault_mm::opt::{Opt, next_uses};
 use refault_mm::{Config, Kernel, Policy};
 use refault_trace::generate::Workload;
@@ -129,7 +129,7 @@ struct Outcome {
     enough: bool,
 }
 
-fn outcome(kind: Kind, case: &str, truth: f64, e: &Estimate) -> Outcome {
+fn outcome(kind: Kind, case: &str, truth: f64, e: &SampledEstimate) -> Outcome {
     let n = e.samples.len() as f64;
     let mean =
         |f: &dyn Fn(f64, f64) -> f64| e.samples.iter().map(|s| f(s.misses as f64, s.accesses as f64)).sum::<f64>() / n;

@@ -5,7 +5,7 @@
 
 use crate::replay::cell::MissBits;
 use crate::replay::policy::RowPolicy;
-use crate::replay::{Loaded, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results};
+use crate::replay::{LoadedTrace, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results};
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Watch, bars, bench, complaint, flags, replay, report, size};
 use clap::{Args, Command, FromArgMatches};
@@ -34,7 +34,7 @@ fn replay_args(words: &[String], watch: &Watch) -> Result<(ReplayArgs, Given), F
 
 /// How a trace is read, by flags such as `--format` and `--page-size`.
 pub fn open_options(words: &[String]) -> Result<OpenOptions, Failure> {
-    Ok(parse::<InputArgs>("replay", words)?.0.open_options())
+    Ok(parse::<InputArgs>("replay", words)?.0.open_options()?)
 }
 
 /// `refault replay` with its printing, as the command has it.
@@ -44,13 +44,13 @@ pub fn run_replay(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
 
 /// Loads a trace as `refault replay` does, with flags such as `--via` and `--max-accesses`; a
 /// recording as the machine that was recorded, too.
-pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, watch: &Watch) -> Result<Loaded, Failure> {
+pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, watch: &Watch) -> Result<LoadedTrace, Failure> {
     let args = replay_args(words, watch)?.0;
     if source.header().recording.is_none() {
         return load(&args, source, false);
     }
     let (machine, loaded) = load_recorded(&args, source)?;
-    Ok(Loaded { machine: Some(machine), ..loaded })
+    Ok(LoadedTrace { machine: Some(machine), ..loaded })
 }
 
 /// `refault replay` of a trace that was loaded: a row for each size and policy, those that the
@@ -59,7 +59,7 @@ pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, watch: &Watch
 pub fn replay(
     words: &[String],
     plug_ins: &[PlugIn],
-    loaded: &Loaded,
+    loaded: &LoadedTrace,
     bits: bool,
     file: &str,
     watch: &Watch,

@@ -5,7 +5,7 @@ use clap::Args;
 use refault::words::printable;
 use refault_pager::doctor::{Probe, Report, Verdict, watches_new_memory};
 use refault_pager::store::swap_directory;
-use refault_record::{Known, Part, Tracefs, probes_possible, survey, touches_possible};
+use refault_record::{EventSupport, Feature, Tracefs, probes_possible, survey, touches_possible};
 use refault_trace::TouchMethod;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ struct Json<'a> {
 
 /// Event sources of the kernel for recording, as far as they can be asked for.
 struct Events {
-    all: Result<Vec<Known>, String>,
+    all: Result<Vec<EventSupport>, String>,
     /// Whether probes can stand for what it lacks.
     probes: Result<(), String>,
     /// Methods that see touches of memory in place; an error says why one does not work here.
@@ -97,13 +97,15 @@ struct Events {
 }
 
 impl Events {
-    fn is_covered(&self, known: &Known) -> bool {
+    fn is_covered(&self, known: &EventSupport) -> bool {
         known.is_there || known.has_probe && self.probes.is_ok()
     }
 
     /// Whether there is what nothing is recorded without.
     fn suffice(&self) -> bool {
-        self.all.as_ref().is_ok_and(|all| all.iter().all(|known| self.is_covered(known) || known.part != Part::Cache))
+        self.all
+            .as_ref()
+            .is_ok_and(|all| all.iter().all(|known| self.is_covered(known) || known.feature != Feature::Cache))
     }
 }
 
@@ -271,7 +273,7 @@ fn recording(events: &Events) -> String {
         let _ = writeln!(text, "{what:<24}{}: {words}", method.name());
     }
     let _ = writeln!(text, "{:<24}{}", "", hardware_samples());
-    let probed = all.iter().any(|known| !known.is_there && known.part == Part::Cache);
+    let probed = all.iter().any(|known| !known.is_there && known.feature == Feature::Cache);
     match (events.suffice(), probed, &events.probes) {
         (true, false, _) => text.push_str("refault record works here, with the rights of root.\n"),
         (true, true, _) => text.push_str("refault record works here with probes of its own, and the rights of root.\n"),
@@ -285,7 +287,7 @@ fn recording(events: &Events) -> String {
         (false, _, Ok(())) => text.push_str("refault record does not work here: it takes what is not there.\n"),
     }
     for known in all.iter().filter(|known| !events.is_covered(known)) {
-        let _ = writeln!(text, "Without {}: {}.", known.event, known.part.consequence());
+        let _ = writeln!(text, "Without {}: {}.", known.event, known.feature.consequence());
     }
     text
 }

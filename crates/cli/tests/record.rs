@@ -2,7 +2,7 @@
 
 use crate::common::command::{Sandbox, error, ok};
 use refault_testing::{Need, require};
-use refault_trace::{Act, Advised, ObjectKind, Record, RecordSource as _, TouchMethod};
+use refault_trace::{AdviceKind, ObjectKind, Record, RecordKind, RecordSource as _, TouchMethod};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -168,12 +168,13 @@ fn touches_in_place_are_sampled() {
     let of_memory = |r: &&Record| objects[r.object as usize].name.starts_with("memory of touch");
     let object = objects.iter().find(|o| o.name.starts_with("memory of touch")).expect("its memory is there");
     assert_eq!((object.kind, object.touches.map(|t| t.by)), (ObjectKind::Anon, Some(TouchMethod::WriteProtect)));
-    let pages =
-        |act: Act| records.iter().filter(of_memory).filter(|r| r.act == act).map(|r| u64::from(r.pages)).sum::<u64>();
-    assert!((600..1200).contains(&pages(Act::Hit)), "first touches are faults: {}", pages(Act::Hit));
-    assert!(pages(Act::Drop) >= 600, "all of it is gone at the end: {}", pages(Act::Drop));
+    let pages = |kind: RecordKind| {
+        records.iter().filter(of_memory).filter(|r| r.kind == kind).map(|r| u64::from(r.pages)).sum::<u64>()
+    };
+    assert!((600..1200).contains(&pages(RecordKind::Hit)), "first touches are faults: {}", pages(RecordKind::Hit));
+    assert!(pages(RecordKind::Drop) >= 600, "all of it is gone at the end: {}", pages(RecordKind::Drop));
     // The ten pages that are written all the time, in most of the twelve intervals.
-    let again = pages(Act::Sampled);
+    let again = pages(RecordKind::Sampled);
     assert!((50..400).contains(&again), "{again} touches");
     let s = Sandbox::new();
     let path = path.to_str().expect("text");
@@ -267,17 +268,17 @@ fn what_a_program_says_of_its_accesses_is_recorded() {
         all.extend_from_slice(&chunk);
     }
     let file = source.header().objects.iter().position(|o| o.name.ends_with("/file")).expect("it is used") as u32;
-    let said = all.iter().filter(|r| r.object == file).filter_map(|r| match r.act {
-        Act::Advise(advised) => Some((advised, r.page, r.pages)),
+    let said = all.iter().filter(|r| r.object == file).filter_map(|r| match r.kind {
+        RecordKind::Advise(advised) => Some((advised, r.page, r.pages)),
         _ => None,
     });
     let pages = PAGES as u32;
     let want = [
-        (Advised::Sequential, 0, 1),
-        (Advised::WillNeed, 2, 1),
-        (Advised::DontNeed, 0, pages),
-        (Advised::MapRandom, 1, 3),
-        (Advised::WillNeed, 0, pages),
+        (AdviceKind::Sequential, 0, 1),
+        (AdviceKind::WillNeed, 2, 1),
+        (AdviceKind::DontNeed, 0, pages),
+        (AdviceKind::MapRandom, 1, 3),
+        (AdviceKind::WillNeed, 0, pages),
     ];
     assert_eq!(said.collect::<Vec<_>>(), want);
 }

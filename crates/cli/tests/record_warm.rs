@@ -4,7 +4,7 @@
 use crate::common::command::error;
 use crate::record::{record, recordable};
 use refault_testing::{Need, require};
-use refault_trace::{Act, Header, ObjectInfo, Record, RecordSource as _};
+use refault_trace::{Header, ObjectInfo, Record, RecordKind, RecordSource as _};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -40,7 +40,7 @@ fn object<'a>(header: &'a Header, name: &str) -> (u32, &'a ObjectInfo) {
 
 /// The pages of an object that were in memory at the start.
 fn resident(rows: &[Record], object: u32) -> Vec<u64> {
-    let rows = rows.iter().filter(|r| r.object == object && r.act == Act::Resident);
+    let rows = rows.iter().filter(|r| r.object == object && r.kind == RecordKind::Resident);
     rows.flat_map(|r| r.page..r.page + u64::from(r.pages)).collect()
 }
 

@@ -4,7 +4,7 @@ use crate::common::command::{Sandbox, error, ok};
 use refault_cli::Watch;
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_cli::replay::policy::RowPolicy;
-use refault_cli::replay::sample::{Estimate, OneIn, Question, estimate};
+use refault_cli::replay::sample::{OneIn, Question, SampledEstimate, estimate};
 use refault_mm::{Config, Kernel, Policy};
 use refault_testing::one_in;
 use refault_trace::generate::Workload;
@@ -34,7 +34,7 @@ fn estimates(
     unit: SampleUnit,
     sizes: &[u64],
     policies: &[(RowPolicy, Option<Config>)],
-) -> Vec<Estimate> {
+) -> Vec<SampledEstimate> {
     let kinds: Vec<_> = (0..if one_in == 1 { 1 } else { 4 }).map(|salt| Sample::new(one_in, unit, salt)).collect();
     let samples = Samples::load(&mut source(), &options(via), &kinds).expect("samples");
     let question = Question {

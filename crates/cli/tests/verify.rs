@@ -3,8 +3,8 @@
 use crate::common::command::{Sandbox, error, ok};
 use crate::report::{document, root};
 use refault_trace::{
-    Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordSource as _, Recording,
-    Series, Snapshot, Via,
+    AdviceKind, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordKind, RecordSource as _,
+    Recording, Series, Snapshot, Via,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -43,9 +43,11 @@ fn made_up_of_accesses(path: &Path, memory_pages: u64, accesses: u64, series: Se
         // Strides, so that no read goes on from the last.
         let record = Record { time_ns: i * 1000, ..Record::touch(i * 37 % 100, op) };
         if misses(i) {
-            writer.write(&[Record { act: Act::Add, ..record }, Record { act: Act::Miss, ..record }]).expect("writable");
+            writer
+                .write(&[Record { kind: RecordKind::Add, ..record }, Record { kind: RecordKind::Miss, ..record }])
+                .expect("writable");
         } else {
-            writer.write(&[Record { act: Act::Hit, ..record }]).expect("writable");
+            writer.write(&[Record { kind: RecordKind::Hit, ..record }]).expect("writable");
         }
     }
     writer.finish(&header).expect("writable");
@@ -177,17 +179,17 @@ fn what_the_lab_does_otherwise_is_said() {
 }
 
 /// Lab misses of reads in order of a file of 100 pages, which a program may have announced.
-fn misses_in_order(path: &Path, s: &Sandbox, advised: Option<Advised>) -> u64 {
+fn misses_in_order(path: &Path, s: &Sandbox, advised: Option<AdviceKind>) -> u64 {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
     header.recording = Some(Recording { read_ahead_pages: Some(32), ..Recording::default() });
     let op = Op { write: false, via: Some(Via::Fd) };
     let mut writer = NativeWriter::create(path).expect("writable");
     if let Some(advised) = advised {
-        writer.write(&[Record { act: Act::Advise(advised), ..Record::touch(0, Op::READ) }]).expect("writable");
+        writer.write(&[Record { kind: RecordKind::Advise(advised), ..Record::touch(0, Op::READ) }]).expect("writable");
     }
     for i in 0..100 {
-        writer.write(&[Record { act: Act::Miss, time_ns: i, ..Record::touch(i, op) }]).expect("writable");
+        writer.write(&[Record { kind: RecordKind::Miss, time_ns: i, ..Record::touch(i, op) }]).expect("writable");
     }
     writer.finish(&header).expect("writable");
     let output = ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]));
@@ -201,8 +203,8 @@ fn what_programs_announce_holds() {
     let path = s.path("r.parquet");
     let plain = misses_in_order(&path, &s, None);
     assert!(plain < 10, "{plain} misses with readahead");
-    assert_eq!(misses_in_order(&path, &s, Some(Advised::Random)), 100);
-    assert_eq!(misses_in_order(&path, &s, Some(Advised::Normal)), plain);
+    assert_eq!(misses_in_order(&path, &s, Some(AdviceKind::Random)), 100);
+    assert_eq!(misses_in_order(&path, &s, Some(AdviceKind::Normal)), plain);
 }
 
 #[test]
@@ -216,11 +218,11 @@ fn regression_the_lab_does_not_read_ahead_what_is_written_later() {
         header.objects = vec![file];
         header.recording = Some(Recording { read_ahead_pages: Some(32), ..Recording::default() });
         let mut writer = NativeWriter::create(&path).expect("writable");
-        writer.write(&[Record { act: Act::Add, pages: 10, ..Record::touch(0, Op::READ) }]).expect("writable");
+        writer.write(&[Record { kind: RecordKind::Add, pages: 10, ..Record::touch(0, Op::READ) }]).expect("writable");
         for page in 0..20 {
             let op = Op { write: page >= 10, via: Some(Via::Fd) };
-            let act = if page == 0 || page >= 10 { Act::Miss } else { Act::Hit };
-            writer.write(&[Record { act, time_ns: page, ..Record::touch(page, op) }]).expect("writable");
+            let kind = if page == 0 || page >= 10 { RecordKind::Miss } else { RecordKind::Hit };
+            writer.write(&[Record { kind, time_ns: page, ..Record::touch(page, op) }]).expect("writable");
         }
         writer.finish(&header).expect("writable");
         let output = ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]));
@@ -236,15 +238,15 @@ fn regression_the_lab_does_not_read_ahead_what_is_written_later() {
 
 /// Misses of the lab on a file of 100 pages in memory for 60. A row is an act of the kernel: its
 /// time, the act, first page and pages.
-fn lab_misses(path: &Path, s: &Sandbox, rows: &[(u64, Act, u64, u32)], via: Via) -> u64 {
+fn lab_misses(path: &Path, s: &Sandbox, rows: &[(u64, RecordKind, u64, u32)], via: Via) -> u64 {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
     header.recording =
         Some(Recording { memory_max: Some(60 * 4096), read_ahead_pages: Some(0), ..Recording::default() });
     let mut writer = NativeWriter::create(path).expect("writable");
     let op = Op { write: false, via: Some(via) };
-    for &(time_ns, act, page, pages) in rows {
-        writer.write(&[Record { act, pages, time_ns, ..Record::touch(page, op) }]).expect("writable");
+    for &(time_ns, kind, page, pages) in rows {
+        writer.write(&[Record { kind, pages, time_ns, ..Record::touch(page, op) }]).expect("writable");
     }
     writer.finish(&header).expect("writable");
     let output = ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]));
@@ -258,20 +260,20 @@ fn regression_pages_that_only_the_lab_had_are_dropped_with_those_of_the_kernel()
     let s = Sandbox::new();
     let path = s.path("r.parquet");
     // The kernel evicts all but every tenth page, and then drops the file; it is read again.
-    let mut rows: Vec<_> = (0..40).map(|page| (page, Act::Miss, page, 1)).collect();
-    rows.extend((0..40).filter(|page| page % 10 != 0).map(|page| (100, Act::Evict, page, 1)));
-    let again = (0..30).map(|page| (5000, Act::Miss, page, 1));
+    let mut rows: Vec<_> = (0..40).map(|page| (page, RecordKind::Miss, page, 1)).collect();
+    rows.extend((0..40).filter(|page| page % 10 != 0).map(|page| (100, RecordKind::Evict, page, 1)));
+    let again = (0..30).map(|page| (5000, RecordKind::Miss, page, 1));
     let mut dropped = rows.clone();
-    dropped.extend((0..40).step_by(10).map(|page| (200, Act::Drop, page, 1)));
+    dropped.extend((0..40).step_by(10).map(|page| (200, RecordKind::Drop, page, 1)));
     dropped.extend(again.clone());
     // Up to the last one that was dropped the lab reads all pages again.
     assert_eq!(lab_misses(&path, &s, &dropped, Via::Fd), 70);
     rows.extend(again.clone());
     assert_eq!(lab_misses(&path, &s, &rows, Via::Fd), 40, "without a drop it has them");
     // Far apart in time they are drops of their own, and nothing is said of what is between.
-    let mut apart: Vec<_> = (0..40).map(|page| (page, Act::Miss, page, 1)).collect();
-    apart.extend((0..40).step_by(10).map(|page| (10_000_000 * (page + 1), Act::Drop, page, 1)));
-    apart.extend(again.map(|(_, act, page, n)| (1_000_000_000, act, page, n)));
+    let mut apart: Vec<_> = (0..40).map(|page| (page, RecordKind::Miss, page, 1)).collect();
+    apart.extend((0..40).step_by(10).map(|page| (10_000_000 * (page + 1), RecordKind::Drop, page, 1)));
+    apart.extend(again.map(|(_, kind, page, n)| (1_000_000_000, kind, page, n)));
     assert_eq!(lab_misses(&path, &s, &apart, Via::Fd), 43);
 }
 
@@ -279,19 +281,19 @@ fn regression_pages_that_only_the_lab_had_are_dropped_with_those_of_the_kernel()
 fn regression_a_page_that_is_mapped_anew_was_touched_twice() {
     let s = Sandbox::new();
     let path = s.path("r.parquet");
-    let touch = |act| move |page| (page, act, page, 1);
-    let code = (0, Act::Advise(Advised::MapExecutable), 0, 10);
+    let touch = |kind| move |page| (page, kind, page, 1);
+    let code = (0, RecordKind::Advise(AdviceKind::MapExecutable), 0, 10);
     // Ten pages, then 400 touches of the 90 others in turn, then the ten again.
-    let with = |again: &[(u64, Act, u64, u32)]| {
-        let mut rows: Vec<_> = (0..10).map(touch(Act::Miss)).collect();
+    let with = |again: &[(u64, RecordKind, u64, u32)]| {
+        let mut rows: Vec<_> = (0..10).map(touch(RecordKind::Miss)).collect();
         rows.extend_from_slice(again);
-        rows.extend((0..400).map(|i| (1000 + i, Act::Miss, 10 + i % 90, 1)));
+        rows.extend((0..400).map(|i| (1000 + i, RecordKind::Miss, 10 + i % 90, 1)));
         let others = lab_misses(&path, &s, &rows, Via::Map);
-        rows.extend((0..10).map(|page| (2000, Act::Hit, page, 1)));
+        rows.extend((0..10).map(|page| (2000, RecordKind::Hit, page, 1)));
         lab_misses(&path, &s, &rows, Via::Map) - others
     };
     assert_eq!(with(&[]), 10, "they are gone");
-    let again: Vec<_> = (0..10).map(touch(Act::Hit)).collect();
+    let again: Vec<_> = (0..10).map(touch(RecordKind::Hit)).collect();
     assert_eq!(with(&again), 0);
     assert_eq!(with(&[&[code], &again[..]].concat()), 0, "a loader maps code over what it mapped before");
 }
@@ -300,27 +302,28 @@ fn regression_a_page_that_is_mapped_anew_was_touched_twice() {
 fn what_programs_want_and_do_not_want_is_done() {
     let s = Sandbox::new();
     let path = s.path("r.parquet");
-    let advise = |advised, page, pages| (1000, Act::Advise(advised), page, pages);
-    let touch = |page| (2000, Act::Hit, page, 1);
-    let read: Vec<_> = (0..20).map(|page| (page, Act::Miss, page, 1)).collect();
-    let with = |rows: &[(u64, Act, u64, u32)], via| {
+    let advise = |advised, page, pages| (1000, RecordKind::Advise(advised), page, pages);
+    let touch = |page| (2000, RecordKind::Hit, page, 1);
+    let read: Vec<_> = (0..20).map(|page| (page, RecordKind::Miss, page, 1)).collect();
+    let with = |rows: &[(u64, RecordKind, u64, u32)], via| {
         let rows: Vec<_> = read.iter().chain(rows).copied().collect();
         lab_misses(&path, &s, &rows, via)
     };
     assert_eq!(with(&[touch(0)], Via::Fd), 20);
     // The kernel had none of them any more, and says nothing of dropping them.
-    let gone = (500, Act::Evict, 0, 20);
-    assert_eq!(with(&[gone, advise(Advised::DontNeed, 0, 20), touch(0), touch(19)], Via::Fd), 22);
+    let gone = (500, RecordKind::Evict, 0, 20);
+    assert_eq!(with(&[gone, advise(AdviceKind::DontNeed, 0, 20), touch(0), touch(19)], Via::Fd), 22);
     // Wanted pages come in as far as the kernel brings them in, and those it had before are there.
-    let wanted = [advise(Advised::WillNeed, 20, 40), (1100, Act::Add, 20, 8), touch(20), touch(27), touch(28)];
+    let wanted =
+        [advise(AdviceKind::WillNeed, 20, 40), (1100, RecordKind::Add, 20, 8), touch(20), touch(27), touch(28)];
     // Page 28 was there before the recording, which does not count.
     assert_eq!(with(&wanted, Via::Fd), 28);
-    let unasked = [(1100, Act::Add, 20, 8), touch(20), touch(28)];
+    let unasked = [(1100, RecordKind::Add, 20, 8), touch(20), touch(28)];
     assert_eq!(with(&unasked, Via::Fd), 21, "without being asked it is the lab that reads ahead, or does not");
     // Mapped pages that are paged out are read anew.
-    let out = [advise(Advised::PageOut, 5, 10), touch(4), touch(5)];
+    let out = [advise(AdviceKind::PageOut, 5, 10), touch(4), touch(5)];
     assert_eq!(with(&out, Via::Map), 21);
-    assert_eq!(with(&[advise(Advised::Cold, 5, 10), touch(4), touch(5)], Via::Map), 20);
+    assert_eq!(with(&[advise(AdviceKind::Cold, 5, 10), touch(4), touch(5)], Via::Map), 20);
 }
 
 #[test]
@@ -412,7 +415,12 @@ fn two_recordings_of_one_program_are_compared() {
         header.recording = Some(Recording::default());
         let mut writer = NativeWriter::create(&paths[1]).expect("writable");
         writer
-            .write(&pages.iter().map(|&page| Record { act: Act::Hit, ..Record::touch(page, op) }).collect::<Vec<_>>())
+            .write(
+                &pages
+                    .iter()
+                    .map(|&page| Record { kind: RecordKind::Hit, ..Record::touch(page, op) })
+                    .collect::<Vec<_>>(),
+            )
             .expect("writable");
         writer.finish(&header).expect("writable");
         let said = error(&s.run(&words));

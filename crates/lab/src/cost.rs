@@ -1,6 +1,6 @@
 //! The CPU time that the machine charges for what the kernel does.
 
-use refault_mm::Work;
+use refault_mm::ReclaimWork;
 
 /// Nanoseconds of CPU time.
 ///
@@ -131,7 +131,7 @@ const MOST_NS: u64 = 1_000_000_000;
 impl Costs {
     /// Nanoseconds of reclaim for groups that it visits, for pages that it looks at, and for those
     /// that it frees.
-    pub(crate) fn walk_ns(&self, work: &Work) -> u64 {
+    pub(crate) fn walk_ns(&self, work: &ReclaimWork) -> u64 {
         work.memcgs * self.visit_group_ns
             + (work.scanned - work.skipped) * self.scan_page_ns
             + work.skipped * self.skip_page_ns

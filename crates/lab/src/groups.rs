@@ -1,18 +1,18 @@
 //! Memory cgroups over time: which are there, which task is in which, and what was of those that
 //! are gone.
 //!
-//! `machine` makes, removes and moves as the scenario's events say; `burst` asks who is in which
+//! `machine` makes, removes and moves as the scenario's events say; `on_cpu` asks who is in which
 //! group. It calls the engine through `kernel`, and tells `sched` whose pressure a thread is part
 //! of.
 
 use refault_mm::{Engine, MemcgId};
 
 use crate::hardware::Hardware;
-use crate::kernel::Kernel;
+use crate::kernel::LabKernel;
 use crate::programs::Programs;
 use crate::results::MemcgResult;
 use crate::scenario::Scenario;
-use crate::sched::{State, Threads};
+use crate::sched::{ThreadState, Threads};
 
 /// A group of the scenario.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl Groups {
         n: usize,
         now_ns: u64,
         programs: &Programs,
-        kernel: &mut Kernel,
+        kernel: &mut LabKernel,
     ) -> Result<(), String> {
         if !matches!(self.get(n), Group::Absent) {
             return Err("it is there already".into());
@@ -158,7 +158,7 @@ impl Groups {
         spec: &Scenario,
         (task, to, charges): (usize, Option<usize>, bool),
         now_ns: u64,
-        (threads, programs, kernel): (&mut Threads, &mut Programs, &mut Kernel),
+        (threads, programs, kernel): (&mut Threads, &mut Programs, &mut LabKernel),
     ) -> Result<(), String> {
         let from = self.tasks[task].0;
         let Some(id) = self.id_or_root(to) else {
@@ -193,7 +193,7 @@ pub(crate) fn groups_of(spec: &Scenario, memcg: Option<usize>) -> Vec<usize> {
 
 /// Books the work of a copy of a task so far in the group that it leaves.
 fn split_results(spec: &Scenario, threads: &mut Threads, t: usize, from: Option<usize>, now_ns: u64) {
-    let over = threads[t].state == State::Off;
+    let over = threads[t].state == ThreadState::Off;
     let Some(task) = threads[t].task_mut() else { return };
     if task.done.first_ns.is_none() {
         return;

@@ -1,8 +1,8 @@
 //! The kernel of the machine: the engine, the hardware below it, and what a call of it costs.
 //!
 //! A caller of the engine then [settles](Kernel::settle): what the call asked for is announced to
-//! the clock and to threads, and its price is the caller's. Thread bodies (`burst`) and the ends of
-//! I/O (`machine`) do so; it calls `hardware`, `sched`, `contention` and `cost`.
+//! the clock and to threads, and its price is the caller's. Thread bodies (`on_cpu`) and the ends
+//! of I/O (`machine`) do so; it calls `hardware`, `sched`, `contention` and `cost`.
 
 use refault_mm::{Engine, MemcgId, SwapWork, ThrottleReason};
 
@@ -13,14 +13,14 @@ use crate::sched::{ANY_WAIT, Clock, Event, Threads};
 
 /// CPU time that an engine call set off.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bill {
+pub(crate) struct CallCost {
     /// Reclaim: a memory stall.
     pub(crate) reclaim_ns: u64,
     /// Requests and synchronous reads.
     pub(crate) io_ns: u64,
 }
 
-impl Bill {
+impl CallCost {
     /// For a thread of the kernel all of it is its work.
     pub(crate) fn worker_ns(self) -> u64 {
         (self.reclaim_ns + self.io_ns).max(1_000)
@@ -28,7 +28,7 @@ impl Bill {
 }
 
 /// The engine and what is around it.
-pub(crate) struct Kernel {
+pub(crate) struct LabKernel {
     pub(crate) engine: Engine,
     pub(crate) hw: Hardware,
     pub(crate) costs: Costs,
@@ -40,9 +40,9 @@ pub(crate) struct Kernel {
     swap_paid: SwapWork,
 }
 
-impl Kernel {
-    pub(crate) fn new(engine: Engine, hw: Hardware, costs: Costs, contention: Option<Contention>) -> Kernel {
-        Kernel { engine, hw, costs, contention, woke: false, swap_paid: SwapWork::default() }
+impl LabKernel {
+    pub(crate) fn new(engine: Engine, hw: Hardware, costs: Costs, contention: Option<Contention>) -> LabKernel {
+        LabKernel { engine, hw, costs, contention, woke: false, swap_paid: SwapWork::default() }
     }
 
     /// Sets the time of what happens next, for the engine and for its orders.
@@ -53,12 +53,12 @@ impl Kernel {
 
     /// The throttling that the last call asked for: why, and for how long at most.
     pub(crate) fn take_throttle(&mut self) -> Option<(ThrottleReason, u64)> {
-        self.hw.orders.throttle.take()
+        self.hw.pending.throttle.take()
     }
 
     /// The group for which the last call wants a task killed.
     pub(crate) fn take_oom(&mut self) -> Option<MemcgId> {
-        self.hw.orders.oom.take()
+        self.hw.pending.oom.take()
     }
 
     /// The caller does not wait for the throttling that the call asked for.
@@ -69,7 +69,7 @@ impl Kernel {
     }
 
     /// Carries out what an engine call asked for, from `at_ns` on, and says what it costs.
-    pub(crate) fn settle(&mut self, at_ns: u64, clock: &mut Clock, threads: &mut Threads) -> Bill {
+    pub(crate) fn settle(&mut self, at_ns: u64, clock: &mut Clock, threads: &mut Threads) -> CallCost {
         let mut bill = self.work_done(at_ns);
         self.send_requests(&mut bill, at_ns, clock);
         if self.hw.storage.take_memory_change() {
@@ -77,8 +77,8 @@ impl Kernel {
             let granted = self.engine.set_external_pages(pages);
             self.hw.storage.refuse_writes(!granted);
         }
-        self.woke |= self.hw.orders.wakes();
-        for node in std::mem::take(&mut self.hw.orders.wake_kswapd) {
+        self.woke |= self.hw.pending.wakes();
+        for node in std::mem::take(&mut self.hw.pending.wake_kswapd) {
             clock.push(at_ns, Event::Wake(threads.kswapd(node), ANY_WAIT));
         }
         for page in self.hw.tables.take_placed() {
@@ -86,13 +86,13 @@ impl Kernel {
                 self.hw.tables.place(page, node);
             }
         }
-        if std::mem::take(&mut self.hw.orders.wake_flusher) {
+        if std::mem::take(&mut self.hw.pending.wake_flusher) {
             clock.push(at_ns, Event::Wake(threads.flusher(), ANY_WAIT));
         }
-        if std::mem::take(&mut self.hw.orders.wake_zswap) {
+        if std::mem::take(&mut self.hw.pending.wake_zswap) {
             clock.push(at_ns, Event::Wake(threads.zswap(), ANY_WAIT));
         }
-        for reason in std::mem::take(&mut self.hw.orders.unthrottle) {
+        for reason in std::mem::take(&mut self.hw.pending.unthrottle) {
             threads.release_throttled(reason, at_ns, clock);
         }
         debug_assert!(!self.hw.storage.is_plugged(), "requests that nobody sends");
@@ -100,7 +100,7 @@ impl Kernel {
     }
 
     /// Work of the engine and of synchronous devices since the last call.
-    fn work_done(&mut self, at_ns: u64) -> Bill {
+    fn work_done(&mut self, at_ns: u64) -> CallCost {
         let (work, swap) = (self.engine.take_work(), self.engine.swap_work());
         let paid = std::mem::replace(&mut self.swap_paid, swap);
         let [read_ns, write_ns] = self.hw.storage.take_cpu_ns();
@@ -109,7 +109,7 @@ impl Kernel {
         let c = &self.costs;
         let swap_ns = swap_ns(c, swap) - swap_ns(c, paid);
         let pages_ns = work.split * c.split_page_ns + work.compressed * c.compress_page_ns + unmapped * c.unmap_page_ns;
-        let mut bill = Bill {
+        let mut bill = CallCost {
             reclaim_ns: c.walk_ns(&work) + swap_ns + pages_ns + write_ns + down_ns,
             io_ns: work.decompressed * c.decompress_page_ns + read_ns + up_ns,
         };
@@ -124,7 +124,7 @@ impl Kernel {
     }
 
     /// Requests and discards reach their devices once the CPU has made them.
-    fn send_requests(&mut self, bill: &mut Bill, at_ns: u64, clock: &mut Clock) {
+    fn send_requests(&mut self, bill: &mut CallCost, at_ns: u64, clock: &mut Clock) {
         if self.hw.storage.is_plugged() {
             let submissions = self.hw.storage.unplug();
             bill.io_ns += submissions.len() as u64 * self.costs.io_submit_ns;
@@ -136,7 +136,7 @@ impl Kernel {
     /// Discards reach their devices. A task that is killed gives back its slots when the call that
     /// it was killed for is settled already.
     pub(crate) fn send_discards(&mut self, at_ns: u64, clock: &mut Clock) {
-        for slot in std::mem::take(&mut self.hw.orders.discards) {
+        for slot in std::mem::take(&mut self.hw.pending.discards) {
             clock.push(at_ns + self.hw.storage.discard_ns(slot), Event::Discarded(slot.0));
         }
     }

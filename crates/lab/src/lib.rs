@@ -3,7 +3,7 @@
 //! | room | what is in it | calls |
 //! |---|---|---|
 //! | [`machine`] | the event loop, from a scenario to its results | all others |
-//! | `burst` | what a thread does while it has a CPU | `kernel`, `sched`, `task`, and what they change |
+//! | `on_cpu` | what a thread does while it has a CPU | `kernel`, `sched`, `task`, and what they change |
 //! | `groups`, `programs`, `tiers`, `record` | memory cgroups over time; objects and copies of tasks; marking pages; recorded loops | `kernel`, `task` |
 //! | `kernel` | the engine, the hardware below it, what a call costs | `hardware`, `sched`, [`contention`] |
 //! | `sched` | virtual time, threads, CPUs, waits, pressure | `task` |
@@ -15,7 +15,6 @@
 //! | [`device`], [`cost`], [`metric`] | block devices; costs of operations; latencies and samples | nothing here |
 #![deny(missing_docs)]
 
-mod burst;
 pub mod contention;
 pub mod cost;
 pub mod device;
@@ -26,6 +25,7 @@ mod hardware;
 mod kernel;
 pub mod machine;
 pub mod metric;
+mod on_cpu;
 mod programs;
 mod record;
 mod results;

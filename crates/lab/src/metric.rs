@@ -125,7 +125,7 @@ impl From<&Latency> for Quantiles {
 /// power of two. So what is kept depends on what was pushed and nothing else. Columns that count up
 /// stay right, since a row holds values and not changes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct MetricSeries {
     columns: Vec<String>,
     limit: usize,
     /// Every how many pushed rows one is kept.
@@ -138,18 +138,18 @@ pub struct Series {
     last: Option<(u64, Vec<f64>)>,
 }
 
-impl Series {
+impl MetricSeries {
     /// Rows that a series keeps unless it is told otherwise.
     pub const LIMIT: usize = 4096;
 
-    /// No rows, at most [`Series::LIMIT`].
-    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Series {
+    /// No rows, at most [`MetricSeries::LIMIT`].
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> MetricSeries {
         Self::with_limit(columns, Self::LIMIT)
     }
 
     /// No rows, at most so many (at least 2), and the last one that was pushed.
-    pub fn with_limit<S: Into<String>>(columns: impl IntoIterator<Item = S>, limit: usize) -> Series {
-        Series {
+    pub fn with_limit<S: Into<String>>(columns: impl IntoIterator<Item = S>, limit: usize) -> MetricSeries {
+        MetricSeries {
             columns: columns.into_iter().map(Into::into).collect(),
             limit: limit.max(2),
             stride: 1,
@@ -194,7 +194,7 @@ impl Series {
         kept.chain(self.last.iter().map(|(at, row)| (*at, row.as_slice())))
     }
 
-    /// How many rows [`Series::rows`] has.
+    /// How many rows [`MetricSeries::rows`] has.
     pub fn len(&self) -> usize {
         self.times_ns.len() + usize::from(self.last.is_some())
     }
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_series_is_csv() {
-        let mut series = Series::new(["free", "of \"a\", b"]);
+        let mut series = MetricSeries::new(["free", "of \"a\", b"]);
         series.push(0, &[1.0, 0.5]);
         series.push(1_500_000_000, &[2.0, 1e21]);
         assert_eq!(
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_column_folds() {
-        let mut series = Series::new(["free", "used"]);
+        let mut series = MetricSeries::new(["free", "used"]);
         assert_eq!(series.fold("used", "mean"), None);
         for (at, used) in [(0, 1.0), (10, 4.0), (20, 1.0)] {
             series.push(at, &[9.0, used]);
@@ -330,8 +330,8 @@ mod tests {
 
     #[test]
     fn a_series_halves_its_resolution() {
-        let mut series = Series::with_limit(["n"], 4);
-        let ids = |series: &Series| series.rows().map(|(_, row)| row[0] as u64).collect::<Vec<_>>();
+        let mut series = MetricSeries::with_limit(["n"], 4);
+        let ids = |series: &MetricSeries| series.rows().map(|(_, row)| row[0] as u64).collect::<Vec<_>>();
         for n in 0..4 {
             series.push(n * 10, &[n as f64]);
         }
@@ -363,7 +363,7 @@ mod tests {
 
         #[test]
         fn a_series_is_bounded_and_keeps_its_ends(limit in 0usize..20, gaps in prop::collection::vec(0u64..1000, 1..500)) {
-            let mut series = Series::with_limit(["n"], limit);
+            let mut series = MetricSeries::with_limit(["n"], limit);
             let mut now = 0;
             for (n, gap) in gaps.iter().enumerate() {
                 now += gap;

@@ -1,7 +1,7 @@
 //! The programs of a scenario: what of their objects the engine knows, and how many copies of each
 //! task are left.
 //!
-//! `groups` moves their charges, `burst` asks where their pages are, `machine` makes them and
+//! `groups` moves their charges, `on_cpu` asks where their pages are, `machine` makes them and
 //! counts who has ended. It calls `scenario` alone.
 
 use std::collections::HashMap;

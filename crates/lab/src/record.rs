@@ -1,6 +1,6 @@
 //! Changes in the counters of the machine by each time through a loop, recorded while it runs.
 //!
-//! `burst` begins and ends iterations, `machine` reads what was recorded. It calls the engine for
+//! `on_cpu` begins and ends iterations, `machine` reads what was recorded. It calls the engine for
 //! its counters.
 
 use std::collections::BTreeMap;

@@ -1,15 +1,15 @@
 //! Tiers of memory on the machine: marking pages on behalf of tasks, and what came of the hint
 //! faults.
 //!
-//! `burst` has pages marked when a task's CPU time says so, `machine` makes it and asks for
+//! `on_cpu` has pages marked when a task's CPU time says so, `machine` makes it and asks for
 //! figures. It calls `hardware` for page tables and nodes, and the engine for what it would
 //! promote.
 
-use refault_mm::tiering::{MmScan, NodeTier, Range, TaskScan, TieringConfig, Tiers};
+use refault_mm::tiering::{MmScan, NodeTier, PteRange, TaskScan, TieringConfig, Tiers};
 use refault_mm::{Engine, NodeConfig, NodeId, NumaConfig};
 
 use crate::hardware::NodeUse;
-use crate::kernel::Kernel;
+use crate::kernel::LabKernel;
 use crate::programs::{Programs, objects_of};
 use crate::results::{TierResult, TiersResult};
 use crate::scenario::{NodeSpec, PolicySpec, Scenario};
@@ -118,7 +118,7 @@ impl Tiering {
 
     /// Sorts tasks into programs: the copies of a task share one, unless one of their objects is
     /// private.
-    pub(crate) fn add_programs(&mut self, spec: &Scenario, programs: &Programs, kernel: &Kernel) {
+    pub(crate) fn add_programs(&mut self, spec: &Scenario, programs: &Programs, kernel: &LabKernel) {
         if !self.promotes() {
             return;
         }
@@ -152,7 +152,7 @@ impl Tiering {
 
     /// Marks pages on behalf of a task, if its CPU time says that it is due (`task_numa_work`).
     /// Returns the nanoseconds that takes.
-    pub(crate) fn scan_for_hints(&mut self, t: usize, task: &mut Task, now_ns: u64, kernel: &mut Kernel) -> u64 {
+    pub(crate) fn scan_for_hints(&mut self, t: usize, task: &mut Task, now_ns: u64, kernel: &mut LabKernel) -> u64 {
         let (Some(scan), Some(&mm)) = (self.scans.get_mut(t), self.mm_of.get(t)) else { return 0 };
         let (cfg, mm) = (&self.cfg, &mut self.mms[mm]);
         let (tables, spaces) = (&mut kernel.hw.tables, &mm.spaces);
@@ -179,12 +179,12 @@ impl Tiering {
     }
 
     /// A task enters a phase that counts.
-    pub(crate) fn note_measured(&mut self, spec: &Scenario, kernel: &Kernel, now_ns: u64) {
+    pub(crate) fn note_measured(&mut self, spec: &Scenario, kernel: &LabKernel, now_ns: u64) {
         self.before.get_or_insert_with(|| Snapshot::take(spec, kernel, now_ns));
     }
 
     /// The tiers at the end; none: the scenario has none.
-    pub(crate) fn result(&self, spec: &Scenario, kernel: &Kernel, now_ns: u64) -> Option<TiersResult> {
+    pub(crate) fn result(&self, spec: &Scenario, kernel: &LabKernel, now_ns: u64) -> Option<TiersResult> {
         let tiers = tiers_of(spec).ok()?;
         let (now, before) = (Snapshot::take(spec, kernel, now_ns), self.before.clone().unwrap_or_default());
         let ns = (now.at_ns - before.at_ns) as f64;
@@ -225,7 +225,7 @@ impl Tiering {
     }
 
     /// Columns of the nodes in a row of the time series.
-    pub(crate) fn columns(&self, kernel: &Kernel) -> [f64; 5] {
+    pub(crate) fn columns(&self, kernel: &LabKernel) -> [f64; 5] {
         let stats = kernel.engine.vmstat();
         let get = |name: &str| stats.iter().find(|(n, _)| *n == name).map_or(0.0, |(_, v)| v as f64);
         let [promoted, demoted] = kernel.hw.nodes.moved;
@@ -253,7 +253,7 @@ impl Mm {
 
 impl Snapshot {
     /// Takes the counters of the nodes up to now.
-    fn take(spec: &Scenario, kernel: &Kernel, now_ns: u64) -> Snapshot {
+    fn take(spec: &Scenario, kernel: &LabKernel, now_ns: u64) -> Snapshot {
         let [promoted, demoted] = kernel.hw.nodes.moved;
         let nodes = (0..spec.machine.nodes.len()).map(|n| kernel.hw.nodes.used(n)).collect();
         Snapshot { at_ns: now_ns, nodes, promoted, demoted }
@@ -261,11 +261,11 @@ impl Snapshot {
 }
 
 /// A range over page tables that follow each other, as ranges of each.
-fn parts(spaces: &[(usize, u64)], range: Range) -> impl Iterator<Item = (usize, Range)> + '_ {
+fn parts(spaces: &[(usize, u64)], range: PteRange) -> impl Iterator<Item = (usize, PteRange)> + '_ {
     let mut base = 0;
     spaces.iter().filter_map(move |&(space, pages)| {
         let (first, last) = (range.first.max(base), (range.first + range.pages).min(base + pages));
-        let part = (first < last).then(|| (space, Range { first: first - base, pages: last - first }));
+        let part = (first < last).then(|| (space, PteRange { first: first - base, pages: last - first }));
         base += pages;
         part
     })

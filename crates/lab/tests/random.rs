@@ -11,9 +11,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use refault_lab::contention::ContentionSpec;
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{
-    Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, EventAction, EventSpec, LimitChanges, LoopSpec,
-    MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec, PolicySpec, Scenario, Share, StreamSpec, SwapSpec,
-    Sync, TaskSpec, Until,
+    AccessPattern, Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, EventAction, EventSpec, LimitChanges,
+    LoopSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, PhaseSpec, PolicySpec, Scenario, Share, StreamSpec,
+    SwapSpec, Sync, TaskSpec, Until,
 };
 use refault_mm::{
     AccessAdvice, CacheExtPolicy, HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode,
@@ -86,9 +86,9 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
             _ => Action::Access,
         },
         pattern: match d.below(4) {
-            0 => Pattern::Uniform,
-            1 => Pattern::Zipf { skew: d.of(&[0.5, 1.0, 1.2]), permute: d.one_in(2) },
-            _ => Pattern::Sequential,
+            0 => AccessPattern::Uniform,
+            1 => AccessPattern::Zipf { skew: d.of(&[0.5, 1.0, 1.2]), permute: d.one_in(2) },
+            _ => AccessPattern::Sequential,
         },
         weight: d.within(1, 5) as f64,
         via: if anon || d.one_in(2) { Via::Map } else { Via::Fd },

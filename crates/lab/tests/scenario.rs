@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use refault_lab::contention::InterruptCosts;
 use refault_lab::scenario::{
-    Action, Band, BandFrom, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until,
+    AccessPattern, Action, Band, BandFrom, LoopSpec, MIN_SCALED_SWAP_PAGES, PublishedRatio, Scenario, Share, Until,
 };
 use refault_mm::AccessAdvice;
 use refault_trace::Via;
@@ -52,7 +52,7 @@ fn every_key() {
     assert_eq!((fill.until, fill.streams[0].write_share, fill.measured), (Until::Accesses(25_600), 1.0, false));
     assert_eq!((work.until, work.rate_per_s), (Until::Accesses(10_000_000), Some(1000.0)));
     let read = &work.streams[1];
-    assert_eq!((read.pattern, read.via), (Pattern::Zipf { skew: 1.2, permute: false }, Via::Map));
+    assert_eq!((read.pattern, read.via), (AccessPattern::Zipf { skew: 1.2, permute: false }, Via::Map));
     assert_eq!((read.first_page, read.pages, read.block_pages), (1 << 18, 10 << 18, 4));
     assert_eq!((read.share, read.advice), (Share::Split, AccessAdvice::Random));
     let backup = &s.tasks[1];
@@ -95,7 +95,7 @@ fn defaults() {
     let phase = &s.tasks[0].phases[0];
     assert_eq!((phase.until, phase.accesses_per_op, phase.measured), (Until::Accesses(294_912), 32, true));
     let stream = &phase.streams[0];
-    assert_eq!((stream.pattern, stream.via, stream.pages), (Pattern::Sequential, Via::Fd, 196_608));
+    assert_eq!((stream.pattern, stream.via, stream.pages), (AccessPattern::Sequential, Via::Fd, 196_608));
 }
 
 /// The cases of the file: name, what is taken out, what is put there, the error.

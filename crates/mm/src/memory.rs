@@ -8,11 +8,11 @@
 
 mod split;
 
-use crate::charged::Charged;
 use crate::config::Config;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
+use crate::memcontrol::Memcontrol;
 use crate::migrate::Migrate;
 use crate::node::frames::Frames;
 use crate::swap_cache::SwapCache;
@@ -56,17 +56,17 @@ impl Memory {
 
     /// The policy beside the lists learns of a folio that has come into the page cache.
     #[cold]
-    pub(crate) fn tell_added(&mut self, v: LruvecId, f: FolioId) {
+    pub(crate) fn cache_ext_added(&mut self, v: LruvecId, f: FolioId) {
         let room = self.room_of(v);
         if let Some(ext) = &mut self.pages.ext {
             ext.added(v, f, room);
         }
     }
 
-    /// See [`Charged`].
+    /// See [`Memcontrol`].
     #[inline(always)]
-    pub(crate) fn charged(&mut self) -> Charged<'_> {
-        Charged { cfg: &self.cfg, pages: &mut self.pages, groups: &mut self.groups, frames: &mut self.frames }
+    pub(crate) fn memcontrol(&mut self) -> Memcontrol<'_> {
+        Memcontrol { cfg: &self.cfg, pages: &mut self.pages, groups: &mut self.groups, frames: &mut self.frames }
     }
 
     /// See [`Writeout`].

@@ -30,7 +30,7 @@ pub(crate) struct PassStart {
 
 /// Where a pass of kswapd was interrupted, so that it goes on from there.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PassAt {
+pub(crate) struct InterruptedPass {
     /// Pages that the run had gained before the pass.
     pub(crate) gained: u64,
     pub(crate) start: PassStart,
@@ -74,7 +74,7 @@ pub(crate) struct ScanControl {
     pub(crate) ignore_references: bool,
     pub(crate) kswapd: bool,
     /// Only pages of zones up to this are of use (`reclaim_idx`).
-    pub(crate) highest_zone: usize,
+    pub(crate) reclaim_idx: usize,
     /// Pages of boosts that kswapd is still to make up for.
     pub(crate) boost_left: u64,
     /// Nothing goes to a slower node: the program wants it out.
@@ -92,7 +92,7 @@ pub(crate) struct ScanControl {
     /// Somebody asked for it; nobody is at a limit.
     pub(crate) proactive: bool,
     /// Even so it waits for a swap device that takes no more writes.
-    pub(crate) held_up: bool,
+    pub(crate) waits_for_queue: bool,
     /// `memory.low` does not hold any more.
     pub(crate) low_reclaim: bool,
     /// It kept reclaim off something.
@@ -108,9 +108,9 @@ pub(crate) struct ScanControl {
     /// A batch of anon was taken from the group under way.
     pub(crate) took_anon: bool,
     /// Trimming the cache alone is not allowed: it failed.
-    pub(crate) no_trim: bool,
+    pub(crate) cache_trim_mode_failed: bool,
     /// A pass that only trimmed the cache reclaimed nothing.
-    pub(crate) trim_failed: bool,
+    pub(crate) trim_pass_failed: bool,
     /// Swap can take no more writes for now, as the last batch began.
     pub(crate) queue_full: bool,
     /// It came to a page that had to wait for that: the run is over.
@@ -127,7 +127,7 @@ pub(crate) struct ScanControl {
     /// kswapd: the pass under way gave up the processor, and goes on later.
     pub(crate) interrupted: bool,
     /// Place at which the interrupted pass goes on.
-    pub(crate) at: Option<Box<PassAt>>,
+    pub(crate) at: Option<Box<InterruptedPass>>,
 }
 
 impl ScanControl {
@@ -146,7 +146,7 @@ impl ScanControl {
             may_writepage: true,
             ignore_references: false,
             kswapd: false,
-            highest_zone: ANY_ZONE,
+            reclaim_idx: ANY_ZONE,
             boost_left: 0,
             no_demotion: false,
             force_deactivate: false,
@@ -158,7 +158,7 @@ impl ScanControl {
             memcg_full_walk: false,
             swappiness,
             proactive: false,
-            held_up: false,
+            waits_for_queue: false,
             low_reclaim: false,
             low_skipped: false,
             need_aging: false,
@@ -166,8 +166,8 @@ impl ScanControl {
             avoid_swapping: false,
             last_reclaimed: 0,
             took_anon: false,
-            no_trim: false,
-            trim_failed: false,
+            cache_trim_mode_failed: false,
+            trim_pass_failed: false,
             queue_full: false,
             blocked: false,
             empty_since: 0,
@@ -193,7 +193,7 @@ impl ScanControl {
     }
 
     /// Where the pass under way is, to note it: it is interrupted.
-    pub(crate) fn interrupt(&mut self) -> &mut PassAt {
+    pub(crate) fn interrupt(&mut self) -> &mut InterruptedPass {
         self.interrupted = true;
         self.at.get_or_insert_default()
     }

@@ -236,7 +236,7 @@ pub struct Gauge {
 
 /// Work of reclaim since it was last taken: a driver charges processor time for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct ReclaimWork {
     /// Pages looked at, on inactive and active lists and while sorting.
     pub scanned: u64,
     /// Pages among them of a zone that is not wanted, which only go to the head of their list.

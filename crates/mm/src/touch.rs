@@ -9,7 +9,7 @@ pub enum Touch {
     Read,
     /// Read by descriptor, going on in the page where the last read on the descriptor ended: not
     /// counted as another access.
-    ReadOn,
+    ReadContinued,
     /// Written by descriptor: the whole page, so nothing is read before.
     Write,
     /// Read through a mapping.

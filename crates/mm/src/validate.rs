@@ -26,7 +26,7 @@
 use crate::engine::Engine;
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
-use crate::lru::lruvec::list_index;
+use crate::lru::lru_list::list_index;
 use crate::lru::policy::LruPolicy;
 use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
 

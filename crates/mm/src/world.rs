@@ -1,7 +1,7 @@
 //! The boundary: questions of the engine to the driver, and effects that the driver carries out.
 
 use crate::ids::{MemcgId, NodeId, PageId, SwapSlot};
-use crate::stat::Work;
+use crate::stat::ReclaimWork;
 
 /// An action that the driver must carry out in the world. Effects come in the order in which they
 /// must be carried out.
@@ -331,7 +331,7 @@ pub trait World {
     /// Asked by kswapd between two batches, with the work since that was last taken: whether
     /// somebody else is to have the processor. Then its step ends there, and the next one goes on
     /// with the pass.
-    fn kswapd_yields(&mut self, _work: &Work) -> bool {
+    fn kswapd_yields(&mut self, _work: &ReclaimWork) -> bool {
         false
     }
 

@@ -2,7 +2,7 @@
 
 use crate::machines::{MIGRATIONS_FAIL, MIGRATIONS_PEND, access, anon, count, file, gauge, notes, tiers, woken};
 use refault_mm::tiering::{PromotionPolicy, TieringConfig};
-use refault_mm::{Engine, Hint, MemcgId, NodeId, Outcome, PageId, Policy, Touch};
+use refault_mm::{Engine, HintOutcome, MemcgId, NodeId, Outcome, PageId, Policy, Touch};
 use refault_testing::AtOnce;
 
 /// Hint faults promote to node 0; everything starts on node 1.
@@ -32,7 +32,7 @@ fn promoting(
 const MS: u64 = 1_000_000;
 
 /// The page is marked at a time and touched at another.
-fn mark_and_touch(e: &mut Engine, w: &mut AtOnce, page: PageId, marked_ms: u64, touched_ms: u64) -> Hint {
+fn mark_and_touch(e: &mut Engine, w: &mut AtOnce, page: PageId, marked_ms: u64, touched_ms: u64) -> HintOutcome {
     e.set_now_ns(marked_ms * MS);
     assert!(e.hint_mark(page));
     e.set_now_ns(touched_ms * MS);
@@ -45,10 +45,14 @@ fn mark_and_touch(e: &mut Engine, w: &mut AtOnce, page: PageId, marked_ms: u64, 
 fn a_page_that_is_touched_soon_is_promoted_and_counted() {
     for lru in [Policy::Lru, Policy::Mglru] {
         let (mut e, mut w, a, f) = promoting(PromotionPolicy::LatencyLimitAuto, lru, |_| {});
-        assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 1200), Hint::Stay, "too late: {lru}");
-        assert_eq!(mark_and_touch(&mut e, &mut w, a, 2000, 2500), Hint::Promoted, "{lru}");
+        assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 1200), HintOutcome::Stay, "too late: {lru}");
+        assert_eq!(mark_and_touch(&mut e, &mut w, a, 2000, 2500), HintOutcome::Promoted, "{lru}");
         assert_eq!((e.page_node(a), w.mapped(a).is_some()), (Some(NodeId(0)), true), "{lru}");
-        assert_eq!(mark_and_touch(&mut e, &mut w, f, 3000, 3001), Hint::Promoted, "a clean file page, too: {lru}");
+        assert_eq!(
+            mark_and_touch(&mut e, &mut w, f, 3000, 3001),
+            HintOutcome::Promoted,
+            "a clean file page, too: {lru}"
+        );
         let counts = [
             "numa_pte_updates",
             "numa_hint_faults",
@@ -60,7 +64,7 @@ fn a_page_that_is_touched_soon_is_promoted_and_counted() {
         ];
         assert_eq!(counts.map(|c| count(&e, c)), [3, 3, 0, 2, 2, 2, 2], "{lru}");
         assert!(!e.hint_mark(a), "fast memory is not marked: {lru}");
-        assert_eq!((e.hint_fault(&mut w, a), count(&e, "numa_hint_faults_local")), (Hint::Stay, 1), "{lru}");
+        assert_eq!((e.hint_fault(&mut w, a), count(&e, "numa_hint_faults_local")), (HintOutcome::Stay, 1), "{lru}");
         assert_eq!(e.promoter(NodeId(0)).unwrap().stats().success, 2);
         let lists = e.node_gauges_of(NodeId(0));
         assert_eq!(gauge(&lists, "inactive_anon") + gauge(&lists, "active_anon"), 1, "{lru}");
@@ -76,7 +80,7 @@ fn a_page_that_is_touched_soon_is_promoted_and_counted() {
 
 #[test]
 fn a_stamp_is_only_as_wide_as_it_is() {
-    for (stamp_bits, hint) in [(12, Hint::Promoted), (17, Hint::Stay)] {
+    for (stamp_bits, hint) in [(12, HintOutcome::Promoted), (17, HintOutcome::Stay)] {
         let (mut e, mut w, a, _) = promoting(PromotionPolicy::Latency, Policy::Lru, |t| t.stamp_bits = stamp_bits);
         // 4096 ms later 12 bits look the same.
         assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 100 + 3 * 4096 + 20), hint, "{stamp_bits} bits");
@@ -91,15 +95,15 @@ fn what_cannot_be_moved_stays() {
     assert!(!e.hint_mark(f), "dirty: not even marked");
     assert!(e.hint_mark(nth(f, 1)));
     access(&mut e, &mut w, f, 1..2, Touch::MapWrite);
-    assert_eq!(e.hint_fault(&mut w, nth(f, 1)), Hint::Stay, "dirtied after it was marked");
+    assert_eq!(e.hint_fault(&mut w, nth(f, 1)), HintOutcome::Stay, "dirtied after it was marked");
     w.shared_executable = Some(nth(f, 2));
-    assert_eq!(mark_and_touch(&mut e, &mut w, nth(f, 2), 1, 2), Hint::Stay, "a shared library");
+    assert_eq!(mark_and_touch(&mut e, &mut w, nth(f, 2), 1, 2), HintOutcome::Stay, "a shared library");
     assert_eq!(count(&e, "pgpromote_candidate"), 2, "candidates they are");
     w.answer = MIGRATIONS_FAIL;
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Stay);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), HintOutcome::Stay);
     assert_eq!((e.page_node(a), w.mapped(a).is_some(), count(&e, "pgmigrate_fail")), (Some(NodeId(1)), true, 1));
     w.answer = MIGRATIONS_PEND;
-    assert_eq!(mark_and_touch(&mut e, &mut w, nth(a, 1), 5, 6), Hint::Migrating);
+    assert_eq!(mark_and_touch(&mut e, &mut w, nth(a, 1), 5, 6), HintOutcome::Migrating);
     assert_eq!(e.access(&mut w, nth(a, 1), Touch::MapRead), Outcome::Waiting);
     assert_eq!(count(&e, "pgpromote_success"), 0);
     e.migrate_done(&mut w, nth(a, 1), true);
@@ -111,16 +115,16 @@ fn without_room_beyond_the_high_mark_kswapd_is_woken_instead() {
     let (mut e, mut w, a, _) = promoting(PromotionPolicy::Mru, Policy::Lru, |_| {});
     let marks = e.node_zones(NodeId(0)).next().unwrap().3;
     assert!(e.set_external_pages(4000 - marks.high));
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stay);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), HintOutcome::Stay);
     assert_eq!(woken(&w), [0]);
     assert!(e.set_external_pages(4000 - marks.high - 2));
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Promoted);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), HintOutcome::Promoted);
 }
 
 #[test]
 fn free_space_in_plenty_needs_no_question() {
     let (mut e, mut w, a, _) = promoting(PromotionPolicy::LatencyLimitAuto, Policy::Lru, |t| t.free_space_pages = 100);
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 60_000), Hint::Promoted);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 60_000), HintOutcome::Promoted);
     assert_eq!((count(&e, "pgpromote_candidate"), count(&e, "pgpromote_success")), (0, 1));
 }
 
@@ -128,8 +132,8 @@ fn free_space_in_plenty_needs_no_question() {
 #[test]
 fn two_touches_go_by_the_active_list() {
     for (policy, hints) in [
-        (PromotionPolicy::TwoTouch, &[Hint::Stay, Hint::Promoted][..]),
-        (PromotionPolicy::TwoTouchLiteral, &[Hint::Stay, Hint::Stay, Hint::Promoted]),
+        (PromotionPolicy::TwoTouch, &[HintOutcome::Stay, HintOutcome::Promoted][..]),
+        (PromotionPolicy::TwoTouchLiteral, &[HintOutcome::Stay, HintOutcome::Stay, HintOutcome::Promoted]),
     ] {
         let (mut e, mut w, a, _) = promoting(policy, Policy::Lru, |_| {});
         for (i, &hint) in hints.iter().enumerate() {
@@ -144,8 +148,8 @@ fn two_touches_go_by_the_active_list() {
 fn the_oracle_asks_the_driver() {
     let (mut e, mut w, a, _) = promoting(PromotionPolicy::Oracle, Policy::Mglru, |_| {});
     w.hottest = Some(PageId(a.0 + 1));
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stay);
-    assert_eq!(mark_and_touch(&mut e, &mut w, PageId(a.0 + 1), 1, 50_000), Hint::Promoted);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), HintOutcome::Stay);
+    assert_eq!(mark_and_touch(&mut e, &mut w, PageId(a.0 + 1), 1, 50_000), HintOutcome::Promoted);
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn the_limit_holds_promotion_back_by_the_second() {
         // 200 a window of a little more than a second.
         let t = 10_000 + u64::from(p / 200) * 1100;
         let hint = mark_and_touch(&mut e, &mut w, PageId(a.0 + p), t, t + 1);
-        promoted[(p / 200) as usize] += u64::from(hint == Hint::Promoted);
+        promoted[(p / 200) as usize] += u64::from(hint == HintOutcome::Promoted);
     }
     assert_eq!(promoted, [50; 3], "I9.1");
     assert_eq!(count(&e, "pgpromote_candidate"), 600, "those held back are candidates");

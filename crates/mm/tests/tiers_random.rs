@@ -14,7 +14,7 @@ use refault_testing::short_or_long;
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
         4 => Just(Touch::Read),
-        1 => Just(Touch::ReadOn),
+        1 => Just(Touch::ReadContinued),
         1 => Just(Touch::Write),
         3 => Just(Touch::MapRead),
         3 => Just(Touch::MapWrite),

@@ -12,7 +12,7 @@ pub(crate) const PREFIXES: [&str; 2] = ["refault-record-", "refault-play-"];
 
 /// A group.
 #[derive(Debug)]
-pub struct Group {
+pub struct Cgroup {
     folder: PathBuf,
     /// As `/proc/PID/cgroup` has it.
     path: String,
@@ -31,7 +31,7 @@ pub fn of_process(pid: u32) -> Option<String> {
 
 /// The number of the group that this process is in.
 pub(crate) fn own_id() -> Option<u64> {
-    Group::open(Path::new(&of_process(std::process::id())?)).ok()?.id()
+    Cgroup::open(Path::new(&of_process(std::process::id())?)).ok()?.id()
 }
 
 /// The line of the memory controller, or of the second version.
@@ -63,34 +63,34 @@ pub fn paths() -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-impl Group {
+impl Cgroup {
     /// The group of a path: one of cgroupfs, or as `/proc/PID/cgroup` has it.
-    pub fn open(path: &Path) -> Result<Group, String> {
+    pub fn open(path: &Path) -> Result<Cgroup, String> {
         let hierarchy = Hierarchy::find()?;
         let (folder, inside) = hierarchy.folder(path);
         if !folder.join("cgroup.procs").exists() {
             return Err(format!("{}: is no memory cgroup (looked for {})", path.display(), folder.display()));
         }
-        Ok(Group { path: inside, folder, root: hierarchy.place, second: hierarchy.second, own: false })
+        Ok(Cgroup { path: inside, folder, root: hierarchy.place, second: hierarchy.second, own: false })
     }
 
     #[cfg(test)]
-    pub(crate) fn open_at(folder: &Path) -> Group {
-        Group { path: "/".to_owned(), folder: folder.to_owned(), root: folder.to_owned(), second: true, own: false }
+    pub(crate) fn open_at(folder: &Path) -> Cgroup {
+        Cgroup { path: "/".to_owned(), folder: folder.to_owned(), root: folder.to_owned(), second: true, own: false }
     }
 
     /// Makes a group with a limit.
-    pub fn create(name: &str, limit_bytes: u64) -> Result<Group, String> {
-        Group::create_in(&Hierarchy::find()?, name, limit_bytes)
+    pub fn create(name: &str, limit_bytes: u64) -> Result<Cgroup, String> {
+        Cgroup::create_in(&Hierarchy::find()?, name, limit_bytes)
     }
 
-    fn create_in(hierarchy: &Hierarchy, name: &str, limit_bytes: u64) -> Result<Group, String> {
+    fn create_in(hierarchy: &Hierarchy, name: &str, limit_bytes: u64) -> Result<Cgroup, String> {
         hierarchy.switch_on()?;
         let root = &hierarchy.place;
         sweep(root);
         let (folder, path) = hierarchy.folder(name.as_ref());
         fs::create_dir(&folder).map_err(|e| format!("{}: cannot be made: {e}; it takes root", folder.display()))?;
-        let group = Group { path, folder, root: root.clone(), second: hierarchy.second, own: true };
+        let group = Cgroup { path, folder, root: root.clone(), second: hierarchy.second, own: true };
         group.put(if group.second { "memory.max" } else { "memory.limit_in_bytes" }, &limit_bytes.to_string())?;
         Ok(group)
     }
@@ -106,9 +106,9 @@ impl Group {
     }
 
     /// Moves this process into the group; what is returned knows the way back.
-    pub fn enter(&self) -> Result<Elsewhere, String> {
+    pub fn enter(&self) -> Result<GroupMove, String> {
         let before = of_process(std::process::id()).ok_or("this process is in no memory cgroup")?;
-        let elsewhere = Elsewhere { before: Group::open(Path::new(&before))? };
+        let elsewhere = GroupMove { before: Cgroup::open(Path::new(&before))? };
         self.put("cgroup.procs", "0")?;
         Ok(elsewhere)
     }
@@ -257,11 +257,11 @@ fn sweep(root: &Path) {
 
 /// This process is in another group than it was.
 #[derive(Debug)]
-pub struct Elsewhere {
-    before: Group,
+pub struct GroupMove {
+    before: Cgroup,
 }
 
-impl Elsewhere {
+impl GroupMove {
     /// Moves this process back.
     pub fn come_back(self) -> Result<(), String> {
         self.before.put("cgroup.procs", "0")
@@ -273,7 +273,7 @@ pub(crate) fn contains(outer: &str, path: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         if self.own {
             // Processes that have ended may take a moment to leave.
@@ -306,7 +306,7 @@ mod tests {
     fn a_group_of_the_second_version_has_its_own_files() {
         let root = tempfile::tempdir().expect("a folder");
         fs::write(root.path().join("cgroup.subtree_control"), "cpu memory\n").expect("writable");
-        let group = Group::create_in(&Hierarchy::at(root.path(), true), "g", 1 << 20).expect("made");
+        let group = Cgroup::create_in(&Hierarchy::at(root.path(), true), "g", 1 << 20).expect("made");
         let folder = root.path().join("g");
         assert_eq!((text(&folder, "memory.max"), group.path()), ("1048576".to_owned(), "/g"));
         fs::write(folder.join("memory.current"), "4096\n").expect("writable");
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_group_of_the_first_version_has_its_own_files() {
         let root = tempfile::tempdir().expect("a folder");
-        let group = Group::create_in(&Hierarchy::at(root.path(), false), "g", 1 << 20).expect("made");
+        let group = Cgroup::create_in(&Hierarchy::at(root.path(), false), "g", 1 << 20).expect("made");
         let folder = root.path().join("g");
         assert_eq!(text(&folder, "memory.limit_in_bytes"), "1048576");
         fs::write(folder.join("memory.limit_in_bytes"), "9223372036854771712\n").expect("writable");

@@ -13,7 +13,7 @@
 //! | `assemble` | events to records: a state machine without clock and without files |
 //! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
 //! | `names` | files by inode |
-//! | `residency`, `census` | which pages of a file are in memory; files that may have some |
+//! | `residency`, `open_files` | which pages of a file are in memory; files that may have some |
 //! | `touches`, `scan` | touches of memory in place, by looking at page tables; what a look found |
 //! | `hierarchy`, `group`, `snapshot` | memory cgroups of both versions, and what is noted of them |
 //! | `program` | the program that starts |
@@ -24,13 +24,13 @@
 
 mod assemble;
 mod btf;
-mod census;
 mod event;
 mod group;
 mod hierarchy;
 mod machine;
 mod members;
 mod names;
+mod open_files;
 mod pages;
 mod play;
 mod probes;
@@ -45,14 +45,14 @@ mod touches;
 mod tracefs;
 mod unfinished;
 
-pub use assemble::{Assembler, Bypass, Files, Numbered};
-pub use event::{Event, Inode, Known, Part, What, release, survey};
-pub use group::{Group, paths as group_paths};
+pub use assemble::{Assembler, DirectShare, Files, NewFile};
+pub use event::{Event, EventKind, EventSupport, Feature, Inode, release, survey};
+pub use group::{Cgroup, paths as group_paths};
 pub use machine::{lru_gen, swappiness};
-pub use play::{Played, play, with_one_descriptor};
+pub use play::{KernelReplay, play, with_one_descriptor};
 pub use probes::probes_possible;
-pub use recorder::{End, Options, Progress, Report, Target, record};
-pub use residency::Look;
+pub use recorder::{End, Options, RecordProgress, RecordReport, RecordTarget, record};
+pub use residency::Residency;
 pub use scan::{Mapping, Memory, Region, Scan};
 pub use touches::{Sampling, touches_possible};
 pub use tracefs::Tracefs;

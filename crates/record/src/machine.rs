@@ -1,7 +1,7 @@
 //! Facts that the recorder asks of its machine: settings, threads that reclaim, how events count
 //! pages.
 
-use crate::event::What;
+use crate::event::EventKind;
 use crate::ring::Rings;
 use rustc_hash::FxHashSet;
 use std::fs;
@@ -74,10 +74,10 @@ pub(crate) fn calibrate(rings: &mut Rings) -> Result<Calibration, String> {
     for _ in 0..50 {
         std::thread::sleep(STEP);
         rings.take(&mut events, false);
-        let mut reads = events.iter().filter(|event| event.pid == own).filter_map(|event| match event.what {
-            What::Read { first: 0, last, .. } => Some((last, event.cgroup)),
+        let mut reads = events.iter().filter(|event| event.pid == own).filter_map(|event| match event.kind {
+            EventKind::Read { first: 0, last, .. } => Some((last, event.cgroup)),
             // A probe says what the call asks for.
-            What::Begin { pos: 0, .. } => Some((0, event.cgroup)),
+            EventKind::Begin { pos: 0, .. } => Some((0, event.cgroup)),
             _ => None,
         });
         if let Some((last, cgroup)) = reads.next_back() {

@@ -1,7 +1,7 @@
 //! Choice of the processes that are recorded: by what they descend from, or by their memory cgroup.
 
-use crate::event::{Event, What};
-use crate::group::{Group, Ids, contains};
+use crate::event::{Event, EventKind};
+use crate::group::{Cgroup, Ids, contains};
 use rustc_hash::FxHashMap;
 
 /// How a process is recognised.
@@ -10,7 +10,7 @@ pub enum Rule {
     /// Processes that are named, and what descends from them.
     Descent,
     /// Processes in a group, or in one below it.
-    Group(String),
+    Cgroup(String),
     /// All but the recorder.
     All,
 }
@@ -43,14 +43,14 @@ impl Members {
     /// now; none: it is gone.
     #[inline]
     pub fn contain(&mut self, event: &Event, group_of: impl Fn(u32) -> Option<String>) -> bool {
-        if let What::Fork { parent } = event.what
+        if let EventKind::Fork { parent } = event.kind
             && parent != event.pid
             // A child of the recorder is the program that it was told to record.
             && parent != self.recorder
         {
             // Children may end before anybody can ask for their group: the parent is asked, which
             // may have moved since it was last seen.
-            if let Rule::Group(outer) = &self.rule
+            if let Rule::Cgroup(outer) = &self.rule
                 && self.known.get(&parent) != Some(&true)
                 && let Some(path) = group_of(parent)
             {
@@ -73,7 +73,7 @@ impl Members {
         let is_in = match &self.rule {
             Rule::Descent => false,
             Rule::All => event.pid != self.recorder && event.pid != 0,
-            Rule::Group(outer) => group_of(event.pid).is_some_and(|path| contains(outer, &path)),
+            Rule::Cgroup(outer) => group_of(event.pid).is_some_and(|path| contains(outer, &path)),
         };
         self.known.insert(event.pid, is_in);
         is_in
@@ -91,17 +91,17 @@ impl Members {
 
     /// Processes move from group to group: those that were outside are looked at again.
     pub fn look_again(&mut self) {
-        if matches!(self.rule, Rule::Group(_)) {
+        if matches!(self.rule, Rule::Cgroup(_)) {
             self.known.retain(|_, is_in| *is_in);
         }
     }
 }
 
 /// The processes that a rule takes of all that run, besides those that descend from others.
-pub(crate) fn more(rule: &Rule, group: Option<&Group>) -> Vec<u32> {
+pub(crate) fn more(rule: &Rule, group: Option<&Cgroup>) -> Vec<u32> {
     match rule {
         Rule::Descent => Vec::new(),
-        Rule::Group(_) => group.map(Group::processes).unwrap_or_default(),
+        Rule::Cgroup(_) => group.map(Cgroup::processes).unwrap_or_default(),
         Rule::All => {
             let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
             let own = std::process::id();
@@ -114,29 +114,29 @@ pub(crate) fn more(rule: &Rule, group: Option<&Group>) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    fn event(pid: u32, what: What) -> Event {
-        Event { time_ns: 0, pid, tid: pid, cgroup: 0, what }
+    fn event(pid: u32, kind: EventKind) -> Event {
+        Event { time_ns: 0, pid, tid: pid, cgroup: 0, kind }
     }
 
-    const OTHER: What = What::ReclaimBegin;
+    const OTHER: EventKind = EventKind::ReclaimBegin;
 
     #[test]
     fn children_belong_to_their_parents() {
         let mut members = Members::new(Rule::Descent, 9, [10]);
         let none = |_| None;
-        assert!(members.contain(&event(10, What::Fork { parent: 9 }), none));
+        assert!(members.contain(&event(10, EventKind::Fork { parent: 9 }), none));
         assert!(members.contain(&event(10, OTHER), none));
         assert!(!members.contain(&event(11, OTHER), none));
-        assert!(members.contain(&event(12, What::Fork { parent: 10 }), none));
-        assert!(members.contain(&event(13, What::Fork { parent: 12 }), none));
+        assert!(members.contain(&event(12, EventKind::Fork { parent: 10 }), none));
+        assert!(members.contain(&event(13, EventKind::Fork { parent: 12 }), none));
         // The number of a process that ended is used again, outside.
-        assert!(!members.contain(&event(12, What::Fork { parent: 11 }), none));
+        assert!(!members.contain(&event(12, EventKind::Fork { parent: 11 }), none));
         assert!(!members.contain(&event(12, OTHER), none));
     }
 
     #[test]
     fn members_of_a_group_are_looked_up() {
-        let mut members = Members::new(Rule::Group("/a".to_owned()), 9, []);
+        let mut members = Members::new(Rule::Cgroup("/a".to_owned()), 9, []);
         let group = |pid| Some(if pid == 1 { "/a/b" } else { "/ab" }.to_owned());
         assert!(members.contain(&event(1, OTHER), group));
         assert!(!members.contain(&event(2, OTHER), group));
@@ -148,12 +148,12 @@ mod tests {
 
     #[test]
     fn regression_children_that_end_at_once_belong_to_the_group_of_their_parent() {
-        let mut members = Members::new(Rule::Group("/a".to_owned()), 9, []);
+        let mut members = Members::new(Rule::Cgroup("/a".to_owned()), 9, []);
         let outside = |_| Some("/b".to_owned());
         assert!(!members.contain(&event(1, OTHER), outside));
         // It moves, and has a child that is gone before it is looked at.
         let moved = |pid| (pid == 1).then(|| "/a".to_owned());
-        assert!(members.contain(&event(2, What::Fork { parent: 1 }), moved));
+        assert!(members.contain(&event(2, EventKind::Fork { parent: 1 }), moved));
         assert!(members.contain(&event(2, OTHER), moved));
     }
 
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn the_group_that_an_event_says_is_believed() {
         let dir = tempfile::tempdir().expect("a folder");
-        let group = Group::open_at(dir.path());
-        let mut members = Members::new(Rule::Group("/a".to_owned()), 9, []);
+        let group = Cgroup::open_at(dir.path());
+        let mut members = Members::new(Rule::Cgroup("/a".to_owned()), 9, []);
         members.by_id(group.ids().expect("of the second version"));
         let inside = group.id().expect("there");
         let asked = |_: u32| -> Option<String> { panic!("nobody has to be asked") };

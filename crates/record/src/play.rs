@@ -6,7 +6,7 @@
 //! is there. Nothing is read ahead: descriptors are advised so, and what a mapping misses comes in
 //! by itself before it is touched.
 
-use crate::group::Group;
+use crate::group::Cgroup;
 use crate::pages::Pages;
 use crate::program;
 use refault_trace::{ObjectKind, PackedAccess, Trace};
@@ -19,14 +19,14 @@ const PAGE: u64 = 4096;
 
 /// Results of a trace on a kernel.
 #[derive(Clone, Debug)]
-pub struct Played {
+pub struct KernelReplay {
     /// By access: its page was not in memory.
     pub missed: Vec<bool>,
     /// How long it took.
     pub duration_ns: u64,
 }
 
-impl Played {
+impl KernelReplay {
     /// Accesses whose page was not in memory.
     pub fn misses(&self) -> u64 {
         self.missed.iter().filter(|missed| **missed).count() as u64
@@ -58,7 +58,7 @@ pub fn with_one_descriptor(trace: &Trace) -> Vec<PackedAccess> {
 ///
 /// # Errors
 /// One line: no rights, no memory cgroups, a folder without a page cache, too little swap.
-pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: &Path) -> Result<Played, String> {
+pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: &Path) -> Result<KernelReplay, String> {
     let all = u64::from(trace.footprint_pages());
     let is_anon = kinds(trace);
     check_swap(is_anon.iter().filter(|anon| **anon).count() as u64, limit_bytes)?;
@@ -74,7 +74,7 @@ pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: 
     // All that the loop takes is there before the group is entered, which would pay for it.
     let mut missed = vec![true; accesses.len()];
     let mut buffer = vec![1; PAGE as usize];
-    let group = Group::create(&format!("refault-play-{}", std::process::id()), limit_bytes)?;
+    let group = Cgroup::create(&format!("refault-play-{}", std::process::id()), limit_bytes)?;
     let before = group.enter()?;
     let begun = Instant::now();
     let done = run(&file, &pages, &is_anon, accesses, &mut missed, &mut buffer);
@@ -82,7 +82,7 @@ pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: 
     // Whatever happened, this process does not stay.
     before.come_back()?;
     done.map_err(fail("an access failed"))?;
-    Ok(Played { missed, duration_ns })
+    Ok(KernelReplay { missed, duration_ns })
 }
 
 fn run(

@@ -1,6 +1,6 @@
 //! The program that is recorded: it starts when the recorder is ready, in a group if there is one.
 
-use crate::group::Group;
+use crate::group::Cgroup;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt;
@@ -29,7 +29,7 @@ pub(crate) fn is_ended() -> bool {
 }
 
 /// Starts the program.
-pub(crate) fn start(words: &[OsString], group: Option<&Group>) -> Result<Child, String> {
+pub(crate) fn start(words: &[OsString], group: Option<&Cgroup>) -> Result<Child, String> {
     let (program, args) = words.split_first().ok_or("no program given")?;
     let mut command = Command::new(program);
     command.args(args);

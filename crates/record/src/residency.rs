@@ -18,7 +18,7 @@ const CACHESTAT: libc::c_long = 451;
 
 /// How a look at a file went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Residency {
     /// These pages were in memory, ascending and apart; after this time, of the clock of events, no
     /// more was looked at.
     Seen(Vec<Range<u64>>, u64),

@@ -1,6 +1,6 @@
 //! Rings of a live kernel: one for each CPU, with all events of that CPU, and the merging of them.
 
-use crate::event::{COMM, Decoder, Event, What};
+use crate::event::{COMM, Decoder, Event, EventKind};
 use perf_event::events::{Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 use perf_event_open_sys::ioctls;
@@ -154,9 +154,9 @@ fn word64(data: &[u8], at: usize) -> Option<u64> {
 #[inline]
 fn sample(decoder: &Decoder, data: &[u8]) -> Option<Event> {
     let length = word32(data, 16)? as usize;
-    let what = decoder.decode(data.get(20..20 + length)?)?;
+    let kind = decoder.decode(data.get(20..20 + length)?)?;
     let cgroup = word64(data, 20 + length).unwrap_or(0);
-    Some(Event { pid: word32(data, 0)?, tid: word32(data, 4)?, time_ns: word64(data, 8)?, cgroup, what })
+    Some(Event { pid: word32(data, 0)?, tid: word32(data, 4)?, time_ns: word64(data, 8)?, cgroup, kind })
 }
 
 /// Event of a task in a ring. Each ends with process, thread and time.
@@ -165,17 +165,17 @@ fn of_task(kind: u32, misc: u16, data: &[u8]) -> Option<Event> {
     match kind {
         FORK => {
             let (parent, tid) = (word32(data, 4)?, word32(data, 8)?);
-            Some(Event { time_ns, pid, tid, cgroup: 0, what: What::Fork { parent } })
+            Some(Event { time_ns, pid, tid, cgroup: 0, kind: EventKind::Fork { parent } })
         }
         // The first thread of a process stands for it.
-        EXIT if word32(data, 8)? == pid => Some(Event { time_ns, pid, tid: pid, cgroup: 0, what: What::Exit }),
+        EXIT if word32(data, 8)? == pid => Some(Event { time_ns, pid, tid: pid, cgroup: 0, kind: EventKind::Exit }),
         COMM_RECORD => {
             let text = data.get(8..data.len().checked_sub(16)?)?;
             let exec = misc & COMM_EXEC != 0;
             let mut name = [0; COMM];
             let length = text.iter().position(|&b| b == 0).unwrap_or(text.len()).min(COMM);
             name[..length].copy_from_slice(&text[..length]);
-            Some(Event { time_ns, pid, tid: word32(data, 4)?, cgroup: 0, what: What::Comm { name, exec } })
+            Some(Event { time_ns, pid, tid: word32(data, 4)?, cgroup: 0, kind: EventKind::Comm { name, exec } })
         }
         _ => None,
     }
@@ -249,11 +249,11 @@ mod tests {
         // pid, ppid, tid, ptid, time, and once more process, thread and time.
         let fork = words(&[5, 4, 6, 4, 77, 0, 4, 4, 77, 0]);
         let event = of_task(FORK, 0, &fork).expect("whole");
-        assert_eq!(event, Event { time_ns: 77, pid: 5, tid: 6, cgroup: 0, what: What::Fork { parent: 4 } });
+        assert_eq!(event, Event { time_ns: 77, pid: 5, tid: 6, cgroup: 0, kind: EventKind::Fork { parent: 4 } });
         let mut comm = words(&[5, 6]);
         comm.extend(b"cat\0\0\0\0\0");
         comm.extend(words(&[5, 6, 78, 0]));
-        let Some(Event { what: What::Comm { name, exec: true }, time_ns: 78, .. }) =
+        let Some(Event { kind: EventKind::Comm { name, exec: true }, time_ns: 78, .. }) =
             of_task(COMM_RECORD, COMM_EXEC, &comm)
         else {
             panic!("no name");
@@ -261,8 +261,8 @@ mod tests {
         assert_eq!(&name[..4], b"cat\0");
         assert_eq!(of_task(1, 0, &comm), None);
         // A thread that ends is not the end of its process.
-        let exit = |tid: u32| of_task(EXIT, 0, &words(&[5, 4, tid, 4, 79, 0, 5, tid, 79, 0])).map(|event| event.what);
-        assert_eq!((exit(5), exit(6)), (Some(What::Exit), None));
+        let exit = |tid: u32| of_task(EXIT, 0, &words(&[5, 4, tid, 4, 79, 0, 5, tid, 79, 0])).map(|event| event.kind);
+        assert_eq!((exit(5), exit(6)), (Some(EventKind::Exit), None));
         assert!((0..comm.len()).all(|n| of_task(COMM_RECORD, 0, &comm[..n]).is_none_or(|e| e.pid == 5)));
     }
 }

@@ -1,6 +1,6 @@
 //! How a group, or the machine, is at a moment.
 
-use crate::group::Group;
+use crate::group::Cgroup;
 
 /// Columns of `memory.stat`, under the names of the second version; names of the first in their
 /// place.
@@ -44,7 +44,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Columns of a group; kernels differ in what they count for it.
-    pub(crate) fn of(group: Option<&Group>) -> Columns {
+    pub(crate) fn of(group: Option<&Cgroup>) -> Columns {
         let text = group.and_then(|g| g.text("memory.stat")).unwrap_or_default();
         Columns { stat: STAT.into_iter().filter(|names| find_either(&text, *names).is_some()).collect() }
     }
@@ -57,10 +57,10 @@ impl Columns {
     }
 
     /// The values; those of a group that is gone are 0.
-    pub(crate) fn values(&self, group: Option<&Group>) -> Vec<u64> {
+    pub(crate) fn values(&self, group: Option<&Cgroup>) -> Vec<u64> {
         let stat = group.and_then(|g| g.text("memory.stat")).unwrap_or_default();
         let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
-        let usage = group.and_then(Group::usage_bytes).unwrap_or(0);
+        let usage = group.and_then(Cgroup::usage_bytes).unwrap_or(0);
         let of_group = self.stat.iter().map(|names| find_either(&stat, *names).unwrap_or(0));
         let of_machine = VMSTAT.iter().map(|name| find(&vmstat, name).unwrap_or(0));
         [usage].into_iter().chain(of_group).chain(of_machine).collect()

@@ -1,7 +1,7 @@
 //! Threads that are recorded: numbers, names, groups.
 
 use crate::assemble::Assembler;
-use crate::event::{COMM, Event, What};
+use crate::event::{COMM, Event, EventKind};
 use crate::group;
 use rustc_hash::FxHashMap;
 use std::fs;
@@ -24,14 +24,14 @@ pub(crate) struct Tasks {
 impl Tasks {
     /// A thread that is recorded does something: it gets a number, and a name.
     pub(crate) fn see(&mut self, event: &Event, assembler: &mut Assembler, with_groups: bool) {
-        if let What::Fork { parent } = event.what {
+        if let EventKind::Fork { parent } = event.kind {
             self.parents.insert(event.pid, parent);
         }
         let number = match self.numbers.get(&event.tid) {
             Some(&number) => number,
             None => self.add(event, assembler, with_groups),
         };
-        if let What::Comm { name, .. } = event.what {
+        if let EventKind::Comm { name, .. } = event.kind {
             let name = text(&name);
             self.names[number as usize] = format!("{name} {}", event.tid);
             if let Some(known) = self.known.get_mut(&event.pid).filter(|_| event.pid == event.tid) {

@@ -16,17 +16,17 @@ pub struct Tracefs {
 
 /// Where a field lies in the raw data of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct EventField {
     offset: usize,
     size: usize,
 }
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Format {
+pub struct EventFormat {
     /// Its number, in the field `common_type` of its data.
     pub id: u16,
-    fields: BTreeMap<String, Field>,
+    fields: BTreeMap<String, EventField>,
     /// Bits of the flags that it prints.
     bits: BTreeMap<String, u64>,
 }
@@ -72,20 +72,22 @@ impl Tracefs {
 
     /// The format of an event such as `filemap/mm_filemap_get_pages`; none: this kernel does not
     /// have it.
-    pub fn format(&self, event: &str) -> Result<Option<Format>, String> {
+    pub fn format(&self, event: &str) -> Result<Option<EventFormat>, String> {
         let path = self.root.join("events").join(event).join("format");
         match fs::read_to_string(&path) {
-            Ok(text) => Format::parse(&text).map(Some).ok_or_else(|| format!("{}: is not understood", path.display())),
+            Ok(text) => {
+                EventFormat::parse(&text).map(Some).ok_or_else(|| format!("{}: is not understood", path.display()))
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(format!("{}: cannot be read: {e}", path.display())),
         }
     }
 }
 
-impl Format {
+impl EventFormat {
     /// Reads the text of a file `format`.
-    pub fn parse(text: &str) -> Option<Format> {
-        let mut format = Format::default();
+    pub fn parse(text: &str) -> Option<EventFormat> {
+        let mut format = EventFormat::default();
         let mut numbered = false;
         for line in text.lines().map(str::trim) {
             if let Some(id) = line.strip_prefix("ID:") {
@@ -96,7 +98,7 @@ impl Format {
                 let declared = parts.next()?;
                 let name = declared.rsplit([' ', '*']).next()?;
                 let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
-                let field = Field { offset: number("offset:")?, size: number("size:")? };
+                let field = EventField { offset: number("offset:")?, size: number("size:")? };
                 format.fields.insert(name.to_owned(), field);
             } else if let Some(print) = line.strip_prefix("print fmt:") {
                 format.bits = bits(print);
@@ -111,7 +113,7 @@ impl Format {
     }
 
     /// The first of these names that is a field of a number.
-    pub fn field(&self, names: &[&str]) -> Option<Field> {
+    pub fn field(&self, names: &[&str]) -> Option<EventField> {
         let found = names.iter().find_map(|name| self.fields.get(*name))?;
         matches!(found.size, 1 | 2 | 4 | 8).then_some(*found)
     }
@@ -128,7 +130,7 @@ fn bits(print: &str) -> BTreeMap<String, u64> {
     print.split('{').filter_map(pair).collect()
 }
 
-impl Field {
+impl EventField {
     /// Its value, in the order of bytes of this machine; none: the data are too short.
     #[inline]
     pub fn read(self, raw: &[u8]) -> Option<u64> {
@@ -162,10 +164,10 @@ print fmt: \"ino=%lx\", REC->i_ino
 
     #[test]
     fn a_format_is_read() {
-        let format = Format::parse(TEXT).expect("a format");
+        let format = EventFormat::parse(TEXT).expect("a format");
         assert_eq!(format.id, 599);
-        assert_eq!(format.field(&["ino", "i_ino"]), Some(Field { offset: 8, size: 8 }));
-        assert_eq!(format.field(&["name"]), Some(Field { offset: 16, size: 8 }));
+        assert_eq!(format.field(&["ino", "i_ino"]), Some(EventField { offset: 8, size: 8 }));
+        assert_eq!(format.field(&["name"]), Some(EventField { offset: 16, size: 8 }));
         assert_eq!(format.field(&["comm[16]"]), None, "no number");
         assert_eq!(format.field(&["other"]), None);
     }
@@ -174,26 +176,26 @@ print fmt: \"ino=%lx\", REC->i_ino
     fn flags_have_names() {
         let print = "\"%s\", __print_flags(REC->ki_flags, \"|\", { ( int) (( __kernel_rwf_t)0x00000001), \"HIPRI\" }, \
                      { (1 << 17), \"DIRECT\" }, { (1 << 18), \"WRITE\" }, { (1 << 99), \"X\" })";
-        let format = Format::parse(&format!("ID: 1\nprint fmt: {print}")).expect("a format");
+        let format = EventFormat::parse(&format!("ID: 1\nprint fmt: {print}")).expect("a format");
         assert_eq!((format.bit("WRITE"), format.bit("DIRECT")), (Some(1 << 18), Some(1 << 17)));
         assert_eq!((format.bit("HIPRI"), format.bit("X"), format.bit("READ")), (None, None, None));
     }
 
     #[test]
     fn broken_formats_are_none() {
-        assert_eq!(Format::parse("ID: many"), None);
-        assert_eq!(Format::parse("field:int a;\toffset:x;\tsize:4;"), None);
-        assert_eq!(Format::parse("field:int a;"), None);
-        assert_eq!(Format::parse(""), None);
+        assert_eq!(EventFormat::parse("ID: many"), None);
+        assert_eq!(EventFormat::parse("field:int a;\toffset:x;\tsize:4;"), None);
+        assert_eq!(EventFormat::parse("field:int a;"), None);
+        assert_eq!(EventFormat::parse(""), None);
     }
 
     #[test]
     fn a_field_beyond_the_data_is_none() {
         let raw = 0x0102_0304_0506_0708u64.to_ne_bytes();
-        assert_eq!(Field { offset: 0, size: 8 }.read(&raw), Some(0x0102_0304_0506_0708));
-        assert_eq!(Field { offset: 4, size: 8 }.read(&raw), None);
-        assert_eq!(Field { offset: usize::MAX, size: 8 }.read(&raw), None);
-        assert_eq!(Field { offset: 0, size: 3 }.read(&raw), None);
+        assert_eq!(EventField { offset: 0, size: 8 }.read(&raw), Some(0x0102_0304_0506_0708));
+        assert_eq!(EventField { offset: 4, size: 8 }.read(&raw), None);
+        assert_eq!(EventField { offset: usize::MAX, size: 8 }.read(&raw), None);
+        assert_eq!(EventField { offset: 0, size: 3 }.read(&raw), None);
     }
 
     #[test]

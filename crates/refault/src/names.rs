@@ -8,7 +8,7 @@ const TAIL: usize = 60;
 
 /// A name as it is shown: one line, no sign that steers, not longer than 221 characters.
 pub fn shown(name: &str) -> String {
-    let plain = |c: char| if steers(c) { ' ' } else { c };
+    let plain = |c: char| if turns_text(c) { ' ' } else { c };
     let long = name.chars().count();
     if long <= HEAD + TAIL + 1 {
         return name.chars().map(plain).collect();
@@ -22,7 +22,7 @@ const SENTENCE: usize = 1000;
 
 /// A sentence as it is shown: one line, no sign that steers, not longer than a paragraph.
 pub fn sentence(text: &str) -> String {
-    let plain = |c: char| if steers(c) { ' ' } else { c };
+    let plain = |c: char| if turns_text(c) { ' ' } else { c };
     match text.chars().count() > SENTENCE {
         true => text.chars().take(SENTENCE - 1).chain(['…']).map(plain).collect(),
         false => text.chars().map(plain).collect(),
@@ -30,7 +30,7 @@ pub fn sentence(text: &str) -> String {
 }
 
 /// Control characters, and those that turn the direction of what follows.
-fn steers(c: char) -> bool {
+fn turns_text(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

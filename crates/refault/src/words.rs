@@ -21,10 +21,10 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
 /// Names come from files: no control character reaches the terminal, nor one that turns the
 /// direction of the text.
 pub fn printable(text: &str) -> String {
-    let steers = |c: char| {
+    let turns_text = |c: char| {
         c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    text.chars().map(|c| if steers(c) { '?' } else { c }).collect()
+    text.chars().map(|c| if turns_text(c) { '?' } else { c }).collect()
 }
 
 /// Four digits that count, and no more than it has.
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_steer_the_terminal() {
+    fn names_cannot_control_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb"), "a?[2Jb");
     }
 }

@@ -27,7 +27,7 @@ use refault::document::Source;
 
 /// The page of one result, or of several beside each other.
 pub fn html(sources: &[Source], made: &Made) -> String {
-    let sources = &told_apart(&as_carried(sources));
+    let sources = &with_own_names(&as_carried(sources));
     let mut pages = compare::pages(sources);
     let many = sources.len() > 1;
     for (n, source) in sources.iter().enumerate() {
@@ -48,7 +48,7 @@ fn as_carried(sources: &[Source]) -> Vec<Source> {
 }
 
 /// Results of the same name get a number.
-fn told_apart(sources: &[Source]) -> Vec<Source> {
+fn with_own_names(sources: &[Source]) -> Vec<Source> {
     let is_twice = |name: &str| sources.iter().filter(|other| other.name == name).count() > 1;
     let named = |(n, source): (usize, &Source)| match is_twice(&source.name) {
         true => Source { name: format!("{} ({})", source.name, n + 1), ..source.clone() },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use refault_mm::{Ack, Effect, PageId, SwapSlot, Work, World};
+use refault_mm::{Ack, Effect, PageId, ReclaimWork, SwapSlot, World};
 
 /// A page table entry.
 #[derive(Clone, Copy, Default, Debug)]
@@ -191,7 +191,7 @@ impl World for AtOnce {
         self.vmpressure += 1;
     }
 
-    fn kswapd_yields(&mut self, _: &Work) -> bool {
+    fn kswapd_yields(&mut self, _: &ReclaimWork) -> bool {
         self.interrupts
     }
 

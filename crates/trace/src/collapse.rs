@@ -30,7 +30,7 @@ impl Collapser {
     pub fn apply(&mut self, chunk: &mut Vec<Record>) {
         let old = std::mem::take(chunk);
         for record in &old {
-            if !record.act.is_touch() {
+            if !record.kind.is_touch() {
                 chunk.push(*record);
                 continue;
             }

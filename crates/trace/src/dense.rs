@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Place, TraceError};
 use crate::interner::Pages;
 use crate::memcg::Groups;
 use crate::open::{empty, stem};
-use crate::record::{Act, CHUNK, MAX_OBJECTS, ObjectKind, Record, RecordSource, Via};
+use crate::record::{CHUNK, MAX_OBJECTS, ObjectKind, Record, RecordKind, RecordSource, Via};
 use crate::sample::Sample;
 use rustc_hash::FxHashMap;
 
@@ -289,9 +289,9 @@ impl Loader {
         self.know_objects(source);
         let name = source.name();
         for record in chunk {
-            match record.act {
-                act if act.is_touch() => self.add(name, record)?,
-                Act::Drop => self.drop_pages(record),
+            match record.kind {
+                kind if kind.is_touch() => self.add(name, record)?,
+                RecordKind::Drop => self.drop_pages(record),
                 _ => continue,
             }
             if self.keeps {

@@ -2,7 +2,7 @@
 //! be written so that they are read.
 
 /// A format that is not read.
-pub(crate) struct Foreign {
+pub(crate) struct UnreadFormat {
     /// Description of the kind of file.
     pub(crate) what: &'static str,
     /// Advice: what to do.
@@ -11,20 +11,18 @@ pub(crate) struct Foreign {
 
 const UNPACK: &str = "which is to be unpacked: give the file in it";
 const NO_TRACE: &str = "which is no trace";
-const BLOCK: &str = "which is not read; requests to disks are, written as msr: ticks,host,disk,Read,offset,size,0 with \
-                     offset and size in bytes";
 const MEMORY: &str = "which is not read; accesses to memory are, written as address: l 0xADDRESS 0 for a load and s \
                       for a store";
 const KEYS: &str = "which is not read; keys are, written as plain: a number for each, one a line";
 const EVENTS: &str = "which is not read; refault record makes recordings of the page cache";
 
-fn foreign(what: &'static str, then: &'static str) -> Option<Foreign> {
-    Some(Foreign { what, then })
+fn foreign(what: &'static str, then: &'static str) -> Option<UnreadFormat> {
+    Some(UnreadFormat { what, then })
 }
 
 /// The format of the front of a file, if it is known and not read. `lines` are the first ones that
 /// say something; none: it is no text.
-pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<Foreign> {
+pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<UnreadFormat> {
     if head.get(257..262) == Some(b"ustar") {
         return foreign("a tar archive", UNPACK);
     }
@@ -59,7 +57,7 @@ pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<Foreign> {
 }
 
 /// By what stands in comments.
-fn of_comments(head: &[u8]) -> Option<Foreign> {
+fn of_comments(head: &[u8]) -> Option<UnreadFormat> {
     let first = head.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty())?;
     match std::str::from_utf8(first).ok()?.trim() {
         line if line.starts_with("# timestamp") && line.contains("op, id, size") => {
@@ -74,7 +72,7 @@ fn of_comments(head: &[u8]) -> Option<Foreign> {
 }
 
 /// By the fields of a line with commas.
-fn of_fields(line: &str) -> Option<Foreign> {
+fn of_fields(line: &str) -> Option<UnreadFormat> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let number = |i: usize| fields.get(i).is_some_and(|field| field.parse::<f64>().is_ok());
     let is = |i: usize, any: &[&str]| fields.get(i).is_some_and(|f| any.iter().any(|one| one.eq_ignore_ascii_case(f)));
@@ -82,43 +80,45 @@ fn of_fields(line: &str) -> Option<Foreign> {
     let caches = ["get", "gets", "set", "add", "replace", "cas", "append", "prepend", "delete", "incr", "decr"];
     match fields.len() {
         3.. if is(0, &["time", "timestamp"]) && is(1, &["obj_id", "object_id", "id", "key"]) => {
-            foreign("a csv of a cache (time, id, size)", KEYS)
+            foreign("a csv of a cache (time, id, size)", "which --format libcachesim-csv reads")
         }
         4..=6 if (0..fields.len()).all(number) && is(2, &["0", "1", "2"]) && line.contains(", ") => foreign(
             "a log of fio (time, value, direction, block size)",
             "which says how long requests took, not of what",
         ),
         5 if number(0) && is(1, &kinds) && number(2) && number(3) => {
-            foreign("a block trace of Alibaba (device,kind,offset,length,time)", BLOCK)
+            foreign("a block trace of Alibaba (device,kind,offset,length,time)", "which --format alibaba reads")
         }
         5 if number(0) && number(1) && number(2) && is(3, &kinds) => {
-            foreign("a trace of SPC or UMass (unit,sector,bytes,kind,time)", BLOCK)
+            foreign("a trace of SPC or UMass (unit,sector,bytes,kind,time)", "which --format spc reads")
         }
         5 if (0..5).all(number) && is(3, &["0", "1"]) => {
-            foreign("a block trace of Tencent (time,sector,sectors,kind,volume)", BLOCK)
+            foreign("a block trace of Tencent (time,sector,sectors,kind,volume)", "which --format tencent reads")
         }
         6 if is(2, &["IOType"]) || (number(0) && number(1) && is(2, &kinds)) => {
-            foreign("a trace of Systor '17 (time,response,kind,unit,offset,size)", BLOCK)
+            foreign("a trace of Systor '17 (time,response,kind,unit,offset,size)", "which --format systor reads")
         }
-        7 if number(0) && is(5, &caches) => {
-            foreign("a cache trace of Twitter (time,key,key size,value size,client,kind,ttl)", KEYS)
-        }
+        7 if number(0) && is(5, &caches) => foreign(
+            "a cache trace of Twitter (time,key,key size,value size,client,kind,ttl)",
+            "which --format twitter reads",
+        ),
         5.. if is(0, &["op_time", "key"]) => foreign("a cache trace of Meta", KEYS),
         _ => None,
     }
 }
 
 /// By the words of a line.
-fn of_words(line: &str) -> Option<Foreign> {
+fn of_words(line: &str) -> Option<UnreadFormat> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let whole = |word: &str| word.parse::<u64>().is_ok();
     let pair = |word: &str| word.split_once(',').is_some_and(|(a, b)| whole(a) && whole(b));
     let hexadecimal = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).is_ok();
     let has = |part: &str| line.contains(part);
     match words.as_slice() {
-        [first, _, _, _, ..] if pair(first) => foreign("text of blkparse", BLOCK),
-        ["TIME(s)", ..] => foreign("output of biosnoop", BLOCK),
-        ["fio", "version", ..] => foreign("an iolog of fio", BLOCK),
+        [first, _, _, _, ..] if pair(first) => foreign("text of blkparse", "which --format blkparse reads"),
+        ["TIME(s)", ..] => foreign("output of biosnoop", "which --format biosnoop reads"),
+        ["fio", "version", "3", ..] => foreign("an iolog of fio, version 3", "which --format fio-iolog-3 reads"),
+        ["fio", "version", ..] => foreign("an iolog of fio", "which --format fio-iolog-2 reads if it is version 2"),
         ["base_time_absolute:", ..] => foreign("output of DAMON's damo", EVENTS),
         ["RES", "PAGES", "SIZE", "FILE"] => {
             foreign("output of fincore", "which says what is in memory, and of no accesses")
@@ -128,20 +128,22 @@ fn of_words(line: &str) -> Option<Foreign> {
         [time, "R" | "W", sector, count, flags]
             if time.contains('.') && [sector, count, flags].iter().all(|w| whole(w)) =>
         {
-            foreign("a block trace of CAMELab (time, kind, sector, sectors, latency)", BLOCK)
+            foreign("a block trace of CAMELab (time, kind, sector, sectors, latency)", "which --format camelab reads")
         }
         [time, device, sector, sectors, "0" | "1"] if [time, device, sector, sectors].iter().all(|w| whole(w)) => {
-            foreign("a trace of MQSim (time, device, sector, sectors, kind)", BLOCK)
+            foreign("a trace of MQSim (time, device, sector, sectors, kind)", "which --format mqsim reads")
         }
         [time, pid, _, sector, sectors, "R" | "W" | "r" | "w", ..]
             if [time, pid, sector, sectors].iter().all(|w| whole(w)) =>
         {
-            foreign("a block trace of FIU (time, pid, process, sector, sectors, kind)", BLOCK)
+            foreign("a block trace of FIU (time, pid, process, sector, sectors, kind)", "which --format fiu reads")
         }
         ["0" | "1" | "2", address] if address.len() > 3 && hexadecimal(address) => {
-            foreign("a trace of Dinero (kind and hexadecimal address)", MEMORY)
+            foreign("a trace of Dinero (kind and hexadecimal address)", "which --format dinero reads")
         }
-        [_, kind, ..] if kind.starts_with("REST.") => foreign("a trace of IBM's object store", KEYS),
+        [_, kind, ..] if kind.starts_with("REST.") => {
+            foreign("a trace of IBM's object store", "which --format ibm-cos reads")
+        }
         _ if has("block_rq_") || has("mm_filemap_") || line.starts_with("cpus=") => {
             foreign("text of ftrace or trace-cmd", EVENTS)
         }
@@ -149,8 +151,11 @@ fn of_words(line: &str) -> Option<Foreign> {
         _ if has("majfault [") || has("minfault [") => foreign("text of perf trace", EVENTS),
         _ if has("(") && has(") = ") => foreign("output of strace", EVENTS),
         _ if has("\"GET /") || has("\"POST /") || has("\"HEAD /") => foreign("a log of a web server", KEYS),
-        [_, "R" | "W", address] | [_, "R" | "W", address, _] if address.starts_with("0x") || address.len() > 9 => {
-            foreign("a list of memory accesses of pin or Prospero (number, kind, address)", MEMORY)
+        [_, "R" | "W", address, _] if address.len() > 9 => {
+            foreign("a trace of Prospero (number, kind, address, size)", "which --format prospero reads")
+        }
+        [_, "R" | "W", address] if address.starts_with("0x") || address.len() > 9 => {
+            foreign("output of pinatrace (instruction, kind, address)", "which --format pinatrace reads")
         }
         [first, ..] if first.starts_with('{') || first.starts_with('[') => {
             foreign("JSON", "which is not read as a trace")

@@ -37,6 +37,8 @@ pub enum Format {
     Address,
     /// drmemtrace entries, usually in a zip.
     Drmemtrace,
+    /// Text in columns, which [`crate::Columns`] describe.
+    Columns,
     /// Made by a generator, not read from a file.
     Generated,
 }
@@ -68,7 +70,8 @@ impl Format {
 
     /// The name that `--format` takes.
     pub fn name(self) -> &'static str {
-        NAMES.iter().find(|(format, ..)| *format == self).map_or("generated", |(_, name, _)| name)
+        let other = if self == Format::Columns { "columns" } else { "generated" };
+        NAMES.iter().find(|(format, ..)| *format == self).map_or(other, |(_, name, _)| name)
     }
 
     /// The names that `--format` takes, for messages.

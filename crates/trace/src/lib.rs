@@ -13,6 +13,7 @@
 mod atomic;
 mod binary;
 mod collapse;
+mod columns;
 mod dense;
 mod destination;
 mod error;
@@ -41,6 +42,7 @@ mod zip;
 
 pub use atomic::{AtomicFile, PartFile, WholeFile};
 pub use collapse::Collapser;
+pub use columns::Columns;
 pub use dense::{LoadOptions, Object, PackedAccess, Trace};
 pub use error::{ErrorKind, Place, TraceError};
 pub use format::Format;
@@ -50,8 +52,8 @@ pub use memcg::{MAX_GROUPS, group_path};
 pub use open::{front, open, open_input};
 pub use options::OpenOptions;
 pub use record::{
-    Act, Advised, CHUNK, Collapse, DirectIo, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op,
-    Record, RecordSource, Via,
+    AdviceKind, CHUNK, Collapse, DirectIo, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op,
+    Record, RecordKind, RecordSource, Via,
 };
 pub use recording::{Recording, Series, Snapshot, TouchMethod, Touches};
 pub use sample::{Sample, SampleUnit};

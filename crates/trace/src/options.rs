@@ -1,13 +1,17 @@
 //! How a trace is to be read.
 
+use crate::columns::Columns;
 use crate::error::TraceError;
 use crate::format::Format;
+use std::str::FromStr;
 
 /// How a trace is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
     /// The format; seen by content first and by name second when `None`.
     pub format: Option<Format>,
+    /// Description of the columns, of [`Format::Columns`].
+    pub columns: Option<Columns>,
     /// oracleGeneral only: take the object id as a page as it is and ignore the size.
     pub raw_ids: bool,
     /// Bytes that a number counts, folded into pages. `None`: a page in plain, LIRS, ARC and bare
@@ -29,6 +33,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             format: None,
+            columns: None,
             raw_ids: false,
             block_bytes: None,
             tick_ns: None,
@@ -40,10 +45,27 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
+    /// Takes the format by what `--format` takes: a name, the name of a format of others that is
+    /// columns, or `columns:` with a description.
+    pub fn set_format(&mut self, text: &str) -> Result<(), TraceError> {
+        let described = text.strip_prefix("columns:").map(Columns::from_str).transpose()?;
+        self.columns = described.or_else(|| Columns::named(text));
+        self.format = Some(match self.columns {
+            Some(_) => Format::Columns,
+            None => text.parse()?,
+        });
+        Ok(())
+    }
+
     pub(crate) fn check(&self) -> Result<(), TraceError> {
         let page = self.page_size;
         if !page.is_power_of_two() || !(512..=2 << 20).contains(&page) {
             return Err(TraceError::usage(format!("page size {page}"), "is not a power of two from 512 to 2097152"));
+        }
+        if self.columns.is_some() && (self.block_bytes.is_some() || self.tick_ns.is_some() || self.raw_ids) {
+            let what =
+                "say their own units, such as offset:512 and time:us; leave --block-bytes, --tick-ns and --raw-ids out";
+            return Err(TraceError::usage("columns", what));
         }
         match (self.block_bytes, self.tick_ns) {
             (Some(0), _) => Err(TraceError::usage("block size 0", "is not at least 1 byte")),

@@ -42,7 +42,7 @@ impl Op {
 
 /// Kind of a record: a touch, or what the kernel did in a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Act {
+pub enum RecordKind {
     /// A touch. Whether the recorded kernel had the pages in memory is not known.
     #[default]
     Touch,
@@ -62,7 +62,7 @@ pub enum Act {
     Evict,
     /// A program said how it will use the object, or these pages of it. `refault verify` does what
     /// Linux does then.
-    Advise(Advised),
+    Advise(AdviceKind),
     /// The pages were in the page cache when the recorder first looked at the object. Not replayed
     /// as an access: a warm start is made of it.
     Resident,
@@ -73,7 +73,7 @@ pub enum Act {
 
 /// Advice of a program on an open file (`fadvise`, `readahead`) or on mapped memory (`madvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Advised {
+pub enum AdviceKind {
     /// Nothing in particular is said of the open file.
     Normal,
     /// It is read at random.
@@ -103,30 +103,30 @@ pub enum Advised {
     Sync,
 }
 
-impl Advised {
+impl AdviceKind {
     /// All of them.
-    pub const ALL: [Advised; 13] = [
-        Advised::Normal,
-        Advised::Random,
-        Advised::Sequential,
-        Advised::NoReuse,
-        Advised::WillNeed,
-        Advised::DontNeed,
-        Advised::MapNormal,
-        Advised::MapRandom,
-        Advised::MapSequential,
-        Advised::Cold,
-        Advised::PageOut,
-        Advised::MapExecutable,
-        Advised::Sync,
+    pub const ALL: [AdviceKind; 13] = [
+        AdviceKind::Normal,
+        AdviceKind::Random,
+        AdviceKind::Sequential,
+        AdviceKind::NoReuse,
+        AdviceKind::WillNeed,
+        AdviceKind::DontNeed,
+        AdviceKind::MapNormal,
+        AdviceKind::MapRandom,
+        AdviceKind::MapSequential,
+        AdviceKind::Cold,
+        AdviceKind::PageOut,
+        AdviceKind::MapExecutable,
+        AdviceKind::Sync,
     ];
 }
 
-impl Act {
+impl RecordKind {
     /// Whether it is a touch.
     #[inline]
     pub fn is_touch(self) -> bool {
-        matches!(self, Act::Touch | Act::Hit | Act::Miss | Act::Sampled)
+        matches!(self, RecordKind::Touch | RecordKind::Hit | RecordKind::Miss | RecordKind::Sampled)
     }
 }
 
@@ -148,13 +148,13 @@ pub struct Record {
     /// Operation; of no meaning unless it is a touch.
     pub op: Op,
     /// Whether it is a touch, or what the kernel did.
-    pub act: Act,
+    pub kind: RecordKind,
 }
 
 impl Record {
     /// A touch of one page of object 0, without time, task or memcg.
     pub fn touch(page: u64, op: Op) -> Self {
-        Record { time_ns: 0, page, task: 0, memcg: 0, object: 0, pages: 1, op, act: Act::Touch }
+        Record { time_ns: 0, page, task: 0, memcg: 0, object: 0, pages: 1, op, kind: RecordKind::Touch }
     }
 }
 
@@ -192,7 +192,7 @@ pub struct ObjectInfo {
     #[serde(default, skip_serializing_if = "is_false")]
     pub shmem: bool,
     /// Whether a recording looked which pages of it were in memory when it began, so that a page
-    /// without a [`Act::Resident`] row was not.
+    /// without a [`RecordKind::Resident`] row was not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub residency_known: bool,
     /// Reads and writes that bypassed the page cache (`O_DIRECT`), where a recording saw some.

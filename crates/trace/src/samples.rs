@@ -6,7 +6,7 @@
 use crate::dense::{LoadOptions, Loader, Object, Trace};
 use crate::error::TraceError;
 use crate::open::empty;
-use crate::record::{Act, CHUNK, ObjectKind, RecordSource, Via};
+use crate::record::{CHUNK, ObjectKind, RecordKind, RecordSource, Via};
 use crate::sample::{Sample, SampleUnit};
 use crate::shape::Shape;
 
@@ -35,10 +35,10 @@ impl Samples {
             loaders.iter_mut().for_each(|loader| loader.know_objects(source));
             let name = source.name();
             for record in &chunk {
-                if record.act == Act::Drop {
+                if record.kind == RecordKind::Drop {
                     loaders.iter_mut().for_each(|loader| loader.drop_pages(record));
                 }
-                if !record.act.is_touch() || room == 0 {
+                if !record.kind.is_touch() || room == 0 {
                     continue;
                 }
                 loaders.iter_mut().try_for_each(|loader| loader.add(name, record))?;

@@ -134,30 +134,30 @@ impl Shape {
             ObjectKind::Anon => &self.anon,
         };
         let levels = SHIFTS.windows(2).zip(counts.0.windows(2)).skip_while(|(shifts, _)| shifts[0] < shift);
-        Layout(levels.map(|(shifts, counts)| Level::new(shifts, counts[0].count(), counts[1].count())).collect())
+        Layout(levels.map(|(shifts, counts)| TreeLevel::new(shifts, counts[0].count(), counts[1].count())).collect())
     }
 }
 
 /// So many children in so many nodes, on average, of which each has room for 2^bits.
 #[derive(Clone, Copy, Debug)]
-struct Level {
+struct TreeLevel {
     children: u64,
     nodes: u64,
     bits: u32,
 }
 
-impl Level {
-    fn new(shifts: &[u32], children: u64, nodes: u64) -> Level {
+impl TreeLevel {
+    fn new(shifts: &[u32], children: u64, nodes: u64) -> TreeLevel {
         let bits = shifts[1] - shifts[0];
         // Estimates may be off by a little.
         let nodes = nodes.clamp(children.div_ceil(1 << bits).max(1), children.max(1));
-        Level { children: children.max(1), nodes, bits }
+        TreeLevel { children: children.max(1), nodes, bits }
     }
 }
 
 /// Places of units, level by level: nodes are as full as they are on average.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout(Vec<Level>);
+pub(crate) struct Layout(Vec<TreeLevel>);
 
 impl Layout {
     /// The place of the unit of that rank.

@@ -94,7 +94,7 @@ impl Parts {
         let mut room = MOST_PAGES;
         for record in &mut self.chunk[self.done..] {
             // Only a touch becomes as many accesses as it has pages.
-            if record.act.is_touch() && record.pages > room {
+            if record.kind.is_touch() && record.pages > room {
                 if room > 0 {
                     part.push(Record { pages: room, ..*record });
                     record.page += u64::from(room);
@@ -102,7 +102,7 @@ impl Parts {
                 }
                 break;
             }
-            if record.act.is_touch() {
+            if record.kind.is_touch() {
                 room -= record.pages;
             }
             part.push(*record);

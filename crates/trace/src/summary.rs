@@ -4,7 +4,7 @@ use crate::error::TraceError;
 use crate::memcg::Groups;
 use crate::open::{empty, stem};
 use crate::page_set::PageSet;
-use crate::record::{Act, CHUNK, Collapse, Header, ObjectKind, Op, Record, RecordSource, Via};
+use crate::record::{CHUNK, Collapse, Header, ObjectKind, Op, Record, RecordKind, RecordSource, Via};
 use crate::recording::Recording;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -121,17 +121,17 @@ fn is_zero(n: &u64) -> bool {
 impl KernelCounts {
     fn add(&mut self, record: &Record) {
         let pages = u64::from(record.pages);
-        match record.act {
-            Act::Touch | Act::Advise(_) | Act::Resident => {}
-            Act::Hit => self.hits += pages,
-            Act::Sampled => self.sampled += pages,
-            Act::Miss => {
+        match record.kind {
+            RecordKind::Touch | RecordKind::Advise(_) | RecordKind::Resident => {}
+            RecordKind::Hit => self.hits += pages,
+            RecordKind::Sampled => self.sampled += pages,
+            RecordKind::Miss => {
                 self.misses += 1;
                 self.hits += pages - 1;
             }
-            Act::Drop => self.dropped += pages,
-            Act::Add | Act::AddOther => self.added += pages,
-            Act::Evict => self.evicted += pages,
+            RecordKind::Drop => self.dropped += pages,
+            RecordKind::Add | RecordKind::AddOther => self.added += pages,
+            RecordKind::Evict => self.evicted += pages,
         }
     }
 }
@@ -173,10 +173,10 @@ impl Counts {
         let accesses = u64::from(record.pages);
         // Anonymous and shared memory are no page cache.
         let info = source.header().objects.get(record.object as usize);
-        if record.act == Act::Sampled || info.is_none_or(|info| info.kind == ObjectKind::File && !info.shmem) {
+        if record.kind == RecordKind::Sampled || info.is_none_or(|info| info.kind == ObjectKind::File && !info.shmem) {
             self.kernel.add(record);
         }
-        if !record.act.is_touch() {
+        if !record.kind.is_touch() {
             return Ok(());
         }
         self.records += 1;

@@ -22,19 +22,24 @@ pub(crate) trait LineFormat {
     fn judge(&mut self);
 
     /// Reads one line (without its end) into at most a few records. `at` is for errors.
-    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError>;
+    fn line(&mut self, line: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError>;
 }
 
 /// Where a line is.
-pub(crate) struct At<'a> {
+pub(crate) struct LinePosition<'a> {
     name: &'a str,
     line: u64,
 }
 
-impl At<'_> {
+impl LinePosition<'_> {
     /// Whether it is the first of the file.
     pub(crate) fn is_first(&self) -> bool {
         self.line == 1
+    }
+
+    /// Number of the line, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.line
     }
 
     /// An error in this line.
@@ -135,9 +140,10 @@ impl<F: LineFormat> TextSource<F> {
         if self.line_number == 1 && self.line.starts_with(BOM) {
             self.line.drain(..BOM.len());
         }
-        let at = At { name: self.input.name(), line: self.line_number };
+        let at = LinePosition { name: self.input.name(), line: self.line_number };
         // Lines that other programs print into lackey are no header.
-        let is_header = at.is_first() && is_names(&self.line) && self.format.header().format != Format::Lackey;
+        let has_advice = !matches!(self.format.header().format, Format::Lackey | Format::Columns);
+        let is_header = at.is_first() && is_names(&self.line) && has_advice;
         self.format.line(&self.line, &at, out).map_err(|e| if is_header { e.with_advice(HEADER) } else { e })?;
         Ok(true)
     }

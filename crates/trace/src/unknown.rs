@@ -62,7 +62,7 @@ fn tried(line: &[u8], format: Format) -> Result<(), String> {
 pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
     let first: Vec<_> = lines(head).map(|(_, line)| line).take(2).collect();
     let first = is_text(head).then_some(&first[..]);
-    if let Some(foreign::Foreign { what, then }) = foreign::of(head, first) {
+    if let Some(foreign::UnreadFormat { what, then }) = foreign::of(head, first) {
         return format!("format not recognised: it looks like {what}, {then}");
     }
     let is_utf8 = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |_| true);
@@ -96,6 +96,13 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
             all.len()
         );
     }
+    if let Some((format, separator)) = with_spaces(&all) {
+        let header = if is_names(line) { format!(" | tail -n +{}", number + 1) } else { String::new() };
+        return format!(
+            "format not recognised: line {number} ({shown}); with spaces in place of '{separator}' it can be read as \
+             {format}: tr '{separator}' ' ' <FILE{header} >NEW"
+        );
+    }
     if is_names(line) && all.len() > 1 {
         let second = quote(all[1].1);
         return format!(
@@ -116,8 +123,27 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
     }
 }
 
+/// The format of all lines but a header, if their fields were separated by spaces.
+fn with_spaces(all: &[(usize, &[u8])]) -> Option<(Format, char)> {
+    let first = all.iter().position(|(_, line)| !is_names(line))?;
+    let lines = &all[first..];
+    let reads = |format, separator: u8| {
+        lines.iter().all(|(_, line)| {
+            let spaced: Vec<u8> = line.iter().map(|&b| if b == separator { b' ' } else { b }).collect();
+            line.contains(&separator) && tried(&spaced, format).is_ok()
+        })
+    };
+    let separators = [b',', b';', b'|'];
+    let ways = separators.into_iter().flat_map(|separator| [Format::Plain, Format::Arc].map(|f| (f, separator)));
+    let found = ways.into_iter().find(|&(format, separator)| first <= 1 && reads(format, separator));
+    found.map(|(format, separator)| (format, char::from(separator)))
+}
+
 fn names() -> String {
-    format!("say which it is with --format: {}; docs/reference/formats.md has what each is", Format::list())
+    format!(
+        "say which it is with --format: {}, or columns:FIELDS; docs/reference/formats.md has what each is",
+        Format::list()
+    )
 }
 
 /// The format with which the fields of a line agree but for one.
@@ -143,7 +169,7 @@ fn nearest(line: &[u8]) -> Option<Format> {
         {
             Some(Format::Address)
         }
-        [_, _, _, _] if all.iter().filter(|word| decimal(word)).count() == 3 => Some(Format::Arc),
+        [_, _, _, _] if all.iter().filter(|word| decimal(word)).count() >= 3 => Some(Format::Arc),
         [number] if hexadecimal(number) || decimal(number.strip_prefix(b"-").unwrap_or(number)) => Some(Format::Plain),
         [number, op] if decimal(number) && !op.is_empty() && matches!(op[0] | 0x20, b'r' | b'w') => Some(Format::Plain),
         _ => None,

@@ -183,3 +183,23 @@ fn bytes_are_told_from_text() {
         assert!(answer(bytes, name).expect_err(name).contains("format not recognised"), "{name}");
     }
 }
+
+/// Fields that only their separators keep from being read: the way to read them is said.
+#[test]
+fn regression_commas_in_place_of_spaces_are_named() {
+    for (text, said) in [
+        ("page,op\n68,w\n70,r\n", "tr ',' ' ' <FILE | tail -n +2 >NEW"),
+        ("68;w\n70;r\n", "read as plain: tr ';' ' ' <FILE >NEW"),
+        ("0,8,0,1\n64,8,0,2\n", "read as arc: tr ',' ' '"),
+    ] {
+        let error = answer(text.as_bytes(), "a.csv").unwrap_err();
+        assert!(error.contains(said), "{text:?}: {error}");
+    }
+}
+
+/// One line of four numbers that ARC refuses: the number at fault, not "of no format".
+#[test]
+fn regression_a_count_beyond_the_bound_is_named() {
+    let error = answer(b"0 100000000 0 0\n", "a").unwrap_err();
+    assert!(error.contains("nearest is arc") && error.contains("100000000"), "{error}");
+}

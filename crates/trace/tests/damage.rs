@@ -15,8 +15,8 @@ fn read(path: &Path) -> Result<u64, TraceError> {
     let mut source = open(path, &OpenOptions::default())?;
     let (mut digest, mut chunk) = (DefaultHasher::new(), Vec::new());
     while source.next_chunk(&mut chunk)? {
-        for Record { time_ns, page, task, memcg, object, pages, op, act } in &chunk {
-            (time_ns, page, task, memcg, object, pages, op, act).hash(&mut digest);
+        for Record { time_ns, page, task, memcg, object, pages, op, kind } in &chunk {
+            (time_ns, page, task, memcg, object, pages, op, kind).hash(&mut digest);
         }
     }
     let mut header = source.header().clone();

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use refault_trace::{
-    Act, Collapse, Format, Header, Input, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordSource,
-    Recording, TraceError, Via, open, open_input,
+    Collapse, Format, Header, Input, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordKind,
+    RecordSource, Recording, TraceError, Via, open, open_input,
 };
 use std::path::Path;
 
@@ -56,7 +56,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             object,
             pages,
             op: Op { write, via },
-            act: Act::Touch,
+            kind: RecordKind::Touch,
         },
     )
 }
@@ -212,8 +212,9 @@ fn a_recording_that_was_cut_is_read_up_to_its_last_footer() {
     assert!(NativeWriter::create_part(&path).is_err(), "another recorder");
     let (op, mut ends) = (Op { write: false, via: Some(Via::Fd) }, vec![]);
     for i in 0..4u64 {
-        let acts = [Act::Hit, Act::Miss, Act::Add, Act::Evict, Act::Drop].into_iter();
-        let records = acts.zip(0..).map(|(act, n)| Record { act, ..Record::touch(100 * i + 3 * n, op) });
+        let acts =
+            [RecordKind::Hit, RecordKind::Miss, RecordKind::Add, RecordKind::Evict, RecordKind::Drop].into_iter();
+        let records = acts.zip(0..).map(|(kind, n)| Record { kind, ..Record::touch(100 * i + 3 * n, op) });
         writer.write(&records.collect::<Vec<_>>()).expect("writable");
         writer.checkpoint(&header).expect("writable");
         ends.push((std::fs::metadata(&part).expect("there").len() as usize, 5 * (i as usize + 1)));
@@ -233,5 +234,5 @@ fn a_recording_that_was_cut_is_read_up_to_its_last_footer() {
     let (header, records) = read(&path).expect("whole");
     assert_eq!(header.recording, Some(Recording { lost: 3, ..Recording::default() }));
     assert_eq!(records.len(), 20);
-    assert_eq!(records[1].act, Act::Miss);
+    assert_eq!(records[1].kind, RecordKind::Miss);
 }

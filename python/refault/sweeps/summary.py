@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections import defaultdict
 from typing import Any
@@ -13,6 +12,12 @@ from .. import _svg
 from .._table import Table
 
 PERCENTILES = (10, 25, 50, 75, 90)
+
+
+def label(row: dict[str, Any]) -> str:
+    """The name of a row in the picture."""
+    settings = "" if row["settings"] == "{}" else f" {row['settings']}"
+    return (row["policy"] + " " + row["memory"] + settings)[:36]
 
 
 class Summary(Table):
@@ -59,38 +64,19 @@ class Summary(Table):
         rows = self.rows
         if not rows:
             return ""
-        low = min(0.0, *(row["p10"] for row in rows), *(row["mean"] for row in rows))
-        high = max(0.0, *(row["p90"] for row in rows), *(row["mean"] for row in rows))
-        high = high if high - low > 1e-9 else low + 1e-3
-        left, wide, tall = 210, 330, 22 * len(rows)
-        x = lambda share: left + wide * (share - low) / (high - low)
-        parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 570 {tall + 46}" width="570" role="img">']
-        parts.append('<g font-family="sans-serif" font-size="11" fill="currentColor">')
-        for step in range(5):
-            share = low + (high - low) * step / 4
-            parts.append(f'<line x1="{x(share):.1f}" x2="{x(share):.1f}" y1="4" y2="{tall + 8}" stroke="#8884"/>')
-            parts.append(f'<text x="{x(share):.1f}" y="{tall + 22}" text-anchor="middle">{100 * share:.1f}%</text>')
-        parts.append(f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="4" y2="{tall + 8}" stroke="#888"/>')
-        for n, row in enumerate(rows):
-            y, colour = 16 + 22 * n, _svg.COLOURS[n % len(_svg.COLOURS)]
-            settings = "" if row["settings"] == "{}" else f" {row['settings']}"
-            parts.append(
-                f'<text x="4" y="{y + 4}">{html.escape((row["policy"] + " " + row["memory"] + settings)[:36])}</text>'
-            )
-            parts.append(
-                f'<line x1="{x(row["p10"]):.1f}" x2="{x(row["p90"]):.1f}" y1="{y}" y2="{y}" stroke="{colour}"/>'
-            )
-            box = f'x="{x(row["p25"]):.1f}" width="{max(x(row["p75"]) - x(row["p25"]), 0.5):.1f}"'
-            parts.append(f'<rect {box} y="{y - 6}" height="12" fill="{colour}" fill-opacity="0.35" stroke="{colour}"/>')
-            median = f"{x(row['p50']):.1f}"
-            parts.append(
-                f'<line x1="{median}" x2="{median}" y1="{y - 6}" y2="{y + 6}" stroke="{colour}" stroke-width="2"/>'
-            )
-            parts.append(f'<circle cx="{x(row["mean"]):.1f}" cy="{y}" r="2.5" fill="{colour}"/>')
-        label = f"fewer misses than {rows[0]['against']}, over {max(row['traces'] for row in rows)} traces"
-        parts.append(f'<text x="{left + wide / 2}" y="{tall + 40}" text-anchor="middle">{html.escape(label)}</text>')
-        parts.append("</g></svg>")
-        return "".join(parts)
+
+        def draw(axes: Any) -> None:
+            boxes = [
+                {"label": label(row), "med": row["p50"], "mean": row["mean"], "q1": row["p25"], "q3": row["p75"]}
+                | {"whislo": row["p10"], "whishi": row["p90"], "fliers": []}
+                for row in rows[::-1]
+            ]
+            axes.bxp(boxes, orientation="horizontal", showmeans=True, showfliers=False, meanprops={"marker": "o", "markersize": 3})
+            axes.axvline(0, color="gray", linewidth=0.8)
+            axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
+            axes.set_xlabel(f"fewer misses than {rows[0]['against']}, over {max(row['traces'] for row in rows)} traces")
+
+        return _svg.picture(6, 0.7 + 0.25 * len(rows), draw)
 
     def text(self) -> str:
         """For a terminal."""
@@ -108,4 +94,4 @@ class Summary(Table):
         return self.columns
 
     def _repr_html_(self) -> str:
-        return self.svg() + super()._repr_html_()
+        return _svg.shown(self.svg) + super()._repr_html_()

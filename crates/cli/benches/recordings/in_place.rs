@@ -2,7 +2,7 @@
 //! through a known sequence are added to its recording.
 
 use refault_trace::{
-    Act, Format, Header, NativeWriter, OpenOptions, Record, RecordSource as _, TouchMethod, Touches, Via, open,
+    Format, Header, NativeWriter, OpenOptions, Record, RecordKind, RecordSource as _, TouchMethod, Touches, Via, open,
 };
 use std::collections::HashMap;
 use std::path::Path;
@@ -54,14 +54,17 @@ pub fn add(from: &Path, to: &Path, object: &str, sequence: Sequence) -> Result<(
     let mut threads: HashMap<u32, Thread> = HashMap::new();
     let mut all = Vec::new();
     for record in &records {
-        if record.object == object && matches!(record.act, Act::Hit | Act::Miss) && record.op.via == Some(Via::Map) {
+        if record.object == object
+            && matches!(record.kind, RecordKind::Hit | RecordKind::Miss)
+            && record.op.via == Some(Via::Map)
+        {
             let number = threads.len() as u64 + 1;
             let new = || Thread { pages: sequence.of_thread(number).collect(), at: 0 };
             let thread = threads.entry(record.task).or_insert_with(new);
             let ahead = thread.pages[thread.at..].iter().position(|&page| page == record.page);
             let ahead = ahead.ok_or_else(|| format!("page {} is not in the sequence", record.page))?;
             let passed = &thread.pages[thread.at..thread.at + ahead];
-            all.extend(passed.iter().map(|&page| Record { page, act: Act::Sampled, ..*record }));
+            all.extend(passed.iter().map(|&page| Record { page, kind: RecordKind::Sampled, ..*record }));
             thread.at += ahead + 1;
         }
         all.push(*record);
@@ -70,7 +73,7 @@ pub fn add(from: &Path, to: &Path, object: &str, sequence: Sequence) -> Result<(
     for (&task, thread) in &threads {
         let op = refault_trace::Op { write: false, via: Some(Via::Map) };
         let rest = thread.pages[thread.at..].iter();
-        all.extend(rest.map(|&page| Record { page, task, object, op, pages: 1, act: Act::Sampled, ..last }));
+        all.extend(rest.map(|&page| Record { page, task, object, op, pages: 1, kind: RecordKind::Sampled, ..last }));
     }
     header.format = Format::Native;
     if let Some(recording) = &mut header.recording {

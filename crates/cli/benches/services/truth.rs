@@ -1,7 +1,7 @@
 //! The truth of a run: figures of the kernel, from its recording.
 
 use crate::machine::{self, at};
-use refault_trace::{Act, OpenOptions, Record, Via};
+use refault_trace::{OpenOptions, Record, RecordKind, Via};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -112,10 +112,12 @@ struct Task {
 
 impl Task {
     fn count(&mut self, record: &Record) {
-        self.touches |= record.act.is_touch();
-        match record.act {
-            Act::Add => self.added += u64::from(record.pages),
-            Act::Miss if record.op.write && record.op.via == Some(Via::Fd) => self.written += u64::from(record.pages),
+        self.touches |= record.kind.is_touch();
+        match record.kind {
+            RecordKind::Add => self.added += u64::from(record.pages),
+            RecordKind::Miss if record.op.write && record.op.via == Some(Via::Fd) => {
+                self.written += u64::from(record.pages)
+            }
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use super::words;
 use crate::flags::size::Size;
 use crate::flags::time::time;
 use clap::Args;
-use refault_record::{Options, Sampling, Target, group_paths};
+use refault_record::{Options, RecordTarget, Sampling, group_paths};
 use refault_trace::TouchMethod;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -136,10 +136,10 @@ impl RecordArgs {
         }
         let group = self.group()?;
         let target = match (self.command.is_empty(), self.pid.is_empty(), self.all, &group) {
-            (false, ..) => Target::Command(self.command.clone()),
-            (_, false, ..) => Target::Pids(self.pid.clone()),
-            (.., true, _) => Target::All,
-            (.., Some(_)) => Target::Group,
+            (false, ..) => RecordTarget::Command(self.command.clone()),
+            (_, false, ..) => RecordTarget::Pids(self.pid.clone()),
+            (.., true, _) => RecordTarget::All,
+            (.., Some(_)) => RecordTarget::Group,
             _ => {
                 return Err("nothing to record; give -- COMMAND, --pid N, --container NAME, --unit NAME, --pod NAME, \
                             --cgroup PATH or --all"

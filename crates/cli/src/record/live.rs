@@ -4,7 +4,7 @@ use super::RecordArgs;
 use crate::Failure;
 use crate::live::{self, LiveFile};
 use crate::metrics::{Kind, Metrics};
-use refault_record::Progress;
+use refault_record::RecordProgress;
 use std::time::{Duration, Instant};
 
 /// From one writing to the next.
@@ -24,14 +24,14 @@ impl Live {
         Ok(Live { file: LiveFile::new()?, command, output, told: Instant::now() })
     }
 
-    pub(super) fn tell(&mut self, now: &Progress) {
+    pub(super) fn tell(&mut self, now: &RecordProgress) {
         let Some(file) = self.file.path().filter(|_| self.told.elapsed() >= EVERY) else { return };
         self.told = Instant::now();
         // The recording goes on for want of a file; the next second may be better.
         _ = self.metrics(now).write(file);
     }
 
-    fn metrics(&self, now: &Progress) -> Metrics {
+    fn metrics(&self, now: &RecordProgress) -> Metrics {
         let mut all = Metrics::default();
         let about = [("command", &*self.command), ("version", env!("CARGO_PKG_VERSION")), ("output", &*self.output)];
         all.add(Kind::Gauge, "record_info", "What is recorded.", &about, 1.0);

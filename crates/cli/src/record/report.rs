@@ -4,7 +4,7 @@ use super::RecordArgs;
 use crate::flags::size::human;
 use crate::{Failure, print, say};
 use refault::words::{counted, grouped};
-use refault_record::{Bypass, End, Progress, Report};
+use refault_record::{DirectShare, End, RecordProgress, RecordReport};
 use refault_trace::{DirectIo, TouchMethod};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stderr};
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 /// One line of a terminal, written over.
 pub(super) struct Line {
     shown: Option<Instant>,
-    before: Progress,
+    before: RecordProgress,
     is_terminal: bool,
 }
 
 impl Line {
     pub(super) fn new() -> Line {
-        Line { shown: None, before: Progress::default(), is_terminal: stderr().is_terminal() }
+        Line { shown: None, before: RecordProgress::default(), is_terminal: stderr().is_terminal() }
     }
 
-    pub(super) fn show(&mut self, now: &Progress) {
+    pub(super) fn show(&mut self, now: &RecordProgress) {
         if !self.is_terminal || self.shown.is_some_and(|at| at.elapsed() < Duration::from_millis(500)) {
             return;
         }
@@ -50,11 +50,11 @@ impl Line {
     }
 }
 
-fn hit_rate(progress: &Progress) -> Option<f64> {
+fn hit_rate(progress: &RecordProgress) -> Option<f64> {
     (progress.accesses > 0).then(|| 1.0 - progress.misses as f64 / progress.accesses as f64)
 }
 
-fn percent(progress: &Progress) -> String {
+fn percent(progress: &RecordProgress) -> String {
     hit_rate(progress).map_or("no".to_owned(), |rate| format!("{:.2} %", 100.0 * rate))
 }
 
@@ -98,8 +98,8 @@ struct Direct {
 const CONSIDERABLE: f64 = 0.1;
 
 /// In words, where it is a considerable share.
-fn bypass_in_words(bypass: &Bypass, name: &str) -> Option<String> {
-    let Bypass { all, share, most: (_, own) } = bypass;
+fn bypass_in_words(bypass: &DirectShare, name: &str) -> Option<String> {
+    let DirectShare { all, share, most: (_, own) } = bypass;
     let what = match (all.reads, all.writes) {
         _ if *share < CONSIDERABLE => return None,
         (reads, 0) => counted(reads, "read", "reads"),
@@ -126,7 +126,7 @@ fn ended_by(end: End) -> &'static str {
 }
 
 /// Says what came of it: on standard error, so that the program's own output stays by itself.
-pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
+pub(super) fn give(args: &RecordArgs, report: &RecordReport) -> Result<(), Failure> {
     let p = &report.progress;
     if args.json {
         let json = Json {

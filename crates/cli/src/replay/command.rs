@@ -12,10 +12,10 @@ use crate::page::{create, write_html};
 use crate::{Failure, Given, is_same_file, print, say};
 use refault::document::replay::ReplayDocument;
 use refault::document::{Document, Source};
-use refault::recording::Machine;
+use refault::recording::RecordedMachine;
 use refault::replay::cell::MissBits;
 use refault::replay::clocked::Clocked;
-use refault::replay::{Done, Plan, PlugIn, Replay, Row, rules as rule_words};
+use refault::replay::{CellResult, Plan, PlugIn, Replay, Row, rules as rule_words};
 use refault::words::printable;
 use refault_mm::{Config, Kernel, Policy};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
@@ -99,7 +99,7 @@ fn replay(
     given: &Given,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
-) -> Result<Vec<Done>, Failure> {
+) -> Result<Vec<CellResult>, Failure> {
     let source = args.input.open(path)?;
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
@@ -134,7 +134,7 @@ fn idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace) -> Option<Strin
 
 /// A trace in memory, and what else its file says that a replay asks for.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedTrace {
     /// The trace.
     pub trace: Trace,
     /// Bytes a page.
@@ -142,11 +142,11 @@ pub struct Loaded {
     /// How it was recorded, if it was: what no flag says is taken from there.
     pub recording: Option<Recording>,
     /// The machine that was recorded, if it is to be replayed as it was.
-    pub machine: Option<Machine>,
+    pub machine: Option<RecordedMachine>,
 }
 
 /// Loads a trace as the flags say.
-pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: bool) -> Result<Loaded, Failure> {
+pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: bool) -> Result<LoadedTrace, Failure> {
     let page_size = source.header().page_size;
     let recording = source.header().recording.clone();
     let opts = LoadOptions {
@@ -157,7 +157,7 @@ pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: 
     };
     let mut source = Clocked::new(source, args.max_accesses, &args.watch);
     let trace = Trace::load(&mut source, &opts)?;
-    Ok(Loaded { trace, page_size, recording, machine: None })
+    Ok(LoadedTrace { trace, page_size, recording, machine: None })
 }
 
 /// Replays a trace that was loaded, under the policies of the flags and those that the program
@@ -167,10 +167,10 @@ pub(crate) fn replay_loaded(
     args: &ReplayArgs,
     given: &Given,
     plug_ins: &[PlugIn],
-    loaded: &Loaded,
+    loaded: &LoadedTrace,
     bits: bool,
     file: &str,
-) -> Result<Vec<Done>, Failure> {
+) -> Result<Vec<CellResult>, Failure> {
     PlugIn::check_names(plug_ins)?;
     if let Some(machine) = loaded.machine.as_ref().filter(|_| !args.page_by_page) {
         return recorded_rows::rows(machine, args, given, plug_ins, Some(loaded), bits);
@@ -190,10 +190,10 @@ fn cells(
     args: &ReplayArgs,
     policies: &[(RowPolicy, Option<Config>)],
     plug_ins: &[(&PlugIn, Config)],
-    loaded: &Loaded,
+    loaded: &LoadedTrace,
     bits: bool,
     file: &str,
-) -> Result<Vec<Done>, Failure> {
+) -> Result<Vec<CellResult>, Failure> {
     let plan = plan(args, policies, plug_ins, loaded, bits)?;
     plan.run().map_err(|e| format!("{file}: {e}").into())
 }
@@ -203,10 +203,10 @@ pub(super) fn plan<'a>(
     args: &ReplayArgs,
     policies: &'a [(RowPolicy, Option<Config>)],
     plug_ins: &'a [(&'a PlugIn, Config)],
-    loaded: &'a Loaded,
+    loaded: &'a LoadedTrace,
     bits: bool,
 ) -> Result<Plan<'a>, Failure> {
-    let Loaded { trace, page_size, recording, .. } = loaded;
+    let LoadedTrace { trace, page_size, recording, .. } = loaded;
     let recorded_bytes = recording.as_ref().and_then(|recording| recording.memory_max);
     let footprint = u64::from(trace.footprint_pages());
     let sizes = sizes_or_recorded(args, &trace.name, *page_size, footprint, recorded_bytes)?;

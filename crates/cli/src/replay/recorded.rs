@@ -2,14 +2,14 @@
 //! of a replay.
 
 use super::args::ReplayArgs;
-use super::command::{self, Loaded};
+use super::command::{self, LoadedTrace};
 use super::policy::RowPolicy;
 use crate::flags;
 use crate::flags::recorded;
 use crate::flags::size::Size;
 use crate::{Failure, Given};
-use refault::recording::{About, Kept, Machine, PAGE_SIZE, RecordedPlan};
-use refault::replay::{Done, PlugIn, Row, curve_sizes, usual_sizes};
+use refault::recording::{About, Kept, PAGE_SIZE, RecordedMachine, RecordedPlan};
+use refault::replay::{CellResult, PlugIn, Row, curve_sizes, usual_sizes};
 use refault_trace::{RecordSource, Recording};
 use std::path::Path;
 
@@ -48,12 +48,16 @@ fn foreign(flag: &str, file: &str) -> Failure {
 }
 
 /// Replays a recording that was opened.
-pub(super) fn replay(args: &ReplayArgs, given: &Given, source: Box<dyn RecordSource>) -> Result<Vec<Done>, Failure> {
+pub(super) fn replay(
+    args: &ReplayArgs,
+    given: &Given,
+    source: Box<dyn RecordSource>,
+) -> Result<Vec<CellResult>, Failure> {
     let needs_trace = given.has("policy") && args.policy.0.contains(&RowPolicy::Opt);
     let bits = args.output.miss_bits.is_some();
     if !needs_trace {
         let mut source = source;
-        let machine = Machine::read(&mut source, args.max_accesses)?;
+        let machine = RecordedMachine::read(&mut source, args.max_accesses)?;
         return rows(&machine, args, given, &[], None, bits);
     }
     let (machine, loaded) = load(args, source)?;
@@ -61,22 +65,25 @@ pub(super) fn replay(args: &ReplayArgs, given: &Given, source: Box<dyn RecordSou
 }
 
 /// Reads a recording as a machine, and as a trace, too.
-pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>) -> Result<(Machine, Loaded), Failure> {
+pub(crate) fn load(
+    args: &ReplayArgs,
+    source: Box<dyn RecordSource>,
+) -> Result<(RecordedMachine, LoadedTrace), Failure> {
     let kept = Kept::read(source)?;
-    let machine = Machine::read(&mut kept.clone(), args.max_accesses)?;
+    let machine = RecordedMachine::read(&mut kept.clone(), args.max_accesses)?;
     let loaded = command::load(args, Box::new(kept), false)?;
     Ok((machine, loaded))
 }
 
 /// The rows that the flags ask for: by size, then by policy; plug-ins at the end.
 pub(super) fn rows(
-    machine: &Machine,
+    machine: &RecordedMachine,
     args: &ReplayArgs,
     given: &Given,
     plug_ins: &[PlugIn],
-    trace: Option<&Loaded>,
+    trace: Option<&LoadedTrace>,
     bits: bool,
-) -> Result<Vec<Done>, Failure> {
+) -> Result<Vec<CellResult>, Failure> {
     let about = machine.about();
     if let Some(flag) = FOREIGN.iter().find(|flag| given.has(flag)) {
         return Err(foreign(flag, &about.name));

@@ -2,11 +2,11 @@
 //! library replays the second one.
 
 use super::args::ReplayArgs;
-use super::command::{Loaded, note_idle, plan};
+use super::command::{LoadedTrace, note_idle, plan};
 use super::policy::RowPolicy;
 use crate::{Failure, Given};
 use refault::replay::clocked::Clocked;
-use refault::replay::{Done, run_stream};
+use refault::replay::{CellResult, run_stream};
 use refault_mm::Config;
 use refault_trace::{LoadOptions, PageNumbers, RecordSource};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) fn replay(
     source: Box<dyn RecordSource>,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
-) -> Result<Vec<Done>, Failure> {
+) -> Result<Vec<CellResult>, Failure> {
     let policies = without_opt(given, policies)?;
     let opts = LoadOptions {
         default_via: args.via.into(),
@@ -54,7 +54,7 @@ pub(super) fn replay(
     let (accesses, has_times) = (numbers.accesses(), numbers.has_times());
     let (trace, pieces) = numbers.pieces(args.input.open(path)?);
     note_idle(&policies, &trace, path);
-    let loaded = Loaded { trace, page_size, recording, machine: None };
+    let loaded = LoadedTrace { trace, page_size, recording, machine: None };
     let mut plan = plan(args, &policies, &[], &loaded, args.output.miss_bits.is_some())?;
     plan.accesses = accesses;
     let name = path.display().to_string();

@@ -4,7 +4,7 @@ use crate::Failure;
 use refault::words::counted;
 use refault_pager::Policy;
 use refault_pager::tree::Recording;
-use refault_trace::{Act, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Via};
+use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordKind, Via};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::Path;
@@ -94,7 +94,7 @@ pub(super) fn write(
             object: t.process,
             pages: 1,
             op: Op { write: t.write, via: Some(Via::Map) },
-            act: Act::Touch,
+            kind: RecordKind::Touch,
         });
         if chunk.len() == CHUNK {
             writer.write(&chunk)?;

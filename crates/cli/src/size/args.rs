@@ -90,7 +90,7 @@ pub struct SizeArgs {
     /// what the group has in files and memory, or all the memory there is; for max and high from
     /// 1/32 of that, for low and min from 0]
     #[arg(long, value_name = "LOW..HIGH")]
-    pub(super) range: Option<Range>,
+    pub(super) range: Option<SizeRange>,
 
     /// How exactly the answer must be known: a size as for --range [default: 1/64 of the range,
     /// rounded up to a power of two]
@@ -134,7 +134,7 @@ pub struct SizeArgs {
     pub(super) output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(super) trace: TraceArgs,
+    pub(super) trace: SizeTraceArgs,
 
     /// Set by programs that are not the command.
     #[arg(skip = crate::bars::watch())]
@@ -144,7 +144,7 @@ pub struct SizeArgs {
 /// What only traces have.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Traces")]
-pub struct TraceArgs {
+pub struct SizeTraceArgs {
     /// memory.max of all groups together, a size as for --range, or max [default: max]
     #[arg(long, short, value_name = "SIZE")]
     pub(super) memory: Option<Size>,
@@ -331,17 +331,17 @@ impl Limit {
 
 /// `--range`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Range {
+pub struct SizeRange {
     pub(super) low: Size,
     pub(super) high: Size,
 }
 
-impl FromStr for Range {
+impl FromStr for SizeRange {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Range, String> {
+    fn from_str(text: &str) -> Result<SizeRange, String> {
         let (low, high) = text.split_once("..").ok_or_else(|| format!("{text:?} is not a range; write 64M..1G"))?;
-        Ok(Range { low: part_of_whole(low)?, high: part_of_whole(high)? })
+        Ok(SizeRange { low: part_of_whole(low)?, high: part_of_whole(high)? })
     }
 }
 

@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::flags;
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
-use crate::replay::sample::{Estimate, Question, estimate};
+use crate::replay::sample::{Question, SampledEstimate, estimate};
 use refault_trace::{LoadOptions, RecordSource, Samples};
 
 /// Looks for the smallest size with a hit rate.
@@ -80,7 +80,7 @@ pub(super) fn check(args: &SizeArgs) -> Result<(), Failure> {
     }
 }
 
-fn point(args: &SizeArgs, estimate: &Estimate) -> Point {
+fn point(args: &SizeArgs, estimate: &SampledEstimate) -> Point {
     let failed = (estimate.out_of_memory() > 0).then_some("out of memory");
     let (value, (lowest, highest)) = (estimate.hit_rate(), estimate.range());
     let mut beside = vec![("misses", Figure::Count(estimate.misses()))];

@@ -7,7 +7,7 @@ use super::search::search;
 use super::target::{Metric, Target};
 use crate::Failure;
 use crate::flags::size::{Size, human};
-use refault::runner::{Done, Job, Runner, limit, policy_text, scaled};
+use refault::runner::{FinishedRun, Job, Runner, limit, policy_text, scaled};
 use refault_lab::machine::{Ending, MemcgResult};
 use refault_lab::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
 
@@ -145,7 +145,7 @@ impl Subject<'_> {
         sizes.iter().zip(&done).map(|(&pages, done)| self.point(pages, done)).collect()
     }
 
-    fn point(&self, pages: u64, done: &Done) -> Result<Point, Failure> {
+    fn point(&self, pages: u64, done: &FinishedRun) -> Result<Point, Failure> {
         let result = &done.result;
         let group = &result.memcgs[self.memcg + 1];
         let failed = match result.ending {

@@ -1,7 +1,7 @@
 //! `refault trace convert`.
 
 use super::InputArgs;
-use super::progress::Progress;
+use super::progress::AccessProgress;
 use crate::Failure;
 use clap::Args;
 use refault_trace::{Collapse, Collapser, Header, NativeWriter, RecordSource};
@@ -42,7 +42,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let mut source = args.input.open(&args.from)?;
     let mut writer = NativeWriter::create_like(&args.to, &args.from)?;
     let mut collapser = Collapser::new(args.collapse);
-    let mut progress = Progress::new("converting", source.header().records_hint);
+    let mut progress = AccessProgress::new("converting", source.header().records_hint);
     let mut chunk = Vec::new();
     while source.next_chunk(&mut chunk)? {
         progress.add(chunk.len() as u64);

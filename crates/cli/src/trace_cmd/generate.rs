@@ -1,6 +1,6 @@
 //! `refault trace generate`.
 
-use super::progress::Progress;
+use super::progress::AccessProgress;
 use crate::Failure;
 use clap::Args;
 use refault_trace::generate::Workload;
@@ -65,7 +65,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
     let workload = Workload::parse(&args.phases, args.seed)?;
     let mut generator = workload.generator("workload")?;
     let mut writer = NativeWriter::create(&args.to)?;
-    let mut progress = Progress::new("generating", Some(workload.accesses()));
+    let mut progress = AccessProgress::new("generating", Some(workload.accesses()));
     let mut chunk = Vec::new();
     while generator.next_chunk(&mut chunk)? {
         progress.add(chunk.len() as u64);

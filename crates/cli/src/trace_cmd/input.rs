@@ -5,7 +5,7 @@ use crate::say;
 use clap::Args;
 use refault::words::printable;
 use refault_lab::scenario::Scenario;
-use refault_trace::{Format, Header, OpenOptions, Record, RecordSource, TraceError};
+use refault_trace::{Header, OpenOptions, Record, RecordSource, TraceError};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -15,9 +15,20 @@ use std::sync::{Arc, Mutex};
 #[command(next_help_heading = "Reading traces")]
 pub struct InputArgs {
     /// Format of the trace [default: seen by content, then by name]: native, oracle-general, vscsi,
-    /// msr, plain, arc, lirs, u32le, u32be, u64le, u64be, pgtrace, lackey, address or drmemtrace
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
+    /// msr, plain, arc, lirs, u32le, u32be, u64le, u64be, pgtrace, lackey, address, drmemtrace,
+    /// columns:FIELDS such as columns:time:us,object,op=R|W,offset:bytes,size:bytes, or the name of
+    /// columns (alibaba, tencent, systor, spc, twitter, blkparse, ...: docs/reference/formats.md)
+    #[arg(long, value_name = "FORMAT", value_parser = format_of)]
+    format: Option<OpenOptions>,
+
+    /// columns: what is between fields, one character, tab or space (any number of blanks)
+    /// [default: a comma, or that of the named columns]
+    #[arg(long, value_name = "CHARACTER", requires = "format")]
+    separator: Option<String>,
+
+    /// columns: lines at the front that are passed over [default: 0, and a line of names]
+    #[arg(long, value_name = "N", requires = "format")]
+    skip_lines: Option<u64>,
 
     /// oracle-general: take ids as pages as they are [default: fold 512-byte sectors into pages]
     #[arg(long)]
@@ -59,7 +70,7 @@ type Notes = Arc<Mutex<BTreeSet<(String, String)>>>;
 impl InputArgs {
     /// Opens a trace; once it is read, what is to be known of it is said.
     pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn RecordSource>, TraceError> {
-        let source = refault_trace::open(path, &self.open_options())?;
+        let source = refault_trace::open(path, &self.open_options()?)?;
         Ok(Box::new(Noted { source, path: path.to_owned(), is_read: false, notes: self.notes.clone() }))
     }
 
@@ -81,17 +92,31 @@ impl InputArgs {
     }
 
     /// The same for the library.
-    pub fn open_options(&self) -> OpenOptions {
-        OpenOptions {
-            format: self.format,
+    pub fn open_options(&self) -> Result<OpenOptions, TraceError> {
+        let given = self.format.clone().unwrap_or_default();
+        if given.columns.is_none() && (self.separator.is_some() || self.skip_lines.is_some()) {
+            let what = "is for --format columns:FIELDS, or the name of columns";
+            let flag = if self.separator.is_some() { "--separator" } else { "--skip-lines" };
+            return Err(TraceError::usage(flag, what));
+        }
+        let columns = given.columns.map(|c| c.with(self.separator.as_deref(), self.skip_lines)).transpose()?;
+        Ok(OpenOptions {
+            format: given.format,
+            columns,
             raw_ids: self.raw_ids,
             block_bytes: self.block_bytes,
             tick_ns: self.tick_ns,
             page_size: self.page_size.unwrap_or(4096),
             instructions: self.instructions,
             strict: self.strict,
-        }
+        })
     }
+}
+
+/// The format by what the flag says.
+fn format_of(text: &str) -> Result<OpenOptions, TraceError> {
+    let mut options = OpenOptions::default();
+    options.set_format(text).map(|()| options)
 }
 
 /// A source of which something is said when it was read, and nothing when that failed: an error is

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 /// Counts accesses and shows them from time to time.
-pub struct Progress {
+pub struct AccessProgress {
     what: &'static str,
     total: Option<u64>,
     done: u64,
@@ -12,7 +12,7 @@ pub struct Progress {
     shown: bool,
 }
 
-impl Progress {
+impl AccessProgress {
     /// Starts; `total` gives a percentage.
     pub fn new(what: &'static str, total: Option<u64>) -> Self {
         let first = Instant::now() + Duration::from_secs(1);
@@ -42,7 +42,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for AccessProgress {
     fn drop(&mut self) {
         if self.shown {
             let _ = write!(stderr(), "\r\x1b[K");

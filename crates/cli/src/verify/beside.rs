@@ -7,7 +7,7 @@
 use super::compare::side;
 use refault::recording::{AGREEMENT, Loaded, POINTS, apart};
 use refault::words::counted;
-use refault_trace::{Act, Record, Via};
+use refault_trace::{Record, RecordKind, Via};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -115,7 +115,7 @@ impl<'a> Files<'a> {
         let keys: Vec<_> = loaded.objects.iter().map(|object| key(&object.name, &mut times)).collect();
         let mut files = Files { order: keys.clone(), ..Files::default() };
         for record in &loaded.records {
-            if !matches!(record.act, Act::Touch | Act::Hit | Act::Miss) {
+            if !matches!(record.kind, RecordKind::Touch | RecordKind::Hit | RecordKind::Miss) {
                 continue;
             }
             files.accesses += u64::from(record.pages);
@@ -129,7 +129,7 @@ impl<'a> Files<'a> {
 
 /// The kernel reads for the first page of a miss; it has the others by then.
 fn accesses(record: &Record) -> impl Iterator<Item = Access> {
-    let (write, is_miss, first) = (record.op.write, record.act == Act::Miss, record.page);
+    let (write, is_miss, first) = (record.op.write, record.kind == RecordKind::Miss, record.page);
     (0..u64::from(record.pages)).map(move |i| Access { page: first + i, write, missed: is_miss && i == 0 })
 }
 

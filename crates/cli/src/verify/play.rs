@@ -11,7 +11,7 @@ use refault::recording::POINTS;
 use refault::words::{grouped, printable};
 use refault_mm::{Config, Kernel, Policy};
 use refault_pager::without_bound;
-use refault_record::{Played, lru_gen, play, release, swappiness, with_one_descriptor};
+use refault_record::{KernelReplay, lru_gen, play, release, swappiness, with_one_descriptor};
 use refault_trace::{LoadOptions, PackedAccess, Recording, Trace};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -118,7 +118,13 @@ fn sizes(args: &VerifyArgs, trace: &Trace) -> Result<Vec<u64>, String> {
 
 /// Misses of the lab, at the speed of the kernel. When the kernel adds up the statistics of groups
 /// is chance, so the lab starts at several times after that, evenly apart.
-fn labs(trace: &Trace, accesses: &[PackedAccess], config: &Config, pages: u64, ns: u64) -> Result<Vec<Played>, String> {
+fn labs(
+    trace: &Trace,
+    accesses: &[PackedAccess],
+    config: &Config,
+    pages: u64,
+    ns: u64,
+) -> Result<Vec<KernelReplay>, String> {
     let starts = if config.lru.stat_flush_interval_ns == 0 { 1 } else { STARTS };
     let start_ns = |start| config.lru.stat_flush_interval_ns / STARTS * start;
     (0..starts).map(|start| lab(trace, accesses, config, pages, (start_ns(start), ns))).collect()
@@ -131,7 +137,7 @@ fn lab(
     config: &Config,
     pages: u64,
     (start_ns, duration_ns): (u64, u64),
-) -> Result<Played, String> {
+) -> Result<KernelReplay, String> {
     let mut cell = Cell::new(trace, config.clone(), pages, u64::MAX)?;
     // The statistics were added up before the group was made.
     cell.engine.set_now_ns(1);
@@ -141,7 +147,7 @@ fn lab(
         cell.engine.set_now_ns(start_ns + passed as u64);
         missed.push(!cell.step(*access));
     }
-    Ok(Played { missed, duration_ns })
+    Ok(KernelReplay { missed, duration_ns })
 }
 
 fn via(accesses: &[PackedAccess]) -> &'static str {
@@ -153,7 +159,7 @@ fn via(accesses: &[PackedAccess]) -> &'static str {
     }
 }
 
-fn agreement(a: &Played, b: &Played) -> f64 {
+fn agreement(a: &KernelReplay, b: &KernelReplay) -> f64 {
     let same = a.missed.iter().zip(&b.missed).filter(|(a, b)| a == b).count();
     same as f64 / a.missed.len().max(1) as f64
 }
@@ -164,11 +170,11 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / n
 }
 
-fn row(memory_pages: u64, repeats: &[Played], labs: &[Played]) -> Row {
-    let rates: Vec<_> = repeats.iter().map(Played::hit_rate).collect();
+fn row(memory_pages: u64, repeats: &[KernelReplay], labs: &[KernelReplay]) -> Row {
+    let rates: Vec<_> = repeats.iter().map(KernelReplay::hit_rate).collect();
     let (low, high) = rates.iter().fold((1.0f64, 0.0f64), |(low, high), &rate| (low.min(rate), high.max(rate)));
     let pairs = repeats.iter().zip(repeats.iter().skip(1)).map(|(a, b)| agreement(a, b));
-    let lab_hit_rates: Vec<_> = labs.iter().map(Played::hit_rate).collect();
+    let lab_hit_rates: Vec<_> = labs.iter().map(KernelReplay::hit_rate).collect();
     let lab_hit_rate = mean(lab_hit_rates.iter().copied());
     let alike: Vec<_> = repeats.iter().flat_map(|repeat| labs.iter().map(|lab| agreement(repeat, lab))).collect();
     let slack = POINTS / 100.0;
@@ -254,8 +260,8 @@ fn text(report: &Report) -> String {
 mod tests {
     use super::*;
 
-    fn played(misses: &[u8]) -> Played {
-        Played { missed: misses.iter().map(|&miss| miss == 1).collect(), duration_ns: 1 }
+    fn played(misses: &[u8]) -> KernelReplay {
+        KernelReplay { missed: misses.iter().map(|&miss| miss == 1).collect(), duration_ns: 1 }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Rules for the sources of the workspace: which room imports which, what comments
-//! cite, that drivers answer every effect, and plurals of what is printed.
+//! cite, that drivers answer every effect, names, and plurals of what is printed.
 
 mod arrows;
 mod comments;
 mod crates;
 mod effects;
+mod names;
 mod plurals;
 mod rust;
+mod words;

@@ -9,7 +9,7 @@ const SLOTS_AT_ONCE: u64 = 64;
 
 /// How long locks are held, and which there are: by the kernel, and by what the steps cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Holds {
+pub(crate) struct LockHolds {
     /// A page on a list.
     pub(crate) lru_page_ns: u64,
     /// Pages that are put on a list at once (`struct folio_batch`).
@@ -58,7 +58,7 @@ impl Demand {
 
 /// One thing that is needed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step<'a> {
+pub(super) enum ContentionStep<'a> {
     /// A lock, for so long.
     Hold(LockName, u64),
     /// Flush of the TLBs of CPUs that run these programs.
@@ -66,10 +66,10 @@ pub(super) enum Step<'a> {
 }
 
 /// Everything that a call needs, spread evenly over it.
-pub(super) fn steps<'a>(demand: &'a Demand, holds: &Holds) -> Vec<Step<'a>> {
-    let mut all: Vec<(f64, Step<'a>)> = Vec::new();
+pub(super) fn steps<'a>(demand: &'a Demand, holds: &LockHolds) -> Vec<ContentionStep<'a>> {
+    let mut all: Vec<(f64, ContentionStep<'a>)> = Vec::new();
     let mut hold = |name: LockName, times: u64, ns: u64| {
-        let place = |i: u64| ((i as f64 + 0.5) / times as f64, Step::Hold(name, ns));
+        let place = |i: u64| ((i as f64 + 0.5) / times as f64, ContentionStep::Hold(name, ns));
         all.extend((0..times).filter(|_| ns > 0).map(place));
     };
     let freed: u64 = demand.freed.iter().map(|f| f.1).sum();
@@ -100,7 +100,7 @@ pub(super) fn steps<'a>(demand: &'a Demand, holds: &Holds) -> Vec<Step<'a>> {
         }
     }
     let flushes = demand.flushes.len() as f64;
-    let place = |(i, programs): (usize, &'a Vec<u32>)| ((i as f64 + 0.5) / flushes, Step::Flush(programs));
+    let place = |(i, programs): (usize, &'a Vec<u32>)| ((i as f64 + 0.5) / flushes, ContentionStep::Flush(programs));
     all.extend(demand.flushes.iter().enumerate().map(place));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     all.into_iter().map(|(_, step)| step).collect()

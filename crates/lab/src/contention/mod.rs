@@ -26,8 +26,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub(crate) use demand::{Demand, Holds};
-use demand::{Step, steps};
+use demand::{ContentionStep, steps};
+pub(crate) use demand::{Demand, LockHolds};
 pub(crate) use interrupts::InterruptStats;
 use interrupts::Interrupts;
 use lock::Lock;
@@ -66,7 +66,7 @@ pub(crate) const LOCK_KINDS: [&str; 4] = ["lruvec", "swap", "zsmalloc", "mmap"];
 #[derive(Clone, Debug)]
 pub(crate) struct Contention {
     spec: ContentionSpec,
-    holds: Holds,
+    holds: LockHolds,
     locks: BTreeMap<LockName, Lock>,
     interrupts: Interrupts,
     /// The CPU on which the kernel runs now.
@@ -78,7 +78,7 @@ pub(crate) struct Contention {
 }
 
 impl Contention {
-    pub(crate) fn new(spec: ContentionSpec, holds: Holds, cpus: usize, is_threaded: Vec<bool>) -> Contention {
+    pub(crate) fn new(spec: ContentionSpec, holds: LockHolds, cpus: usize, is_threaded: Vec<bool>) -> Contention {
         Contention {
             interrupts: Interrupts::new(cpus, spec.interrupts),
             spec,
@@ -123,8 +123,8 @@ impl Contention {
         for step in steps {
             clock += gap_ns;
             let ns = match step {
-                Step::Hold(name, hold_ns) => self.acquire(name, clock, hold_ns),
-                Step::Flush(programs) => self.interrupts.flush(cpu, clock, programs, self.floor_ns),
+                ContentionStep::Hold(name, hold_ns) => self.acquire(name, clock, hold_ns),
+                ContentionStep::Flush(programs) => self.interrupts.flush(cpu, clock, programs, self.floor_ns),
             };
             clock += ns;
             waited += ns;

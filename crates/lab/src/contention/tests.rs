@@ -3,8 +3,8 @@ use refault_trace::generate::Rng;
 use super::lock::Lock;
 use super::*;
 
-fn holds() -> Holds {
-    Holds {
+fn holds() -> LockHolds {
+    LockHolds {
         lru_page_ns: 30,
         lru_batch: 31,
         swap_device_lock: true,
@@ -82,15 +82,15 @@ fn a_flush_interrupts_the_cpus_that_run_the_program_and_no_other() {
 #[test]
 fn slots_are_taken_one_by_one_or_as_many_as_a_cache_has() {
     let demand = Demand { slot_calls: 64, slot_ns: 6_400, slots_freed: vec![(1, 64)], ..Demand::default() };
-    let is_of = |step: &Step<'_>, name| matches!(step, Step::Hold(n, _) if *n == name);
-    let count = |holds: &Holds, name| steps(&demand, holds).iter().filter(|s| is_of(s, name)).count();
-    let without = Holds { zsmalloc_pool_lock: false, ..holds() };
+    let is_of = |step: &ContentionStep<'_>, name| matches!(step, ContentionStep::Hold(n, _) if *n == name);
+    let count = |holds: &LockHolds, name| steps(&demand, holds).iter().filter(|s| is_of(s, name)).count();
+    let without = LockHolds { zsmalloc_pool_lock: false, ..holds() };
     assert_eq!([0, 1].map(|d| count(&without, LockName::SwapDevice(d))), [64, 64]);
-    let cached = Holds { slot_cache: true, ..without };
+    let cached = LockHolds { slot_cache: true, ..without };
     assert_eq!([0, 1].map(|d| count(&cached, LockName::SwapDevice(d))), [1, 1]);
-    assert!(steps(&demand, &cached).contains(&Step::Hold(LockName::SwapDevice(0), 6_400)));
+    assert!(steps(&demand, &cached).contains(&ContentionStep::Hold(LockName::SwapDevice(0), 6_400)));
     // Each cluster has a lock of its own, and each CPU a cluster.
-    assert!(steps(&demand, &Holds { swap_device_lock: false, ..without }).is_empty());
+    assert!(steps(&demand, &LockHolds { swap_device_lock: false, ..without }).is_empty());
 }
 
 #[test]

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use refault_trace::generate::Rng;
 
 use queue::{Elevator, Run, Waiting};
-pub use spec::{Codec, DeviceSpec, Faults, Preset, Rate, Seek};
+pub use spec::{CodecCost, DeviceModel, Faults, Preset, Rate, Seek};
 pub use zram::{Zram, ZramStats};
 
 /// The bytes of a page.
@@ -66,7 +66,7 @@ pub struct Completion {
 
 /// Outcome of a request to a synchronous device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct SyncCompletion {
     /// Whether it went well.
     pub ok: bool,
     /// The CPU's time.
@@ -118,7 +118,7 @@ struct Open {
 
 /// Where a part in service is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum ServiceStep {
     /// The latency is over; the data may cross the link.
     Ready,
     /// The data has crossed.
@@ -131,7 +131,7 @@ enum Step {
 struct Event {
     at_ns: u64,
     number: u64,
-    step: Step,
+    step: ServiceStep,
     owner: u64,
     write: bool,
     pages: u32,
@@ -143,7 +143,7 @@ const NEVER: u64 = u64::MAX;
 
 /// A block device in virtual time.
 pub struct Device {
-    spec: DeviceSpec,
+    spec: DeviceModel,
     rng: Rng,
     now_ns: u64,
     open: BTreeMap<u64, Open>,
@@ -160,9 +160,9 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device with nothing to do. The spec must have passed [`DeviceSpec::check`]; the seed is
+    /// A device with nothing to do. The spec must have passed [`DeviceModel::check`]; the seed is
     /// that of its faults.
-    pub fn new(spec: DeviceSpec, seed: u64) -> Device {
+    pub fn new(spec: DeviceModel, seed: u64) -> Device {
         let waiting = match spec.seek {
             Some(_) => Waiting::Elevator(Elevator::default()),
             None => Waiting::Fifo(VecDeque::new()),
@@ -184,7 +184,7 @@ impl Device {
     }
 
     /// Configuration of the device.
-    pub fn spec(&self) -> &DeviceSpec {
+    pub fn spec(&self) -> &DeviceModel {
         &self.spec
     }
 
@@ -229,7 +229,7 @@ impl Device {
     ///
     /// # Panics
     /// If the device is not synchronous.
-    pub fn serve_synchronously(&mut self, write: bool, pages: u32) -> Served {
+    pub fn serve_synchronously(&mut self, write: bool, pages: u32) -> SyncCompletion {
         let codec = self.spec.synchronous.expect("only a synchronous device serves synchronously");
         let page_ns = if write { codec.write_page_ns } else { codec.read_page_ns };
         let work = codec.request_ns.saturating_add(page_ns.saturating_mul(u64::from(pages)));
@@ -238,7 +238,7 @@ impl Device {
         self.stats.submitted += 1;
         self.stats.busy_ns = self.stats.busy_ns.saturating_add(cpu_ns);
         self.count(write, pages, ok, cpu_ns);
-        Served { ok, cpu_ns }
+        SyncCompletion { ok, cpu_ns }
     }
 
     /// Takes back a write that was just served synchronously and failed in the end: its data has no
@@ -285,8 +285,8 @@ impl Device {
             self.events.pop();
             self.pass(event.at_ns);
             match event.step {
-                Step::Ready => self.transfer(event),
-                Step::Transferred => self.transferred(event),
+                ServiceStep::Ready => self.transfer(event),
+                ServiceStep::Transferred => self.transferred(event),
             }
         }
         self.pass(until_ns);
@@ -310,7 +310,7 @@ impl Device {
             let latency = self.rate(part.write).latency_ns.saturating_add(self.position(&part)).saturating_add(spike);
             let at_ns = self.spec.faults.end_ns(self.now_ns, latency);
             let Run { owner, write, pages, .. } = part;
-            self.expect(Event { at_ns, number: 0, step: Step::Ready, owner, write, pages, ok });
+            self.expect(Event { at_ns, number: 0, step: ServiceStep::Ready, owner, write, pages, ok });
         }
     }
 
@@ -319,7 +319,7 @@ impl Device {
         let takes = self.rate(event.write).transfer_ns(u64::from(event.pages) * PAGE_BYTES);
         let at_ns = self.spec.faults.end_ns(self.link_free_ns.max(event.at_ns), takes);
         self.link_free_ns = at_ns;
-        self.expect(Event { at_ns, step: Step::Transferred, ..event });
+        self.expect(Event { at_ns, step: ServiceStep::Transferred, ..event });
     }
 
     fn transferred(&mut self, event: Event) {

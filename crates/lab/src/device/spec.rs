@@ -123,7 +123,7 @@ impl Seek {
 
 /// Cost to the CPU that asks where the CPU itself does the work: a codec, or a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Codec {
+pub struct CodecCost {
     /// A request, whatever its size.
     pub request_ns: u64,
     /// A page that is read: decompressed, or copied.
@@ -166,7 +166,7 @@ impl Faults {
 
 /// A block device.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DeviceSpec {
+pub struct DeviceModel {
     /// Name in the scenario.
     pub name: String,
     /// Where the figures came from.
@@ -185,7 +185,7 @@ pub struct DeviceSpec {
     /// Larger requests are served in parts of this size.
     pub max_request_pages: u32,
     /// The CPU that asks does the work and waits: no queue.
-    pub synchronous: Option<Codec>,
+    pub synchronous: Option<CodecCost>,
     /// A stored page takes 1/ratio of a page of memory, where the device is in memory.
     pub compression_ratio: f64,
     /// The most memory that it takes, where the device is compressed memory; none: no limit.
@@ -194,7 +194,7 @@ pub struct DeviceSpec {
     pub faults: Faults,
 }
 
-impl DeviceSpec {
+impl DeviceModel {
     /// The memory that so many stored pages take from the machine: none unless the device is made
     /// of its memory.
     pub fn memory_bytes(&self, stored_pages: u64) -> u64 {

@@ -9,7 +9,7 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
 fn device(preset: Preset) -> Device {
-    Device::new(DeviceSpec::preset("disk", preset), 1)
+    Device::new(DeviceModel::preset("disk", preset), 1)
 }
 
 fn read(id: u64, at_page: u64, pages: u32) -> Request {
@@ -61,7 +61,7 @@ fn random_pages(span: u64) -> impl FnMut(u64) -> Request {
 #[test]
 fn presets_are_possible_and_have_names() {
     for preset in Preset::ALL {
-        DeviceSpec::preset("d", preset).check().unwrap();
+        DeviceModel::preset("d", preset).check().unwrap();
         assert_eq!(preset.to_string().parse(), Ok(preset));
     }
     let error = "floppy".parse::<Preset>().unwrap_err();
@@ -70,8 +70,8 @@ fn presets_are_possible_and_have_names() {
 
 #[test]
 fn impossible_devices_are_refused() {
-    let refused = |change: fn(&mut DeviceSpec), preset| {
-        let mut spec = DeviceSpec::preset("d", preset);
+    let refused = |change: fn(&mut DeviceModel), preset| {
+        let mut spec = DeviceModel::preset("d", preset);
         change(&mut spec);
         spec.check().unwrap_err()
     };
@@ -204,7 +204,7 @@ fn large_requests_are_served_in_parts_and_end_once() {
 
 #[test]
 fn a_stuck_device_goes_on_where_it_was() {
-    let mut spec = DeviceSpec::preset("d", Preset::Nvme);
+    let mut spec = DeviceModel::preset("d", Preset::Nvme);
     spec.faults = Faults { stuck_at_ns: Some(10_000), stuck_for_ns: SECOND, ..Faults::default() };
     let mut device = Device::new(spec.clone(), 1);
     device.submit(0, read(1, 0, 1));
@@ -225,7 +225,7 @@ fn a_stuck_device_goes_on_where_it_was() {
 #[test]
 fn faults_come_at_their_rates_and_by_the_seed() {
     let run = |seed| {
-        let mut spec = DeviceSpec::preset("d", Preset::Nvme);
+        let mut spec = DeviceModel::preset("d", Preset::Nvme);
         spec.faults = Faults {
             read_error_per_million: 100_000,
             write_error_per_million: 20_000,
@@ -251,7 +251,7 @@ fn faults_come_at_their_rates_and_by_the_seed() {
 
 #[test]
 fn one_bad_part_fails_the_request() {
-    let mut spec = DeviceSpec::preset("d", Preset::Nvme);
+    let mut spec = DeviceModel::preset("d", Preset::Nvme);
     spec.max_request_pages = 1;
     spec.faults.read_error_per_million = 20_000;
     let mut device = Device::new(spec, 5);
@@ -267,8 +267,8 @@ fn one_bad_part_fails_the_request() {
 #[test]
 fn zram_costs_the_cpu() {
     let mut zram = device(Preset::Zram);
-    assert_eq!(zram.serve_synchronously(true, 1), Served { ok: true, cpu_ns: 5_300 });
-    assert_eq!(zram.serve_synchronously(false, 2), Served { ok: true, cpu_ns: 4_200 });
+    assert_eq!(zram.serve_synchronously(true, 1), SyncCompletion { ok: true, cpu_ns: 5_300 });
+    assert_eq!(zram.serve_synchronously(false, 2), SyncCompletion { ok: true, cpu_ns: 4_200 });
     let stats = zram.stats();
     assert_eq!((stats.reads, stats.writes, stats.read_bytes, stats.busy_ns), (1, 1, 2 * PAGE_BYTES, 9_500));
     zram.validate().unwrap();
@@ -284,11 +284,11 @@ fn time_does_not_go_back() {
     assert!(drain(&mut device).iter().all(|done| done.issued_ns == 1_000_000));
 }
 
-fn specs() -> impl Strategy<Value = DeviceSpec> {
+fn specs() -> impl Strategy<Value = DeviceModel> {
     let presets = prop::sample::select(Preset::ALL.to_vec());
     let faults = (0u32..200_000, 0u32..200_000, prop::option::of(0u64..50 * MS), 0u64..100 * MS);
     (presets, 1u32..40, 1u32..64, faults).prop_map(|(preset, channels, max_request_pages, faults)| {
-        let mut spec = DeviceSpec::preset("d", preset);
+        let mut spec = DeviceModel::preset("d", preset);
         spec.synchronous = None;
         spec.max_request_pages = max_request_pages;
         if spec.seek.is_none() {
@@ -314,7 +314,7 @@ fn submissions() -> impl Strategy<Value = Vec<(u64, bool, u64, u32)>> {
 
 /// Submits all; says how each ended. An attentive caller comes whenever the device asks for it,
 /// another only to submit.
-fn run(spec: &DeviceSpec, work: &[(u64, bool, u64, u32)], attentive: bool) -> (Vec<Completion>, DeviceStats) {
+fn run(spec: &DeviceModel, work: &[(u64, bool, u64, u32)], attentive: bool) -> (Vec<Completion>, DeviceStats) {
     let mut device = Device::new(spec.clone(), 9);
     let (mut now, mut done) = (0, Vec::new());
     for (id, &(gap, write, at_page, pages)) in work.iter().enumerate() {
@@ -330,7 +330,7 @@ fn run(spec: &DeviceSpec, work: &[(u64, bool, u64, u32)], attentive: bool) -> (V
 }
 
 /// The bytes of both directions, as time on the link.
-fn link_ns(spec: &DeviceSpec, done: &[Completion]) -> u64 {
+fn link_ns(spec: &DeviceModel, done: &[Completion]) -> u64 {
     let ns = |done: &Completion| {
         let rate = if done.request.write { spec.write } else { spec.read };
         rate.transfer_ns(u64::from(done.request.pages) * PAGE_BYTES)

@@ -13,7 +13,7 @@ const FREED_AT_ONCE: u32 = 32;
 
 /// Demand that was collected since it was last taken.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
+pub(crate) struct CollectedDemand {
     demand: Demand,
     /// Programs whose pages were unmapped and not flushed yet.
     pending: Vec<u32>,
@@ -24,7 +24,7 @@ pub(crate) struct Collected {
     gathers: bool,
 }
 
-impl Collected {
+impl CollectedDemand {
     /// A program gives memory back until what was collected is taken.
     pub(super) fn gather(&mut self) {
         self.gathers = true;
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_written_page_is_flushed_before_it_goes_out_and_clean_ones_together() {
-        let mut c = Collected::default();
+        let mut c = CollectedDemand::default();
         c.unmapped(1, false);
         c.before_write();
         c.unmapped(2, true);
@@ -107,14 +107,14 @@ mod tests {
 
     #[test]
     fn reclaim_flushes_before_it_frees_a_batch_and_a_program_all_at_once() {
-        let run = |c: &mut Collected| {
+        let run = |c: &mut CollectedDemand| {
             (0..100).for_each(|_| {
                 c.unmapped(5, false);
                 c.freed(3, 1);
             });
             c.take()
         };
-        let mut c = Collected::default();
+        let mut c = CollectedDemand::default();
         let demand = run(&mut c);
         assert_eq!((demand.flushes.len(), demand.freed), (4, vec![(3, 100)]));
         c.gather();

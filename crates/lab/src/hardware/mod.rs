@@ -9,7 +9,7 @@
 //! | `nodes` | nodes of memory as servers: what an access and a migration cost |
 //! | `content` | what pages hold, for those who compress them |
 //! | `demand` | what effects need of locks and of other CPUs |
-//! | `turn` | until when the thread that calls the engine may go on |
+//! | `slice` | until when the thread that calls the engine may go on |
 //! | `hottest` | which pages are touched most, for the promotion policy `oracle` |
 //!
 //! It calls `cost`, `device`, `contention` for what is needed of it, and `scenario` for what pages
@@ -20,8 +20,8 @@ mod demand;
 mod hottest;
 mod nodes;
 mod page_table;
+mod slice;
 mod storage;
-mod turn;
 mod world;
 
 pub(crate) use hottest::Hottest;

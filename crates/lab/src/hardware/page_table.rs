@@ -2,7 +2,7 @@
 
 use refault_mm::NodeId;
 use refault_mm::PageId;
-use refault_mm::tiering::Range;
+use refault_mm::tiering::PteRange;
 
 use crate::scenario::ContentSpec;
 
@@ -21,9 +21,9 @@ const NODE_SHIFT: u32 = 5;
 
 /// An entry of a page table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry(u8);
+pub(crate) struct Pte(u8);
 
-impl Entry {
+impl Pte {
     /// The node of its frame.
     #[inline]
     pub(crate) fn node(self) -> usize {
@@ -59,22 +59,22 @@ struct Space {
 
 /// A page table that is looked up.
 #[derive(Debug)]
-pub(crate) struct Table<'a> {
+pub(crate) struct PageTable<'a> {
     first: PageId,
     bits: &'a mut [u8],
 }
 
-impl Table<'_> {
+impl PageTable<'_> {
     /// See [`PageTables::touch`].
     #[inline(always)]
-    pub(crate) fn touch(&mut self, page: PageId, write: bool) -> Option<Entry> {
+    pub(crate) fn touch(&mut self, page: PageId, write: bool) -> Option<Pte> {
         let bits = &mut self.bits[(page.0 - self.first.0) as usize];
         let (needed, set) = if write { (MAPPED | WRITABLE, YOUNG | DIRTY) } else { (MAPPED, YOUNG) };
         let hit = *bits & (needed | HINT) == needed;
         if hit {
             *bits |= set;
         }
-        hit.then_some(Entry(*bits))
+        hit.then_some(Pte(*bits))
     }
 }
 
@@ -130,15 +130,15 @@ impl PageTables {
     /// A touch of a page through a page table: its entry, if it needs no fault. Sets the bits that
     /// hardware sets.
     #[inline]
-    pub(crate) fn touch(&mut self, space: usize, page: PageId, write: bool) -> Option<Entry> {
+    pub(crate) fn touch(&mut self, space: usize, page: PageId, write: bool) -> Option<Pte> {
         self.table(space).touch(page, write)
     }
 
     /// One page table, for touches in a row.
     #[inline]
-    pub(crate) fn table(&mut self, space: usize) -> Table<'_> {
+    pub(crate) fn table(&mut self, space: usize) -> PageTable<'_> {
         let s = &mut self.spaces[space];
-        Table { first: s.first, bits: &mut s.bits }
+        PageTable { first: s.first, bits: &mut s.bits }
     }
 
     /// Loads the entry of a page into the processor's caches; the value only keeps the load from
@@ -161,12 +161,12 @@ impl PageTables {
 
     /// Marks pages of a range of a page table for which `wanted` says so, by page and node. How
     /// many.
-    pub(crate) fn mark(&mut self, space: usize, range: Range, mut wanted: impl FnMut(PageId, usize) -> bool) -> u64 {
+    pub(crate) fn mark(&mut self, space: usize, range: PteRange, mut wanted: impl FnMut(PageId, usize) -> bool) -> u64 {
         let s = &mut self.spaces[space];
         let mut marked = 0;
         for (bits, at) in s.bits[range.first as usize..(range.first + range.pages) as usize].iter_mut().zip(0..) {
             let page = PageId(s.first.0 + range.first as u32 + at);
-            if *bits & (MAPPED | HINT) == MAPPED && wanted(page, Entry(*bits).node()) {
+            if *bits & (MAPPED | HINT) == MAPPED && wanted(page, Pte(*bits).node()) {
                 *bits |= HINT;
                 marked += 1;
             }
@@ -179,7 +179,7 @@ impl PageTables {
         let of_space = |s: &'_ Space| {
             let first = s.first.0;
             let mapped = s.bits.iter().zip(first..).filter(|(bits, _)| **bits & MAPPED != 0);
-            mapped.map(|(&bits, page)| (PageId(page), Entry(bits).node())).collect::<Vec<_>>()
+            mapped.map(|(&bits, page)| (PageId(page), Pte(bits).node())).collect::<Vec<_>>()
         };
         self.spaces.iter().flat_map(of_space)
     }

@@ -4,14 +4,14 @@
 //! next to each other as one request, as Linux plugs its block layer. A synchronous device is
 //! served on the spot, by the CPU that asks.
 
-use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, SwapSlot, ThrottleReason, Work, World};
+use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, ReclaimWork, SwapSlot, ThrottleReason, World};
 
-use super::demand::Collected;
+use super::demand::CollectedDemand;
 use super::hottest::Hottest;
 use super::nodes::Nodes;
 use super::page_table::PageTables;
+use super::slice::Slice;
 use super::storage::{Io, Storage};
-use super::turn::Turn;
 use crate::contention::Demand;
 use crate::cost::Costs;
 use crate::device::Device;
@@ -19,7 +19,7 @@ use crate::scenario::ContentSpec;
 
 /// Orders of the engine's calls to threads and to the machine since they were last taken.
 #[derive(Debug, Default)]
-pub(crate) struct Orders {
+pub(crate) struct PendingEffects {
     pub(crate) throttle: Option<(ThrottleReason, u64)>,
     pub(crate) unthrottle: Vec<ThrottleReason>,
     /// Nodes whose kswapd is to be woken.
@@ -38,11 +38,11 @@ pub(crate) struct Hardware {
     pub(crate) tables: PageTables,
     pub(crate) storage: Storage,
     pub(crate) nodes: Nodes,
-    pub(crate) orders: Orders,
+    pub(crate) pending: PendingEffects,
     pub(crate) hottest: Hottest,
-    pub(crate) turn: Turn,
+    pub(crate) slice: Slice,
     /// Demand for locks and other CPUs; `None`: nobody waits for any.
-    collected: Option<Collected>,
+    collected: Option<CollectedDemand>,
     /// Seed of the contents of pages.
     seed: u64,
     /// When the call of the engine happens, for migrations.
@@ -64,9 +64,9 @@ impl Hardware {
             tables: PageTables::new(!nodes.is_empty()),
             storage: Storage::new(devices, swap),
             nodes,
-            orders: Orders::default(),
+            pending: PendingEffects::default(),
             hottest: Hottest::default(),
-            turn: Turn::new(costs),
+            slice: Slice::new(costs),
             collected: None,
             seed,
             now_ns: 0,
@@ -77,7 +77,7 @@ impl Hardware {
 
     /// Collects from now on what is needed of locks and of other CPUs.
     pub(crate) fn collect_demand(&mut self) {
-        self.collected = Some(Collected::default());
+        self.collected = Some(CollectedDemand::default());
     }
 
     /// A program gives memory back in the next call of the engine.
@@ -89,7 +89,7 @@ impl Hardware {
 
     /// Takes the demand for locks and other CPUs of the effects since the last call.
     pub(crate) fn take_demand(&mut self) -> Demand {
-        self.collected.as_mut().map_or_else(Demand::default, Collected::take)
+        self.collected.as_mut().map_or_else(Demand::default, CollectedDemand::take)
     }
 
     /// An effect is about to be carried out: what it needs of locks and of other CPUs.
@@ -126,7 +126,7 @@ impl Hardware {
     /// Whether the last call of the engine left anything to do.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.storage.has_news() || self.tables.has_news() || self.orders.has_news()
+        self.storage.has_news() || self.tables.has_news() || self.pending.has_news()
     }
 
     /// Pages of a file go past the page cache, for a thread that waits if that takes a while.
@@ -152,7 +152,7 @@ impl Hardware {
     }
 }
 
-impl Orders {
+impl PendingEffects {
     /// Whether threads of the kernel are to be woken.
     pub(crate) fn wakes(&self) -> bool {
         !self.wake_kswapd.is_empty() || self.wake_flusher || self.wake_zswap
@@ -166,13 +166,13 @@ impl Orders {
             return Ok(());
         }
         let left = match self {
-            Orders { throttle: Some(_), .. } => "throttle",
-            Orders { oom: Some(_), .. } => "oom",
-            Orders { wake_vmpressure: true, .. } => "wake_vmpressure",
-            Orders { wake_flusher: true, .. } => "wake_flusher",
-            Orders { wake_zswap: true, .. } => "wake_zswap",
+            PendingEffects { throttle: Some(_), .. } => "throttle",
+            PendingEffects { oom: Some(_), .. } => "oom",
+            PendingEffects { wake_vmpressure: true, .. } => "wake_vmpressure",
+            PendingEffects { wake_flusher: true, .. } => "wake_flusher",
+            PendingEffects { wake_zswap: true, .. } => "wake_zswap",
             // All of them are named, so that a new one is looked at, too.
-            Orders {
+            PendingEffects {
                 throttle: None,
                 oom: None,
                 wake_vmpressure: false,
@@ -234,48 +234,48 @@ impl World for Hardware {
             Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}
             Effect::Discard { first, .. } => {
                 if self.storage.is_queued(first) {
-                    self.orders.discards.push(first);
+                    self.pending.discards.push(first);
                     return Ack::Pending;
                 }
             }
             Effect::WakeFlusher => {
-                self.orders.wake_flusher = true;
+                self.pending.wake_flusher = true;
                 return Ack::Pending;
             }
             Effect::WakeZswap => {
-                self.orders.wake_zswap = true;
+                self.pending.wake_zswap = true;
                 return Ack::Pending;
             }
             Effect::WakeKswapd { node } => {
-                self.orders.wake_kswapd.push(node);
+                self.pending.wake_kswapd.push(node);
                 return Ack::Pending;
             }
             Effect::Migrate { order, from, to, .. } => self.nodes.migrate(1 << order, from, to, self.now_ns),
             Effect::Throttle { reason, max_wait_ns } => {
                 // The longest of several.
-                if self.orders.throttle.is_none_or(|t| t.1 < max_wait_ns) {
-                    self.orders.throttle = Some((reason, max_wait_ns));
+                if self.pending.throttle.is_none_or(|t| t.1 < max_wait_ns) {
+                    self.pending.throttle = Some((reason, max_wait_ns));
                     return Ack::Pending;
                 }
             }
-            Effect::Unthrottle { reason } => self.orders.unthrottle.push(reason),
-            Effect::Oom { memcg } => self.orders.oom = Some(memcg),
+            Effect::Unthrottle { reason } => self.pending.unthrottle.push(reason),
+            Effect::Oom { memcg } => self.pending.oom = Some(memcg),
         }
         Ack::Done
     }
 
-    fn kswapd_yields(&mut self, work: &Work) -> bool {
-        let other_ns = self.storage.write_cpu_ns() + self.tables.unmapped() * self.turn.unmap_ns();
-        self.turn.is_over(work, other_ns)
+    fn kswapd_yields(&mut self, work: &ReclaimWork) -> bool {
+        let other_ns = self.storage.write_cpu_ns() + self.tables.unmapped() * self.slice.unmap_ns();
+        self.slice.is_over(work, other_ns)
     }
 
     fn task_yields(&mut self) -> bool {
-        self.turn.yielded |= !self.orders.wake_kswapd.is_empty() && self.turn.left_ns.is_some();
-        self.turn.yielded
+        self.slice.yielded |= !self.pending.wake_kswapd.is_empty() && self.slice.left_ns.is_some();
+        self.slice.yielded
     }
 
     fn wake_vmpressure(&mut self) {
-        self.orders.wake_vmpressure = true;
+        self.pending.wake_vmpressure = true;
     }
 
     fn is_hottest(&mut self, page: PageId) -> bool {

@@ -5,19 +5,19 @@ use refault_mm::{Config, Engine, NodeConfig, SwapDeviceConfig};
 use super::load::{copies, objects, traces};
 use super::requests::Requests;
 use super::state::Machine;
-use super::watch::Watching;
-use crate::burst::EventProgress;
-use crate::contention::{Contention, Holds};
+use super::watch::WatchState;
+use crate::contention::{Contention, LockHolds};
 use crate::cost::Costs;
-use crate::device::{Device, DeviceSpec};
+use crate::device::{Device, DeviceModel};
 use crate::groups::{Groups, groups_of};
 use crate::hardware::{Hardware, Hottest, Nodes};
-use crate::kernel::Kernel;
-use crate::metric::Series;
+use crate::kernel::LabKernel;
+use crate::metric::MetricSeries;
+use crate::on_cpu::EventProgress;
 use crate::programs::{Programs, programs_of};
 use crate::record::Records;
 use crate::scenario::{self, PolicySpec, Scenario, SwapSpec, preset_with_overrides};
-use crate::sched::{Clock, Event, Thread, Threads, Usage, Work};
+use crate::sched::{Clock, Event, Thread, ThreadWork, Threads, Usage};
 use crate::task::{Script, Task};
 use crate::tiers::{Tiering, numa_config};
 
@@ -43,14 +43,14 @@ impl Machine {
         let mut machine = Machine {
             clock: Clock::default(),
             requests: Requests::new(hw.storage.devices.len()),
-            kernel: Kernel::new(engine, hw, costs, contention),
+            kernel: LabKernel::new(engine, hw, costs, contention),
             threads: Threads::new(spec, tasks(spec, &programs, &traces)),
             programs: Programs::new(spec, instances, first_instance),
             groups,
             event_progress: vec![EventProgress::default(); spec.events.len()],
-            watching: vec![Watching::default(); spec.events.len()],
+            watching: vec![WatchState::default(); spec.events.len()],
             records: Records::default(),
-            series: Series::new(scenario::series_columns(tiering.is_some())),
+            series: MetricSeries::new(scenario::series_columns(tiering.is_some())),
             usage: Usage::default(),
             direct_reclaim_ns: 0,
             tiering,
@@ -89,7 +89,7 @@ fn tasks(spec: &Scenario, programs: &[Vec<u32>], traces: &[Option<Script>]) -> V
         for copy in 0..t.count {
             let mut task = Box::new(Task::new(i, copy, programs[i][copy as usize], spec.seed));
             task.script.clone_from(&traces[i]);
-            threads.push(Thread::new(Work::Task(task), groups.clone()));
+            threads.push(Thread::new(ThreadWork::Task(task), groups.clone()));
         }
     }
     threads
@@ -180,7 +180,7 @@ fn costs(spec: &Scenario) -> Result<Costs, String> {
 fn contention(spec: &Scenario, policy: &PolicySpec, costs: &Costs, threads_of: &[u32]) -> Option<Contention> {
     let constants = spec.machine.contention?;
     let rules = policy.kernel.locking();
-    let holds = Holds {
+    let holds = LockHolds {
         lru_page_ns: costs.scan_page_ns,
         lru_batch: u64::from(rules.lru_batch),
         swap_device_lock: rules.swap_device_lock,
@@ -195,7 +195,7 @@ fn contention(spec: &Scenario, policy: &PolicySpec, costs: &Costs, threads_of: &
 }
 
 /// A device of a scenario, if it is possible.
-fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String> {
+fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceModel, String> {
     let device = preset_with_overrides(s)?;
     device.check().map_err(|what| format!("device {:?}: {what}", s.name))?;
     Ok(device)

@@ -5,7 +5,7 @@
 use super::build::{pages_of_files, swap_device};
 use super::state::Machine;
 use crate::scenario::{EventAction, SysctlChanges};
-use crate::sched::{ANY_WAIT, Event, State};
+use crate::sched::{ANY_WAIT, Event, ThreadState};
 
 impl Machine {
     /// Announces when the flusher looks next for what has been dirty for too long, if it does.
@@ -39,7 +39,7 @@ impl Machine {
         let repeats = matches!(self.spec.events[i].action, EventAction::Reclaim { .. });
         self.event_progress[i].begin(self.clock.now_ns(), repeats);
         let t = self.threads.admin(i);
-        if self.threads[t].state == State::Off {
+        if self.threads[t].state == ThreadState::Off {
             // It happens again.
             self.threads.start(t);
         }
@@ -75,8 +75,8 @@ impl Machine {
             }
             EventAction::Remove(n) => self.remove_group(n),
             EventAction::Set { memcg, limits } => {
-                let (mut burst, progress) = self.burst();
-                burst.set_limits(&mut progress[i], memcg, &limits)
+                let (mut on_cpu, progress) = self.on_cpu();
+                on_cpu.set_limits(&mut progress[i], memcg, &limits)
             }
             EventAction::Sysctl(changes) => self.set_sysctl(i, &changes),
             EventAction::Swapon(n) => self.swapon(n),
@@ -87,8 +87,8 @@ impl Machine {
             }
             EventAction::Kill { within, victim } => {
                 let scanned = std::mem::take(&mut self.watching[i].scanned);
-                let (mut burst, progress) = self.burst();
-                let (tasks, name) = burst.kill_by_daemon((within, victim), &scanned)?;
+                let (mut on_cpu, progress) = self.on_cpu();
+                let (tasks, name) = on_cpu.kill_by_daemon((within, victim), &scanned)?;
                 progress[i].note_killed(tasks, name);
                 Ok(())
             }

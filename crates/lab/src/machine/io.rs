@@ -2,7 +2,7 @@
 
 use refault_mm::PageId;
 
-use super::requests::Carried;
+use super::requests::InFlight;
 use super::state::Machine;
 use crate::device::Completion;
 use crate::sched::Event;
@@ -28,7 +28,7 @@ impl Machine {
     }
 
     fn end_request(&mut self, device: usize, c: &Completion) {
-        let Carried { folios, waiter } = self.requests.end(c.request.id);
+        let InFlight { folios, waiter } = self.requests.end(c.request.id);
         self.kernel.hw.storage.note_done(device);
         // There is room for a request: one of those who wait to swap out goes on.
         if let Some((t, wait)) = self.threads.next_room_waiter() {

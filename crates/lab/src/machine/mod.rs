@@ -38,5 +38,5 @@ pub use crate::results::{
 };
 #[cfg(test)]
 pub(crate) use build::config;
-pub use run::Progress;
+pub use run::ProgressFn;
 pub use state::Machine;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use refault_mm::{MemcgEvents, MemcgId, MemcgLimits, PsiKind, PsiLine};
 
 use super::state::Machine;
-use crate::burst::event_results;
 use crate::contention::{Contention, LOCK_KINDS};
 use crate::device::{Device, Zram};
 use crate::groups::Group;
 use crate::metric::Latency;
+use crate::on_cpu::event_results;
 use crate::record::size_counters;
 use crate::results::{
     ContentionResult, CpuResult, DeviceResult, Ending, GroupTasks, KthreadResult, LockResult, MemcgResult, NodeResult,

@@ -10,7 +10,7 @@ use crate::sched::{Clock, Event};
 
 /// Load of a request: folios, or pages past the page cache for a thread.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
+pub(super) struct InFlight {
     pub(super) folios: Vec<(PageId, u32)>,
     pub(super) waiter: Option<usize>,
 }
@@ -19,7 +19,7 @@ pub(super) struct Carried {
 #[derive(Debug)]
 pub(super) struct Requests {
     /// Requests under way, by their number: folios by first page and length, or who waits.
-    in_flight: HashMap<u64, Carried>,
+    in_flight: HashMap<u64, InFlight>,
     /// When each device was last announced to have something to do.
     announced: Vec<Option<u64>>,
     /// To be used again.
@@ -42,7 +42,7 @@ impl Requests {
     /// A request reaches its device.
     pub(super) fn submit(&mut self, s: Submission, devices: &mut [Device], clock: &mut Clock) {
         devices[s.device].submit(clock.now_ns(), s.request);
-        let before = self.in_flight.insert(s.request.id, Carried { folios: s.folios, waiter: s.waiter });
+        let before = self.in_flight.insert(s.request.id, InFlight { folios: s.folios, waiter: s.waiter });
         debug_assert!(before.is_none(), "request {} is under way already", s.request.id);
         self.announce(s.device, devices, clock);
     }
@@ -69,7 +69,7 @@ impl Requests {
     }
 
     /// A request has ended: what it carried.
-    pub(super) fn end(&mut self, id: u64) -> Carried {
+    pub(super) fn end(&mut self, id: u64) -> InFlight {
         self.completed += 1;
         let carried = self.in_flight.remove(&id);
         debug_assert!(carried.is_some(), "request {id} is not under way");

@@ -1,12 +1,12 @@
 //! The event loop: who runs when, and who wakes whom.
 
 use super::state::Machine;
-use crate::burst;
+use crate::on_cpu;
 use crate::results::{Ending, RunResult};
-use crate::sched::{Event, PsiState, Stop, Threads, Work};
+use crate::sched::{Event, PsiState, Stop, ThreadWork, Threads};
 
 /// How a run reports on itself: virtual time, events so far. False: stop.
-pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
+pub type ProgressFn<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
 /// Events between two reports.
 const REPORT_EVERY: u64 = 4096;
@@ -18,7 +18,7 @@ impl Machine {
     }
 
     /// Runs to the end, reporting now and then.
-    pub fn run_with(self, progress: &mut Progress) -> Result<RunResult, String> {
+    pub fn run_with(self, progress: &mut ProgressFn) -> Result<RunResult, String> {
         self.run_watched(&mut |machine| progress(machine.now_ns(), machine.events()))
     }
 
@@ -37,7 +37,7 @@ impl Machine {
             self.clock.advance(at_ns)?;
             self.kernel.engine.set_now_ns(at_ns);
             self.handle(event)?;
-            self.kernel.hw.orders.check_taken(self.check)?;
+            self.kernel.hw.pending.check_taken(self.check)?;
             if self.clock.count().is_multiple_of(REPORT_EVERY) && !watch(&self) {
                 return Err("interrupted".into());
             }
@@ -93,23 +93,23 @@ impl Machine {
             contention.enter(cpu, program, self.clock.now_ns());
         }
         self.kernel.hw.tables.current = None;
-        self.kernel.hw.turn.left_ns = self.threads.turn_ends_ns(cpu).map(|end| end.saturating_sub(start));
+        self.kernel.hw.slice.left_ns = self.threads.turn_ends_ns(cpu).map(|end| end.saturating_sub(start));
         let Some(mut work) = self.threads[t].work.take() else { return };
-        let (mut burst, progress) = self.burst();
+        let (mut on_cpu, progress) = self.on_cpu();
         let (end, stop) = match &mut work {
-            Work::Task(task) => {
-                let (end, stop) = burst.run_task(t, task, start);
+            ThreadWork::Task(task) => {
+                let (end, stop) = on_cpu.run_task(t, task, start);
                 task.cpu_ns += end - start;
                 (end, stop)
             }
-            Work::Admin(i) => burst.run_admin(&mut progress[*i], *i, start),
-            Work::Kswapd(node) => burst.run_kswapd(*node, start),
-            Work::Zswap => burst::zswap(start, burst.kernel, burst.clock, burst.threads),
-            Work::Flusher => burst.run_flusher(start),
+            ThreadWork::Admin(i) => on_cpu.run_admin(&mut progress[*i], *i, start),
+            ThreadWork::Kswapd(node) => on_cpu.run_kswapd(*node, start),
+            ThreadWork::Zswap => on_cpu::zswap(start, on_cpu.kernel, on_cpu.clock, on_cpu.threads),
+            ThreadWork::Flusher => on_cpu.run_flusher(start),
         };
         self.threads[t].work = Some(work);
         self.threads[t].stop = stop;
-        if std::mem::take(&mut self.kernel.hw.orders.wake_vmpressure) {
+        if std::mem::take(&mut self.kernel.hw.pending.wake_vmpressure) {
             self.threads.give_way(t);
         }
         if let Some(contention) = &mut self.kernel.contention {
@@ -188,7 +188,7 @@ impl Machine {
             self.last_swap = Some(self.swap_results());
         }
         self.programs.end_copy(spec);
-        self.burst().0.free_memory_of(spec, copy);
+        self.on_cpu().0.free_memory_of(spec, copy);
         if counts && self.programs.end_counted() {
             self.ending = Some(Ending::TasksDone);
         }

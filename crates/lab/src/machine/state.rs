@@ -3,11 +3,11 @@
 use refault_mm::Engine;
 
 use super::requests::Requests;
-use super::watch::Watching;
-use crate::burst::{Burst, EventProgress};
+use super::watch::WatchState;
 use crate::groups::Groups;
-use crate::kernel::{Bill, Kernel};
-use crate::metric::Series;
+use crate::kernel::{CallCost, LabKernel};
+use crate::metric::MetricSeries;
+use crate::on_cpu::{EventProgress, OnCpu};
 use crate::programs::Programs;
 use crate::record::Records;
 use crate::results::{Ending, SwapResult};
@@ -19,17 +19,17 @@ use crate::tiers::Tiering;
 pub struct Machine {
     pub(super) spec: Scenario,
     pub(super) clock: Clock,
-    pub(super) kernel: Kernel,
+    pub(super) kernel: LabKernel,
     pub(super) threads: Threads,
     pub(super) programs: Programs,
     pub(super) groups: Groups,
     /// By event of the scenario.
     pub(super) event_progress: Vec<EventProgress>,
     /// The same: how far its watch is.
-    pub(super) watching: Vec<Watching>,
+    pub(super) watching: Vec<WatchState>,
     pub(super) requests: Requests,
     pub(super) records: Records,
-    pub(super) series: Series,
+    pub(super) series: MetricSeries,
     /// CPU time of the threads of the kernel.
     pub(super) usage: Usage,
     /// CPU time of reclaim that tasks did themselves, in all phases.
@@ -73,8 +73,8 @@ impl Machine {
     }
 
     /// A thread has a CPU: what it may change, and beside it what its event of the scenario does.
-    pub(super) fn burst(&mut self) -> (Burst<'_>, &mut [EventProgress]) {
-        let burst = Burst {
+    pub(super) fn on_cpu(&mut self) -> (OnCpu<'_>, &mut [EventProgress]) {
+        let on_cpu = OnCpu {
             spec: &self.spec,
             clock: &mut self.clock,
             kernel: &mut self.kernel,
@@ -85,12 +85,12 @@ impl Machine {
             records: &mut self.records,
             ending: &mut self.ending,
         };
-        (burst, &mut self.event_progress)
+        (on_cpu, &mut self.event_progress)
     }
 
     /// Carries out what an engine call asked for for which nobody's CPU time is charged; what it
     /// would cost.
-    pub(super) fn settle(&mut self) -> Bill {
+    pub(super) fn settle(&mut self) -> CallCost {
         self.kernel.settle(self.clock.now_ns(), &mut self.clock, &mut self.threads)
     }
 }

@@ -8,7 +8,7 @@ use crate::sched::Event;
 
 /// How far the watch of an event is.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watching {
+pub(crate) struct WatchState {
     /// Since when the conditions hold.
     since_ns: Option<u64>,
     /// Not again before that time.
@@ -36,8 +36,8 @@ impl Machine {
         }
         if matches!(self.spec.events[i].action, EventAction::Kill { victim: Victim::ScannedGroup, .. }) {
             let groups = 0..self.spec.memcgs.len();
-            let burst = self.burst().0;
-            let scanned = groups.map(|g| burst.scanned(g)).collect();
+            let on_cpu = self.on_cpu().0;
+            let scanned = groups.map(|g| on_cpu.scanned(g)).collect();
             self.watching[i].scanned = scanned;
         }
         // A watch keeps no machine going in which nothing else happens.

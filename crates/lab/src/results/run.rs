@@ -12,7 +12,7 @@ use super::loops::{LoopResult, counted};
 use super::memcg::MemcgResult;
 use super::task::TaskResult;
 use super::tiers::TiersResult;
-use crate::metric::Series;
+use crate::metric::MetricSeries;
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct RunResult {
     /// Outcomes of the events of the scenario.
     pub timeline: Vec<EventResult>,
     /// Samples over time.
-    pub series: Series,
+    pub series: MetricSeries,
     /// The generations at the end, as `lru_gen_full` shows them.
     pub lru_gen: String,
     /// Events that were handled.

@@ -2,7 +2,7 @@
 //! it ends.
 
 use super::MAX_PAGES;
-use super::objects::Declared;
+use super::objects::DeclaredObject;
 use super::read::{Result, Section};
 use super::types::{Scenario, TaskSpec, Until};
 use refault_mm::AccessAdvice;
@@ -11,7 +11,7 @@ use refault_trace::Via;
 pub(super) fn check(
     scenario: &mut Scenario,
     root: &Section<'_>,
-    objects: &[Declared<'_>],
+    objects: &[DeclaredObject<'_>],
     tasks: &[(TaskSpec, Section<'_>)],
 ) -> Result<()> {
     let mut pages = 0;

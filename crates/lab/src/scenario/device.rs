@@ -1,14 +1,14 @@
 //! Devices of a scenario: a preset with what the scenario says differs.
 
 use super::types;
-use crate::device::DeviceSpec;
+use crate::device::DeviceModel;
 
 /// A preset with what the scenario says differs, possible or not.
-pub(crate) fn preset_with_overrides(s: &types::DeviceSpec) -> Result<DeviceSpec, String> {
+pub(crate) fn preset_with_overrides(s: &types::DeviceSpec) -> Result<DeviceModel, String> {
     fn set<T: Copy>(place: &mut T, value: Option<T>) {
         *place = value.unwrap_or(*place);
     }
-    let mut d = DeviceSpec::preset(&s.name, s.preset.parse()?);
+    let mut d = DeviceModel::preset(&s.name, s.preset.parse()?);
     let o = &s.overrides;
     set(&mut d.channels, o.channels);
     set(&mut d.queue, o.queue);

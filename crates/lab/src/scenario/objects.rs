@@ -82,7 +82,7 @@ pub(super) fn memcg(field: &Field<'_>, memcgs: &[MemcgSpec]) -> Result<Option<us
 }
 
 /// An object, and what is still to be found out about it.
-pub(super) struct Declared<'s> {
+pub(super) struct DeclaredObject<'s> {
     pub(super) spec: ObjectSpec,
     pub(super) section: Section<'s>,
 }
@@ -92,13 +92,13 @@ pub(super) fn objects<'s>(
     devices: &[DeviceSpec],
     swap_devices: &[usize],
     memcgs: &[MemcgSpec],
-) -> Result<Vec<Declared<'s>>> {
+) -> Result<Vec<DeclaredObject<'s>>> {
     let keys = ["kind", "size", "areas", "advice", "device", "memcg", "private", "content"];
     let named = field.named(&keys, MAX_OBJECTS)?;
     let read = |(name, section): (&str, Section<'s>)| {
         read::name(name).map_err(|what| section.error(what))?;
         let spec = object(name, &section, devices, swap_devices, memcgs)?;
-        Ok(Declared { spec, section })
+        Ok(DeclaredObject { spec, section })
     };
     named.into_iter().map(read).collect()
 }

@@ -1,7 +1,7 @@
 //! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided
 //! by one factor; latencies, thread counts, skews and the constants of the kernel as they are.
 
-use super::types::{Action, Amount, Condition, EventAction, Pattern, Scenario, StreamSpec, Until, WatchSpec};
+use super::types::{AccessPattern, Action, Amount, Condition, EventAction, Scenario, StreamSpec, Until, WatchSpec};
 use super::units::size_text;
 
 /// The smallest memory or limit: 50 batches of reclaim and more in each list.
@@ -229,7 +229,7 @@ impl Scale {
             stream.block_pages = self.some(u64::from(stream.block_pages)) as u32;
         }
         // It does not matter in how many steps a range is walked.
-        if matches!(stream.action, Action::Drop | Action::PageOut) && stream.pattern == Pattern::Sequential {
+        if matches!(stream.action, Action::Drop | Action::PageOut) && stream.pattern == AccessPattern::Sequential {
             stream.block_pages = u64::from(stream.block_pages).min(stream.least_pages).max(1) as u32;
         }
         let parts = if stream.share == super::Share::Split { u64::from(count) } else { 1 };

@@ -1,9 +1,9 @@
 //! Accesses of a phase: streams over objects.
 
 use super::MAX_PAGES;
-use super::objects::Declared;
+use super::objects::DeclaredObject;
 use super::read::{Field, Result, Section};
-use super::types::{Action, Pattern, Share, StreamSpec, Sync};
+use super::types::{AccessPattern, Action, Share, StreamSpec, Sync};
 use refault_mm::AccessAdvice;
 use refault_trace::{ObjectKind, Via};
 
@@ -42,7 +42,7 @@ const MAX_BLOCK: u64 = 1 << 16;
 const WALK_PAGES: u64 = 512;
 
 /// The streams of a phase: itself, or its list; none: it sleeps.
-pub(super) fn streams(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<Vec<StreamSpec>> {
+pub(super) fn streams(s: &Section<'_>, count: u32, objects: &[DeclaredObject<'_>]) -> Result<Vec<StreamSpec>> {
     let inline = STREAM_KEYS.iter().find_map(|key| s.get(key));
     let Some(list) = s.get("stream") else {
         return inline.map_or(Ok(Vec::new()), |_| Ok(vec![stream(s, count, objects)?]));
@@ -58,7 +58,7 @@ pub(super) fn streams(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> 
     Ok(streams)
 }
 
-fn stream(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<StreamSpec> {
+fn stream(s: &Section<'_>, count: u32, objects: &[DeclaredObject<'_>]) -> Result<StreamSpec> {
     let (key, field) = verb(s)?;
     let index = field.index("an object", objects.iter().map(|o| o.spec.name.as_str()))?;
     let object = &objects[index].spec;
@@ -95,7 +95,7 @@ fn stream(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<Strea
 
 /// Checks how the copies of a task divide what is used.
 fn shared(stream: &StreamSpec, s: &Section<'_>, count: u32, private: bool) -> Result<()> {
-    if let (true, Some(start)) = (stream.pattern != Pattern::Sequential, s.get("start")) {
+    if let (true, Some(start)) = (stream.pattern != AccessPattern::Sequential, s.get("start")) {
         return Err(start.error("only sequential readers have a place to start"));
     }
     let slice = stream.least_pages / if stream.share == Share::Split { u64::from(count) } else { 1 };
@@ -106,7 +106,7 @@ fn shared(stream: &StreamSpec, s: &Section<'_>, count: u32, private: bool) -> Re
         Share::Same => return Ok(()),
         _ if private => "the copies have instances of their own; leave it out",
         _ if stream.least_pages < stream.pages => "copies cannot share what has a size drawn by each",
-        Share::Staggered | Share::Queue if stream.pattern != Pattern::Sequential => {
+        Share::Staggered | Share::Queue if stream.pattern != AccessPattern::Sequential => {
             "only sequential readers have a place to start"
         }
         Share::Split if slice < u64::from(stream.block_pages) => "the slice of a copy is smaller than a block",
@@ -202,24 +202,28 @@ fn via(key: &str, s: &Section<'_>, kind: ObjectKind) -> Result<Via> {
     }
 }
 
-fn pattern(s: &Section<'_>) -> Result<Pattern> {
-    let zipf = Pattern::Zipf { skew: 1.0, permute: true };
-    let normal = Pattern::Normal { sigma: 0.25 };
-    let names =
-        [("sequential", Pattern::Sequential), ("uniform", Pattern::Uniform), ("zipf", zipf), ("normal", normal)];
-    let pattern = s.or("pattern", Pattern::Sequential, |f| f.choice(&names))?;
+fn pattern(s: &Section<'_>) -> Result<AccessPattern> {
+    let zipf = AccessPattern::Zipf { skew: 1.0, permute: true };
+    let normal = AccessPattern::Normal { sigma: 0.25 };
+    let names = [
+        ("sequential", AccessPattern::Sequential),
+        ("uniform", AccessPattern::Uniform),
+        ("zipf", zipf),
+        ("normal", normal),
+    ];
+    let pattern = s.or("pattern", AccessPattern::Sequential, |f| f.choice(&names))?;
     if pattern == normal {
         if let Some(field) = s.get("skew").or(s.get("permute")) {
             return Err(field.error("is only for pattern = \"zipf\""));
         }
-        return Ok(Pattern::Normal { sigma: s.or("sigma", 0.25, |f| f.float(1e-6..=100.0))? });
+        return Ok(AccessPattern::Normal { sigma: s.or("sigma", 0.25, |f| f.float(1e-6..=100.0))? });
     }
     if let Some(field) = s.get("sigma") {
         return Err(field.error("is only for pattern = \"normal\""));
     }
     if pattern == zipf {
         let skew = s.or("skew", 1.0, |f| f.float(0.0..=32.0))?;
-        return Ok(Pattern::Zipf { skew, permute: s.or("permute", true, Field::boolean)? });
+        return Ok(AccessPattern::Zipf { skew, permute: s.or("permute", true, Field::boolean)? });
     }
     match s.get("skew").or(s.get("permute")) {
         Some(field) => Err(field.error("is only for pattern = \"zipf\"")),

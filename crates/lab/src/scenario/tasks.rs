@@ -1,6 +1,6 @@
 //! Tasks, their phases and loops.
 
-use super::objects::{Declared, memcg};
+use super::objects::{DeclaredObject, memcg};
 use super::read::{Field, Result, Section};
 use super::streams::{STREAM_KEYS, streams};
 use super::types::{Burst, DeviceSpec, LoopSpec, MemcgSpec, PhaseSpec, Share, StreamSpec, TaskSpec, TraceSpec, Until};
@@ -33,14 +33,14 @@ const MAX_ACCESSES: u64 = 1 << 53;
 /// Everything that tasks refer to.
 pub(super) struct Names<'a, 's> {
     tasks: Vec<String>,
-    objects: &'a [Declared<'s>],
+    objects: &'a [DeclaredObject<'s>],
     memcgs: &'a [MemcgSpec],
     devices: &'a [DeviceSpec],
 }
 
 pub(super) fn tasks<'s>(
     field: &Field<'s>,
-    objects: &[Declared<'s>],
+    objects: &[DeclaredObject<'s>],
     memcgs: &[MemcgSpec],
     devices: &[DeviceSpec],
 ) -> Result<Vec<(TaskSpec, Section<'s>)>> {

@@ -20,7 +20,7 @@ pub(crate) enum Stop {
 
 /// Where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ThreadState {
     /// Not started, or ended.
     Off,
     Queued,
@@ -45,7 +45,7 @@ const _: () = assert!(Wait::Nothing as usize == WAITS);
 
 /// Work of a thread while it has a CPU.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum ThreadWork {
     Task(Box<Task>),
     Kswapd(NodeId),
     Flusher,
@@ -59,8 +59,8 @@ pub(crate) enum Work {
 #[derive(Debug)]
 pub(crate) struct Thread {
     /// Away while it runs.
-    pub(crate) work: Option<Work>,
-    pub(crate) state: State,
+    pub(crate) work: Option<ThreadWork>,
+    pub(crate) state: ThreadState,
     pub(crate) psi_state: PsiState,
     /// The groups whose pressure it is part of.
     pub(crate) groups: Vec<usize>,
@@ -98,11 +98,11 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    pub(crate) fn new(work: Work, groups: Vec<usize>) -> Thread {
+    pub(crate) fn new(work: ThreadWork, groups: Vec<usize>) -> Thread {
         Thread {
-            is_of_kernel: !matches!(work, Work::Task(_)),
+            is_of_kernel: !matches!(work, ThreadWork::Task(_)),
             work: Some(work),
-            state: State::Off,
+            state: ThreadState::Off,
             psi_state: PsiState::Idle,
             groups,
             wait: 0,
@@ -143,7 +143,7 @@ impl Thread {
     /// The task, of a thread that is one and does not run at the moment.
     pub(crate) fn task(&self) -> Option<&Task> {
         match &self.work {
-            Some(Work::Task(task)) => Some(task),
+            Some(ThreadWork::Task(task)) => Some(task),
             _ => None,
         }
     }
@@ -151,7 +151,7 @@ impl Thread {
     /// The same, to change it.
     pub(crate) fn task_mut(&mut self) -> Option<&mut Task> {
         match &mut self.work {
-            Some(Work::Task(task)) => Some(task),
+            Some(ThreadWork::Task(task)) => Some(task),
             _ => None,
         }
     }

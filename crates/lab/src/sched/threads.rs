@@ -1,16 +1,16 @@
 //! The threads, the CPUs on which they take turns, and what they wait for.
 
-mod served;
+mod eevdf;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Index, IndexMut, Range};
 
 use refault_mm::{NodeId, PageId, ThrottleReason};
 
-use self::served::Fair;
+use self::eevdf::Eevdf;
 use super::event::{Clock, Event};
 use super::pressure::{Pressure, PsiState};
-use super::thread::{State, Thread, Wait, Work};
+use super::thread::{Thread, ThreadState, ThreadWork, Wait};
 use super::ticks::Ticks;
 use crate::scenario::Scenario;
 
@@ -48,7 +48,7 @@ pub(crate) struct Threads {
     nodes: usize,
     cpus: Vec<Cpu>,
     ticks: Option<Ticks>,
-    fair: Option<Fair>,
+    eevdf: Option<Eevdf>,
     queue: VecDeque<usize>,
     /// Threads that wait for a page.
     page_waiters: HashMap<PageId, Vec<usize>>,
@@ -62,16 +62,17 @@ impl Threads {
     /// and the groups they are in.
     pub(crate) fn new(spec: &Scenario, tasks: Vec<Thread>) -> Threads {
         let nodes = spec.machine.nodes.len().max(1);
-        let kswapd = (0..nodes).map(|node| Work::Kswapd(NodeId(node as u8)));
-        let workers = kswapd.chain([Work::Flusher, Work::Zswap]).chain((0..spec.events.len()).map(Work::Admin));
-        let blocked = |work| Thread { state: State::Blocked, ..Thread::new(work, vec![0]) };
+        let kswapd = (0..nodes).map(|node| ThreadWork::Kswapd(NodeId(node as u8)));
+        let workers =
+            kswapd.chain([ThreadWork::Flusher, ThreadWork::Zswap]).chain((0..spec.events.len()).map(ThreadWork::Admin));
+        let blocked = |work| Thread { state: ThreadState::Blocked, ..Thread::new(work, vec![0]) };
         Threads {
             tasks: tasks.len(),
             nodes,
             all: tasks.into_iter().chain(workers.map(blocked)).collect(),
             cpus: vec![Cpu::default(); spec.machine.cpus as usize],
             ticks: (spec.machine.tick_ns > 0).then(|| Ticks::new(spec.machine.tick_ns, spec.machine.cpus)),
-            fair: Fair::new(spec),
+            eevdf: Eevdf::new(spec),
             queue: VecDeque::new(),
             page_waiters: HashMap::new(),
             room_waiters: VecDeque::new(),
@@ -111,7 +112,7 @@ impl Threads {
 
     /// The run is over: what everybody waits for counts until now.
     pub(crate) fn end_waits(&mut self, now_ns: u64) {
-        for thread in self.all.iter_mut().filter(|t| matches!(t.state, State::Blocked | State::Queued)) {
+        for thread in self.all.iter_mut().filter(|t| matches!(t.state, ThreadState::Blocked | ThreadState::Queued)) {
             thread.next_wait(thread.waits_for, now_ns);
         }
     }
@@ -128,7 +129,7 @@ impl Threads {
 
     /// Whether a copy of a task that has begun has not ended.
     pub(crate) fn is_alive(&self, spec: &Scenario, task: usize) -> bool {
-        Threads::of_task(spec, task).any(|t| self.all[t].state != State::Off && !self.all[t].killed)
+        Threads::of_task(spec, task).any(|t| self.all[t].state != ThreadState::Off && !self.all[t].killed)
     }
 
     /// A wake-up reaches a thread. True: it waited for that, and is to be made runnable.
@@ -137,16 +138,20 @@ impl Threads {
         if thread.wait != wait && wait != ANY_WAIT {
             return false;
         }
-        thread.woken |= thread.state == State::Running;
-        thread.state == State::Blocked
+        thread.woken |= thread.state == ThreadState::Running;
+        thread.state == ThreadState::Blocked
     }
 
     /// A thread was woken, and waits for a CPU from now on: with ticks it is next. The throttling
     /// that it waited for is over, if it is not none.
     pub(crate) fn make_runnable(&mut self, t: usize, now_ns: u64) -> Option<ThrottleReason> {
-        debug_assert!(matches!(self.all[t].state, State::Blocked | State::Running), "{:?}", self.all[t].state);
+        debug_assert!(
+            matches!(self.all[t].state, ThreadState::Blocked | ThreadState::Running),
+            "{:?}",
+            self.all[t].state
+        );
         let reason = self.all[t].throttled.take();
-        if self.fair.is_some() && self.all[t].state == State::Blocked {
+        if self.eevdf.is_some() && self.all[t].state == ThreadState::Blocked {
             self.enter_mean(t, now_ns);
         }
         self.queue_up(t, now_ns);
@@ -158,21 +163,21 @@ impl Threads {
     }
 
     fn queue_up(&mut self, t: usize, now_ns: u64) {
-        if self.all[t].state == State::Running {
+        if self.all[t].state == ThreadState::Running {
             // It was woken before it had begun to wait.
             (self.all[t].waits_for, self.all[t].waits_since_ns) = (Wait::Nothing, now_ns);
         }
         self.all[t].next_wait(Wait::Cpu, now_ns);
-        self.all[t].state = State::Queued;
+        self.all[t].state = ThreadState::Queued;
         // kswapd and direct reclaim count as stalled while they work.
-        let kswapd = matches!(self.all[t].work, Some(Work::Kswapd(_)));
+        let kswapd = matches!(self.all[t].work, Some(ThreadWork::Kswapd(_)));
         self.set_psi_state(t, if kswapd { PsiState::Stalled } else { PsiState::Productive }, now_ns);
     }
 
     /// A thread begins, when it is woken; the number of its wait.
     pub(crate) fn start(&mut self, t: usize) -> u64 {
-        debug_assert_eq!(self.all[t].state, State::Off, "thread {t} begins twice");
-        self.all[t].state = State::Blocked;
+        debug_assert_eq!(self.all[t].state, ThreadState::Off, "thread {t} begins twice");
+        self.all[t].state = ThreadState::Blocked;
         self.all[t].wait
     }
 
@@ -199,12 +204,12 @@ impl Threads {
     pub(crate) fn give_cpu(&mut self, cpu: usize, now_ns: u64) -> Option<(usize, bool)> {
         debug_assert!(self.cpus[cpu].running.is_none(), "CPU {cpu} is not idle");
         let t = self.queue.pop_front()?;
-        debug_assert_eq!(self.all[t].state, State::Queued, "thread {t}");
+        debug_assert_eq!(self.all[t].state, ThreadState::Queued, "thread {t}");
         let switched = self.cpus[cpu].last != Some(t);
         let slice_began_ns = now_ns.saturating_sub(self.all[t].used_ns);
         self.cpus[cpu] = Cpu { running: Some(t), last: Some(t), slice_began_ns, need_resched: false, since_ns: now_ns };
         self.all[t].next_wait(Wait::Nothing, now_ns);
-        self.all[t].state = State::Running;
+        self.all[t].state = ThreadState::Running;
         self.all[t].woken = false;
         Some((t, switched))
     }
@@ -215,7 +220,7 @@ impl Threads {
 
     /// The thread on a CPU stops; it is neither runnable nor blocked yet.
     pub(crate) fn take_cpu(&mut self, cpu: usize, now_ns: u64) {
-        debug_assert!(self.cpus[cpu].running.is_some_and(|t| self.all[t].state == State::Running), "CPU {cpu}");
+        debug_assert!(self.cpus[cpu].running.is_some_and(|t| self.all[t].state == ThreadState::Running), "CPU {cpu}");
         if let Some(t) = self.cpus[cpu].running.take() {
             let ran_ns = now_ns.saturating_sub(self.cpus[cpu].since_ns);
             self.all[t].served_ns += ran_ns as i64;
@@ -251,7 +256,7 @@ impl Threads {
             return Some(goes_on);
         }
         self.all[t].gives_way = false;
-        let keeps = self.fair.is_some() && self.keeps_cpu(cpu, now_ns);
+        let keeps = self.eevdf.is_some() && self.keeps_cpu(cpu, now_ns);
         if now_ns >= ticks.end_of(self.cpus[cpu].slice_began_ns) {
             self.cpus[cpu].slice_began_ns = ticks.last(now_ns);
         }
@@ -260,7 +265,7 @@ impl Threads {
 
     /// A thread that stopped and could go on waits for a CPU again.
     pub(crate) fn queue_again(&mut self, t: usize, place: Place, now_ns: u64) {
-        debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
+        debug_assert_eq!(self.all[t].state, ThreadState::Running, "thread {t}");
         self.queue_up(t, now_ns);
         match place {
             Place::First => self.queue.push_front(t),
@@ -270,11 +275,11 @@ impl Threads {
     }
 
     pub(crate) fn block(&mut self, t: usize, psi_state: PsiState, now_ns: u64) {
-        debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
-        self.all[t].state = State::Blocked;
+        debug_assert_eq!(self.all[t].state, ThreadState::Running, "thread {t}");
+        self.all[t].state = ThreadState::Blocked;
         self.all[t].waits_since_ns = now_ns;
         self.all[t].used_ns = 0;
-        if self.fair.is_some() {
+        if self.eevdf.is_some() {
             self.leave_mean(t, now_ns);
         }
         self.set_psi_state(t, psi_state, now_ns);
@@ -282,8 +287,8 @@ impl Threads {
 
     /// A thread is gone.
     pub(crate) fn end(&mut self, t: usize, now_ns: u64) {
-        debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
-        self.all[t].state = State::Off;
+        debug_assert_eq!(self.all[t].state, ThreadState::Running, "thread {t}");
+        self.all[t].state = ThreadState::Off;
         self.set_psi_state(t, PsiState::Idle, now_ns);
     }
 

@@ -3,20 +3,20 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `mod` | [`Task`]: a copy of a task, which is asked for its next turn and told how that went |
-//! | `turn` | what a turn is; what a task has done |
+//! | `step` | the next thing a task does; what a task has done |
 //! | `stream` | what is accessed next: patterns over an object |
 //! | `choices` | which stream is next, and its blocks drawn ahead |
 //! | `hits` | accesses in a row that are hits |
 //! | `script` | the same from a trace |
 //!
 //! It calls `scenario` for what a task is and `metric` for latencies. It knows no engine, no device
-//! and no CPU: `burst` runs it, `machine` makes it.
+//! and no CPU: `on_cpu` runs it, `machine` makes it.
 
 mod choices;
 mod hits;
 mod script;
+mod step;
 mod stream;
-mod turn;
 
 use refault_mm::PageId;
 use refault_trace::generate::Rng;
@@ -25,8 +25,8 @@ use crate::scenario::{Action, PhaseSpec, Sync, TaskSpec, Until};
 use choices::{Choice, Choices};
 pub(crate) use hits::Hits;
 pub(crate) use script::Script;
+pub(crate) use step::{Access, AdviseStep, Direct, PhaseEnd, SyncStep, TaskStep, TaskTotals, WAITS};
 pub(crate) use stream::{Block, Direction, Shared, Stream};
-pub(crate) use turn::{Access, Advised, Direct, Done, Next, Syncing, Turn, WAITS};
 
 /// One copy of a task.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Task {
     /// Where that began.
     block_first: PageId,
     /// Pages that it wrote are to be written to their device before it goes on.
-    pub(crate) syncing: Option<Syncing>,
+    pub(crate) syncing: Option<SyncStep>,
     /// Its block is on its way between memory and a device.
     pub(crate) is_direct_sent: bool,
     /// Its block was dropped, and is accessed now.
@@ -72,9 +72,9 @@ pub(crate) struct Task {
     /// CPU time that it has had, and up to which no pages are to be marked on its behalf.
     pub(crate) cpu_ns: u64,
     pub(crate) next_scan_ns: u64,
-    pub(crate) done: Done,
+    pub(crate) done: TaskTotals,
     /// Results in groups that it left.
-    pub(crate) past: Vec<(Option<usize>, Done)>,
+    pub(crate) past: Vec<(Option<usize>, TaskTotals)>,
 }
 
 impl Task {
@@ -106,13 +106,13 @@ impl Task {
             script: None,
             cpu_ns: 0,
             next_scan_ns: 0,
-            done: Done::default(),
+            done: TaskTotals::default(),
             past: Vec::new(),
         }
     }
 
     /// Results in all groups.
-    pub(crate) fn all_done(&self) -> impl Iterator<Item = &Done> {
+    pub(crate) fn all_done(&self) -> impl Iterator<Item = &TaskTotals> {
         self.past.iter().map(|(_, done)| done).chain([&self.done])
     }
 
@@ -175,27 +175,27 @@ impl Task {
     }
 
     /// Next turn at `now_ns`.
-    pub(crate) fn turn(&mut self, spec: &PhaseSpec, now_ns: u64) -> Turn {
+    pub(crate) fn next_step(&mut self, spec: &PhaseSpec, now_ns: u64) -> TaskStep {
         if let Some(syncing) = self.syncing {
-            return Turn::Sync(syncing);
+            return TaskStep::Sync(syncing);
         }
         let end = self.ends_ns(spec).unwrap_or(u64::MAX);
         if self.accesses_left == 0 || (now_ns >= end && !self.counted && !self.is_direct_sent) {
-            return Turn::PhaseOver;
+            return TaskStep::PhaseOver;
         }
         if let Some(script) = &self.script {
             self.op_start_ns.get_or_insert(now_ns);
-            return script.turn(now_ns);
+            return script.next_step(now_ns);
         }
         if self.streams.is_empty() {
-            return Turn::SleepUntil(end);
+            return TaskStep::SleepUntil(end);
         }
         if self.block.is_none() {
             if self.not_before_ns > now_ns {
-                return Turn::SleepUntil(self.not_before_ns.min(end));
+                return TaskStep::SleepUntil(self.not_before_ns.min(end));
             }
             if let Some(on) = self.rests_until(spec, now_ns) {
-                return Turn::SleepUntil(on.min(end));
+                return TaskStep::SleepUntil(on.min(end));
             }
             let choice = self.choices.next(&mut self.streams);
             self.block_first = choice.block.first;
@@ -207,14 +207,14 @@ impl Task {
         let action = self.streams[stream].action;
         if action == Action::Direct {
             let write = block.direction == Direction::Write;
-            return Turn::Direct(Direct { first: block.first, pages: block.pages, write });
+            return TaskStep::Direct(Direct { first: block.first, pages: block.pages, write });
         }
         if action != Action::Access && !self.renewed {
             let (first, pages) = (block.first, block.pages);
-            return Turn::Advise(Advised { stream, first, pages, page_out: action == Action::PageOut });
+            return TaskStep::Advise(AdviseStep { stream, first, pages, page_out: action == Action::PageOut });
         }
         let mapped = self.streams[stream].mapped;
-        Turn::Access(Access {
+        TaskStep::Access(Access {
             stream,
             page: block.first,
             left: block.pages,
@@ -292,7 +292,7 @@ impl Task {
                 self.block = None;
                 self.renewed = false;
                 if wrote && self.streams[stream].sync != Sync::None {
-                    self.syncing = Some(Syncing { stream, first: self.block_first, pages, waits_from: None });
+                    self.syncing = Some(SyncStep { stream, first: self.block_first, pages, waits_from: None });
                 }
             }
         }
@@ -392,7 +392,7 @@ impl Task {
     }
 
     /// Its phase is over: goes on to what comes then.
-    pub(crate) fn next_phase(&mut self, spec: &TaskSpec, now_ns: u64) -> Next {
+    pub(crate) fn next_phase(&mut self, spec: &TaskSpec, now_ns: u64) -> PhaseEnd {
         if spec.phases[self.phase].measured {
             self.done.last_ns = now_ns;
         }
@@ -400,15 +400,15 @@ impl Task {
         let more = self.phase < spec.phases.len();
         let ended = spec.loops.iter().position(|l| l.phases.end == self.phase);
         let Some((at, l)) = ended.map(|at| (at, &spec.loops[at])) else {
-            return if more { Next::Phase } else { Next::End };
+            return if more { PhaseEnd::Phase } else { PhaseEnd::End };
         };
         self.iteration += 1;
         if self.iteration >= l.times {
             self.iteration = 0;
-            return Next::Leave(at, more);
+            return PhaseEnd::Leave(at, more);
         }
         self.phase = l.phases.start;
-        Next::Repeat(at)
+        PhaseEnd::Repeat(at)
     }
 
     /// Times that the loop which it is in was gone through; 0 outside of loops.

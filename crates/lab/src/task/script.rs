@@ -5,7 +5,7 @@ use std::rc::Rc;
 use refault_mm::PageId;
 use refault_trace::Trace;
 
-use super::turn::{Access, Turn};
+use super::step::{Access, TaskStep};
 
 /// A trace that a task replays.
 #[derive(Clone, Debug)]
@@ -25,16 +25,16 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(super) fn turn(&self, now_ns: u64) -> Turn {
-        let Some(a) = self.trace.accesses.get(self.at) else { return Turn::PhaseOver };
+    pub(super) fn next_step(&self, now_ns: u64) -> TaskStep {
+        let Some(a) = self.trace.accesses.get(self.at) else { return TaskStep::PhaseOver };
         if let (true, Some(times)) = (self.timed, &self.trace.time_ns) {
             let due = self.start_ns + (times[self.at] - times[0]);
             if due > now_ns {
-                return Turn::SleepUntil(due);
+                return TaskStep::SleepUntil(due);
             }
         }
         let stream = self.objects.partition_point(|&first| first <= a.page()) - 1;
-        Turn::Access(Access {
+        TaskStep::Access(Access {
             stream,
             page: PageId(self.first.0 + a.page()),
             left: 1,

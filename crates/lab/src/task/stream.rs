@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use refault_mm::{AccessAdvice, PageId, Readahead};
 use refault_trace::Via;
-use refault_trace::generate::{Chance, Normal, Rng, Zipf};
+use refault_trace::generate::{Normal, Probability, Rng, Zipf};
 
-use crate::scenario::{Action, Pattern, Share, StreamSpec, Sync};
+use crate::scenario::{AccessPattern, Action, Share, StreamSpec, Sync};
 
 /// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits,
 /// walked until it stays inside.
@@ -104,7 +104,7 @@ pub(crate) struct Stream {
     pub(crate) action: Action,
     pub(crate) sync: Sync,
     pub(crate) readahead: Readahead,
-    write_chance: Chance,
+    write_chance: Probability,
     first: u32,
     pages: u64,
     block_pages: u64,
@@ -153,14 +153,14 @@ impl Stream {
         let offset = if spec.share == Share::Staggered { blocks * u64::from(copy.0) / u64::from(copy.1) } else { 0 };
         let start = (spec.start_page / block_pages + offset) % blocks;
         let order = match spec.pattern {
-            Pattern::Sequential if spec.share == Share::Queue => {
+            AccessPattern::Sequential if spec.share == Share::Queue => {
                 shared.next.set(if shared.next.get() == u64::MAX { start } else { shared.next.get() });
                 Order::Queue { shared: shared.clone() }
             }
-            Pattern::Sequential => Order::Sequential { next: start },
-            Pattern::Uniform => Order::Uniform,
-            Pattern::Normal { sigma } => Order::Normal { normal: Normal::new(blocks, sigma), sigma },
-            Pattern::Zipf { skew, permute } => Order::Zipf {
+            AccessPattern::Sequential => Order::Sequential { next: start },
+            AccessPattern::Uniform => Order::Uniform,
+            AccessPattern::Normal { sigma } => Order::Normal { normal: Normal::new(blocks, sigma), sigma },
+            AccessPattern::Zipf { skew, permute } => Order::Zipf {
                 zipf: shared.zipf(blocks, skew),
                 skew,
                 permutation: permute.then(|| Permutation::new(blocks, rng)),
@@ -173,7 +173,7 @@ impl Stream {
             action: spec.action,
             sync: spec.sync,
             readahead: Readahead::advised(spec.advice),
-            write_chance: Chance::new(spec.write_share),
+            write_chance: Probability::new(spec.write_share),
             first: first.0 + from as u32,
             pages,
             block_pages,
@@ -193,7 +193,7 @@ impl Stream {
             action: Action::Access,
             sync: Sync::None,
             readahead: Readahead::advised(advice),
-            write_chance: Chance::new(0.0),
+            write_chance: Probability::new(0.0),
             first: first.0,
             pages,
             block_pages: 1,

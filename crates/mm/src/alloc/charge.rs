@@ -147,7 +147,7 @@ impl<W: World> Alloc<'_, W> {
                 let zone = match self.charge_for(memcg, 1, Mobility::Reclaimable) {
                     Ok(zone) => zone,
                     Err(over) => {
-                        (0..paid).for_each(|_| self.mem.charged().free_node_object(memcg));
+                        (0..paid).for_each(|_| self.mem.memcontrol().free_node_object(memcg));
                         return Err(over);
                     }
                 };

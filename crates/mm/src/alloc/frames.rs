@@ -5,7 +5,7 @@
 
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, NodeId, ZoneId};
-use crate::lru::lruvec::UNEVICTABLE;
+use crate::lru::lru_list::UNEVICTABLE;
 use crate::node::page_blocks::Mobility;
 use crate::node::throttle::EXHAUSTED_WAIT_NS;
 use crate::node::zones::Mark;

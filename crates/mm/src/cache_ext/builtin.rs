@@ -77,8 +77,8 @@ impl CacheExtPolicy {
         match self {
             CacheExtPolicy::Fifo => Box::new(policies::fifo::Fifo::default()),
             CacheExtPolicy::Clock => Box::new(policies::clock::Clock::default()),
-            CacheExtPolicy::LruExact => Box::new(policies::recency::Recency::lru()),
-            CacheExtPolicy::Mru => Box::new(policies::recency::Recency::mru()),
+            CacheExtPolicy::LruExact => Box::new(policies::exact_lru::ExactLru::lru()),
+            CacheExtPolicy::Mru => Box::new(policies::exact_lru::ExactLru::mru()),
             CacheExtPolicy::Lfu => Box::new(policies::lfu::Lfu::default()),
             CacheExtPolicy::Sieve => Box::new(policies::sieve::Sieve::default()),
             CacheExtPolicy::S3Fifo => Box::new(policies::s3fifo::S3Fifo::default()),

@@ -9,8 +9,8 @@
 //! | `policies/` | each of them in a file of its own, with its check |
 //! | `attached` | the policy of each group, and the hooks as the engine calls them |
 //!
-//! It may call: ids. It is called by: `lru` for accesses, `fault` for what is added, `charged` and
-//! `workingset` for what is gone, and `reclaim`, which asks for victims.
+//! It may call: ids. It is called by: `lru` for accesses, `fault` for what is added, `memcontrol`
+//! and `workingset` for what is gone, and `reclaim`, which asks for victims.
 //!
 //! Mechanism: `docs/mechanisms.md#policies-as-plug-ins`.
 

@@ -38,7 +38,7 @@ impl<W: World> Cgroupfs<'_, W> {
             self.mem.groups.memcgs.event(id, |e| &mut e.oom);
             self.world.effect(Effect::Oom { memcg: id });
         }
-        self.mem.charged().reap_memcgs();
+        self.mem.memcontrol().reap_memcgs();
         Ok(())
     }
 }

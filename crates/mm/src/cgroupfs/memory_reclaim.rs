@@ -72,12 +72,12 @@ impl<W: World> Cgroupfs<'_, W> {
                 ReclaimRound::More | ReclaimRound::Wait => {}
                 ReclaimRound::Done => break,
                 ReclaimRound::Again => {
-                    self.mem.charged().reap_memcgs();
+                    self.mem.memcontrol().reap_memcgs();
                     return Err(ReclaimAgain { reclaimed: request.reclaimed });
                 }
             }
         }
-        self.mem.charged().reap_memcgs();
+        self.mem.memcontrol().reap_memcgs();
         Ok(request.reclaimed)
     }
 
@@ -86,7 +86,7 @@ impl<W: World> Cgroupfs<'_, W> {
     pub(crate) fn reclaim_round(&mut self, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
         self.mem.groups.online_memcg(request.memcg)?;
         let round = self.reclaim_batch(request);
-        self.mem.charged().reap_memcgs();
+        self.mem.memcontrol().reap_memcgs();
         Ok(round)
     }
 
@@ -100,7 +100,7 @@ impl<W: World> Cgroupfs<'_, W> {
         }
         let batch = ((request.pages - request.reclaimed) / 4).max(self.mem.cfg.lru.swap_cluster_max);
         let mut sc = ScanControl::for_memcg(request.memcg, batch, request.swappiness);
-        (sc.proactive, sc.held_up) = (true, request.waits);
+        (sc.proactive, sc.waits_for_queue) = (true, request.waits);
         let mut run = self.reclaim_with(sc);
         let now = run.try_to_free();
         let blocked = run.sc.blocked;

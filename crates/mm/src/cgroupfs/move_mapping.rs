@@ -48,7 +48,7 @@ impl<W: World> Cgroupfs<'_, W> {
             let max = self.mem.groups.memcgs.get(m).max;
             self.alloc().shrink_to(m, max);
         }
-        self.mem.charged().reap_memcgs();
+        self.mem.memcontrol().reap_memcgs();
         Ok(())
     }
 

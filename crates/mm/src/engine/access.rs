@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::fault::readahead::Readahead;
 use crate::folio::state::State;
 use crate::ids::{NodeId, PageId};
-use crate::node::hint::Hint;
+use crate::node::hint::HintOutcome;
 use crate::tiering::Promoter;
 use crate::touch::{Outcome, Touch};
 use crate::world::World;
@@ -106,7 +106,7 @@ impl Engine {
         // In the folio in which the last read ended this one is no other use.
         let goes_on = ra.next > 0 && self.mem.pages.are_of_one_folio(page, PageId(ra.next - 1));
         ra.next = page.0 + 1;
-        let outcome = self.access(w, page, if goes_on { Touch::ReadOn } else { touch });
+        let outcome = self.access(w, page, if goes_on { Touch::ReadContinued } else { touch });
         // It was read just now, if by a device that answers at once.
         if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
     }
@@ -203,7 +203,7 @@ impl Engine {
     }
 
     /// A marked page was touched, on the current CPU. The mark is gone.
-    pub fn hint_fault<W: World>(&mut self, w: &mut W, page: PageId) -> Hint {
+    pub fn hint_fault<W: World>(&mut self, w: &mut W, page: PageId) -> HintOutcome {
         self.fault(w).hint_fault(page)
     }
 

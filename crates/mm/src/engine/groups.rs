@@ -2,10 +2,10 @@
 
 use crate::cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 use crate::cgroupfs::oom::{OomKiller, OomTask};
-use crate::charged::Charged;
 use crate::engine::Engine;
 use crate::ids::{MappingId, MemcgId};
 use crate::memcg::group::MemcgLimits;
+use crate::memcontrol::Memcontrol;
 use crate::memory::Memory;
 use crate::world::World;
 
@@ -20,7 +20,7 @@ impl Engine {
         swap_max_pages: u64,
     ) -> Result<MemcgId, String> {
         let Memory { cfg, pages, groups, frames, swap, .. } = &mut self.mem;
-        Charged { cfg, pages, groups, frames }.add_memcg(&swap.slots, parent, name, max_pages, swap_max_pages)
+        Memcontrol { cfg, pages, groups, frames }.add_memcg(&swap.slots, parent, name, max_pages, swap_max_pages)
     }
 
     /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it
@@ -77,7 +77,7 @@ impl Engine {
     /// nothing of them is left.
     pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {
         let (now_ns, parent) = (self.mem.now_ns, self.mem.groups.memcgs.all.get(id.index()).and_then(|m| m.parent));
-        self.mem.charged().remove_memcg(now_ns, id)?;
+        self.mem.memcontrol().remove_memcg(now_ns, id)?;
         if let (true, Some(parent)) = (self.mem.cfg.memcg.lru_reparent, parent) {
             self.mem.swap.reparent_stored(&mut self.mem.groups, id, parent);
         }

@@ -2,7 +2,8 @@
 
 use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId};
-use crate::lru::lruvec::{LIST_NAMES, Lruvec};
+use crate::lru::lru_list::LIST_NAMES;
+use crate::lru::lruvec::Lruvec;
 use crate::memcg::group::{Memcg, MemcgEvents, MemcgLimits, NODE_CHARGE_BYTES, PAGE_BYTES};
 use crate::stat::{Counter, Gauge, Stats};
 

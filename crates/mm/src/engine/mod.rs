@@ -2,7 +2,7 @@
 
 mod access;
 mod groups;
-mod lru_gen;
+mod lru_gen_debugfs;
 mod memcg_files;
 mod memory;
 mod reclaim;
@@ -135,7 +135,7 @@ impl Engine {
     /// The oldest generation of file pages and the youngest of all, of one memcg.
     pub fn lru_gen_seqs(&self, memcg: MemcgId) -> (u64, u64) {
         let g = &self.mem.pages.lruvecs[self.mem.groups.memcgs.get(memcg).lruvec.index()].r#gen;
-        (g.min_seq[crate::lru::lruvec::FILE], g.max_seq)
+        (g.min_seq[crate::lru::lru_list::FILE], g.max_seq)
     }
 
     /// Nodes of the machine.

@@ -6,7 +6,7 @@ use crate::node::kswapd::KswapdStep;
 use crate::node::page_blocks::Mobility;
 use crate::node::resize::MIN_PAGES;
 use crate::node::zones::{Node, Watermarks};
-use crate::stat::Work;
+use crate::stat::ReclaimWork;
 use crate::world::{ThrottleReason, World};
 
 impl Engine {
@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Takes the work of reclaim since the last call, and starts counting anew.
-    pub fn take_work(&mut self) -> Work {
+    pub fn take_work(&mut self) -> ReclaimWork {
         std::mem::take(&mut self.mem.pages.work)
     }
 

@@ -70,7 +70,7 @@ impl<W: World> Fault<'_, W> {
             // Nothing has marked a new folio: this is the first access, under any policy.
             self.mem.pages.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
             if self.mem.pages.ext.is_some() {
-                self.mem.pages.tell_read(f);
+                self.mem.pages.cache_ext_read(f);
             }
             return Outcome::Major;
         }

@@ -53,7 +53,7 @@ impl<W: World> Fault<'_, W> {
         self.mem.pages.new_names -= NAMES_PER_PAGE;
         let nofs = std::mem::take(&mut self.mem.frames.nofs);
         if let Ok(zone) = self.alloc().charge(memcg, 1) {
-            self.mem.charged().cancel_charge(memcg, zone, 1);
+            self.mem.memcontrol().cancel_charge(memcg, zone, 1);
         }
         self.mem.frames.nofs = nofs;
     }
@@ -70,13 +70,13 @@ impl<W: World> Fault<'_, W> {
     ) -> Result<FolioId, MemcgId> {
         let zone = self.alloc().charge(memcg, 1)?;
         if let Err(over) = self.alloc().charge_nodes(page, node, memcg) {
-            self.mem.charged().cancel_charge(memcg, zone, 1);
+            self.mem.memcontrol().cancel_charge(memcg, zone, 1);
             return Err(over);
         }
         let own = self.mem.pages.folios.links.note_frame(page, owner, zone);
         self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
         let old = self.mem.pages.folios.slot_of_absent(page);
-        self.mem.charged().note_filled(page, node, old);
+        self.mem.memcontrol().note_filled(page, node, old);
         let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(page);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
@@ -92,7 +92,7 @@ impl<W: World> Fault<'_, W> {
         }
         let f = self.mem.pages.add_folio(page, st, in_fault);
         if self.mem.pages.ext.is_some() {
-            self.mem.tell_added(own, f);
+            self.mem.cache_ext_added(own, f);
         }
         Ok(f)
     }
@@ -117,7 +117,7 @@ impl<W: World> Fault<'_, W> {
             self.alloc().charge_range_nodes(pages.clone(), memcg).is_err().then_some(NoFolio::NoRoom)
         };
         if let Some(refused) = refused {
-            self.mem.charged().cancel_charge(memcg, zone, u64::from(nr));
+            self.mem.memcontrol().cancel_charge(memcg, zone, u64::from(nr));
             return Err(refused);
         }
         Ok(self.place_large_file_folio(first, order, touch, zone))
@@ -132,7 +132,7 @@ impl<W: World> Fault<'_, W> {
         let mut shadow = None;
         for page in (first.0..first.0 + nr).map(PageId) {
             let (node, old) = (self.mem.pages.folios.node_of(page), self.mem.pages.folios.slot(page));
-            self.mem.charged().note_filled(page, node, old);
+            self.mem.memcontrol().note_filled(page, node, old);
             shadow = old.as_value().or(shadow);
         }
         let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(first);
@@ -143,7 +143,7 @@ impl<W: World> Fault<'_, W> {
         }
         let f = self.mem.pages.add_folio(first, st, in_fault);
         if self.mem.pages.ext.is_some() {
-            self.mem.tell_added(own, f);
+            self.mem.cache_ext_added(own, f);
         }
         f
     }

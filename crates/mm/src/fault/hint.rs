@@ -5,9 +5,9 @@
 use crate::fault::Fault;
 use crate::folio::state::State;
 use crate::ids::{FolioId, NodeId, PageId};
-use crate::lru::lruvec::FILE;
-use crate::node::hint::Hint;
-use crate::node::migration::Reason;
+use crate::lru::lru_list::FILE;
+use crate::node::hint::HintOutcome;
+use crate::node::migration::MigrateReason;
 use crate::node::zones::Mark;
 use crate::stat::Counter;
 use crate::tiering::{HintAction, HintFault, PromotionPolicy, Rejection, free_space_enough};
@@ -15,8 +15,8 @@ use crate::world::{Ack, World};
 
 impl<W: World> Fault<'_, W> {
     /// A marked page was touched, on the current CPU. The mark is gone.
-    pub(crate) fn hint_fault(&mut self, page: PageId) -> Hint {
-        let Some(f) = self.mem.pages.folios.slot(page).folio() else { return Hint::Stay };
+    pub(crate) fn hint_fault(&mut self, page: PageId) -> HintOutcome {
+        let Some(f) = self.mem.pages.folios.slot(page).folio() else { return HintOutcome::Stay };
         let (from, to) = (self.mem.pages.folios.nid(f), self.mem.frames.nid);
         self.mem.pages.count(f, Counter::NumaHintFaults, 1);
         if from == to {
@@ -25,7 +25,7 @@ impl<W: World> Fault<'_, W> {
         match &self.mem.frames.hints {
             Some(hints) if from != to && !hints.is_toptier(from) && hints.is_toptier(to) => {}
             // Balancing among equals is not done here.
-            _ => return Hint::Stay,
+            _ => return HintOutcome::Stay,
         }
         match self.decide_promotion(page, f, to) {
             HintAction::Promote => return self.promote_folio(f, to),
@@ -33,7 +33,7 @@ impl<W: World> Fault<'_, W> {
             HintAction::Activate => self.mem.pages.activate_touched(f),
             HintAction::Reject(_) => {}
         }
-        Hint::Stay
+        HintOutcome::Stay
     }
 
     fn decide_promotion(&mut self, page: PageId, f: FolioId, to: NodeId) -> HintAction {
@@ -59,21 +59,21 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Moves a folio that was chosen, if it can be moved and there is room beyond the high mark.
-    fn promote_folio(&mut self, f: FolioId, to: NodeId) -> Hint {
+    fn promote_folio(&mut self, f: FolioId, to: NodeId) -> HintOutcome {
         let st = self.mem.pages.folios.st(f);
         let nr = st.nr_pages();
         if st.type_index() == FILE
             && (st.has(State::DIRTY) || self.world.is_shared_executable(self.mem.pages.folios.page(f)))
         {
-            return Hint::Stay;
+            return HintOutcome::Stay;
         }
         if !self.mem.frames.nodes.get(to).has_room_for_promotion(nr) {
             self.mem.frames.wake_kswapd(&mut self.mem.pages, self.mem.now_ns, self.world, to);
-            return Hint::Stay;
+            return HintOutcome::Stay;
         }
         // In a batch, or with someone else.
         if !st.has(State::LRU) {
-            return Hint::Stay;
+            return HintOutcome::Stay;
         }
         let busy = st.has(State::LOCKED | State::WRITEBACK)
             || self.mem.pages.pages_of(f).any(|p| self.world.is_pinned(PageId(p)));
@@ -81,16 +81,16 @@ impl<W: World> Fault<'_, W> {
         let zone = if busy { None } else { [Mark::Low, Mark::Min].into_iter().find_map(take) };
         let Some(zone) = zone else {
             self.mem.pages.count_machine(Counter::PgmigrateFail, nr);
-            return Hint::Stay;
+            return HintOutcome::Stay;
         };
         self.mem.pages.lruvec_del(f, false);
         self.mem.pages.folios.clear(f, State::LRU);
-        match self.mem.migration(self.world).migrate(f, zone, Reason::Promotion) {
-            Ack::Done => Hint::Promoted,
-            Ack::Pending => Hint::Migrating,
+        match self.mem.migration(self.world).migrate(f, zone, MigrateReason::Promotion) {
+            Ack::Done => HintOutcome::Promoted,
+            Ack::Pending => HintOutcome::Migrating,
             Ack::Failed => {
-                self.mem.migration(self.world).add_migrated(f, Reason::Promotion);
-                Hint::Stay
+                self.mem.migration(self.world).add_migrated(f, MigrateReason::Promotion);
+                HintOutcome::Stay
             }
         }
     }

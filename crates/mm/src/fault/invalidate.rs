@@ -27,7 +27,7 @@ impl<W: World> Fault<'_, W> {
         while at < end {
             let Some(f) = self.mem.pages.folios.slot(PageId(at)).folio() else {
                 if !self.mem.pages.folios.slot(PageId(at)).is_empty() {
-                    self.mem.charged().replace_slot(PageId(at), Slot::EMPTY);
+                    self.mem.memcontrol().replace_slot(PageId(at), Slot::EMPTY);
                 }
                 at += 1;
                 continue;

@@ -7,7 +7,7 @@
 //! | `io` | reads, and I/O that has ended |
 //! | `swap_in`, `swap_in_at_once` | anonymous folios from swap, and large ones |
 //! | `readahead` | reading ahead |
-//! | `history`, `cursor`, `window` | the same by what is in the page cache: when, how it is seen, in which folios |
+//! | `context_readahead`, `cursor`, `window` | the same by what is in the page cache: when, how it is seen, in which folios |
 //! | `read_around` | reading around faults on mapped files |
 //! | `advise` | `madvise` and `fadvise` |
 //! | `zap` | memory that its owner gives up |
@@ -24,10 +24,10 @@ use crate::scan::ScanControl;
 
 pub(crate) mod access;
 pub(crate) mod advise;
+mod context_readahead;
 mod cursor;
 mod file_folio;
 pub(crate) mod hint;
-mod history;
 mod invalidate;
 pub(crate) mod io;
 mod read_around;

@@ -54,7 +54,7 @@ impl<W: World> Fault<'_, W> {
                 }
                 self.next_window(page, max, ra, max)
             }
-            false if advice == AccessAdvice::Sequential => self.window_by_history(page, max, true, ra, max),
+            false if advice == AccessAdvice::Sequential => self.context_window(page, max, true, ra, max),
             false if ra.miss() => {
                 let mapping = self.mem.pages.space.mapping_of(page).index();
                 let first = self.mem.pages.space.mappings[mapping].first.0;

@@ -144,7 +144,7 @@ impl<W: World> Fault<'_, W> {
         }
         let end = self.mem.pages.readahead_end(page);
         if self.mem.cfg.readahead.history {
-            let window = self.window_by_history(page, asked.max(1), missed, ra, max.max(asked));
+            let window = self.context_window(page, asked.max(1), missed, ra, max.max(asked));
             return self.read_window(page, window, Touch::Read, ra);
         }
         let Some((start, size)) = ra.window(page.0, asked.max(1), first.0, missed, max.max(asked)) else { return };

@@ -92,7 +92,7 @@ impl<W: World> Fault<'_, W> {
         // Reclaim for it may have had zswap write this very page back: then it is in the swap cache
         // already.
         if let Some(f) = self.mem.swap.slots.cached(slot) {
-            self.mem.charged().cancel_charge(memcg, zone, 1);
+            self.mem.memcontrol().cancel_charge(memcg, zone, 1);
             return Ok(f);
         }
         let in_fault = self.mem.pages.is_fault_a_use(page);

@@ -21,7 +21,7 @@ impl<W: World> Fault<'_, W> {
     pub(crate) fn zap_mapping(&mut self, mapping: MappingId) {
         if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
             self.zap_pages(self.mem.pages.mapping_pages(mapping));
-            self.mem.charged().free_tables(mapping);
+            self.mem.memcontrol().free_tables(mapping);
         }
     }
 
@@ -107,7 +107,7 @@ impl<W: World> Fault<'_, W> {
     /// The page of a file is not in memory. Returns how many pages were looked at.
     fn forget_shadow(&mut self, page: PageId) -> u32 {
         if !self.mem.pages.folios.slot(page).is_empty() {
-            self.mem.charged().replace_slot(page, Slot::EMPTY);
+            self.mem.memcontrol().replace_slot(page, Slot::EMPTY);
         }
         1
     }
@@ -135,7 +135,7 @@ impl<W: World> Fault<'_, W> {
             if self.is_file(page) {
                 self.mem.pages.unmap_zapped(self.world, f, page);
                 self.mem.pages.folios.store(page, Slot::EMPTY);
-                self.mem.charged().note_evicted(page, Slot::EMPTY);
+                self.mem.memcontrol().note_evicted(page, Slot::EMPTY);
                 continue;
             }
             match self.mem.pages.swap_entry(page) {
@@ -151,7 +151,7 @@ impl<W: World> Fault<'_, W> {
         self.mem.writeout(self.world).clear_dirty(f);
         self.mem.pages.lruvec_del(f, true);
         let st = self.mem.pages.folios.st(f);
-        self.mem.charged().free_folio(self.world, f, st);
+        self.mem.memcontrol().free_folio(self.world, f, st);
     }
 
     /// I/O on a folio ended: pages of it that were dropped meanwhile go now.

@@ -6,7 +6,7 @@ use crate::config::lru::Generations;
 use crate::folio::mapping::MappingKind;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
-use crate::lru::lruvec::{ANON, FILE, list_index};
+use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::recency::is_used;

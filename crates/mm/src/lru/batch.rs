@@ -8,7 +8,7 @@
 use crate::folio::list::Target;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE, list_index};
+use crate::lru::lru_list::{ACTIVE_FILE, INACTIVE_FILE, list_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 use crate::stat::Counter;
@@ -128,7 +128,7 @@ impl Pages {
 
     fn flush_added(&mut self, waiting: &[FolioId]) {
         if let Some(alike) = self.adds_by_list(waiting) {
-            self.add_alike(alike, waiting);
+            self.add_bulk(alike, waiting);
             return;
         }
         for &f in waiting {

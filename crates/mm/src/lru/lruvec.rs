@@ -6,30 +6,10 @@ use crate::folio::list::List;
 use crate::folio::mapping::{NONE, PageSpace};
 use crate::folio::table::FolioTable;
 use crate::ids::{LruvecId, MemcgId, NodeId, XaNodeId};
+use crate::lru::lru_list::{ANON, FILE};
 use crate::lru::multi_gen::MultiGen;
-use crate::memcg::stat_flush::Flushed;
+use crate::memcg::stat_flush::FlushedStats;
 use crate::stat::Stats;
-
-/// Index of anon in `[anon, file]`.
-pub(crate) const ANON: usize = 0;
-/// Index of file in `[anon, file]`.
-pub(crate) const FILE: usize = 1;
-
-/// The LRU lists, in the order in which reclaim visits them.
-pub(crate) const INACTIVE_ANON: usize = 0;
-pub(crate) const ACTIVE_ANON: usize = 1;
-pub(crate) const INACTIVE_FILE: usize = 2;
-pub(crate) const ACTIVE_FILE: usize = 3;
-pub(crate) const UNEVICTABLE: usize = 4;
-/// Their names in `memory.stat`.
-pub(crate) const LIST_NAMES: [&str; 5] =
-    ["inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable"];
-
-/// The list of a type.
-#[inline(always)]
-pub(crate) fn list_index(type_index: usize, active: bool) -> usize {
-    type_index * 2 + usize::from(active)
-}
 
 /// Nodes that hold nothing but shadows, oldest first.
 #[derive(Clone, Debug)]
@@ -124,7 +104,7 @@ pub(crate) struct Lruvec {
     pub(crate) refaulted_before: [bool; 2],
     /// `workingset_activate` of the two lists, anon and file.
     pub(crate) activated: [u64; 2],
-    pub(crate) flushed: Flushed,
+    pub(crate) flushed: FlushedStats,
     /// Counters of the group on this node.
     pub(crate) stat: Stats,
 }
@@ -151,7 +131,7 @@ impl Lruvec {
             runs: 0,
             refaulted_before: [false; 2],
             activated: [0; 2],
-            flushed: Flushed::default(),
+            flushed: FlushedStats::default(),
             stat: Stats::default(),
         }
     }
@@ -160,7 +140,7 @@ impl Lruvec {
     pub(crate) fn start_over(&mut self) {
         (self.nonresident_age, self.cost, self.refaults) = (0, [0; 2], [0; 2]);
         (self.external, self.inodes) = (0, InodeCache::default());
-        (self.activated, self.deferred_shadow_nodes, self.flushed) = ([0; 2], 0, Flushed::default());
+        (self.activated, self.deferred_shadow_nodes, self.flushed) = ([0; 2], 0, FlushedStats::default());
         (self.carried_scan, self.runs, self.refaulted_before) = ([0; 4], 0, [false; 2]);
         self.r#gen.start_over();
     }
@@ -182,44 +162,10 @@ impl Lruvec {
     }
 }
 
-/// Balance of active and inactive: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB
-/// of the type on. The sizes may be those of a whole tree. `gib_pages`: of a GiB; none: the ratio
-/// is 1.
-#[inline]
-pub(crate) fn is_low(size: &[u64; 5], type_index: usize, gib_pages: Option<u64>) -> bool {
-    let inactive = size[list_index(type_index, false)];
-    let active = size[list_index(type_index, true)];
-    let gib = gib_pages.map_or(0, |pages| (inactive + active) / pages);
-    let ratio = if gib == 0 { 1 } else { (10 * gib).isqrt() };
-    inactive * ratio < active
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ratio_of_inactive_to_active_grows_with_the_root_of_size() {
-        let mut folios = FolioTable::default();
-        let mut l = Lruvec::new(&mut folios, MemcgId(0), NodeId(0), 0);
-        // Checkpoints: 1 GiB → 3, 10 GiB → 10, 100 GiB → 31, 1 TiB → 101.
-        for (gib, ratio) in [(1u64, 3u64), (10, 10), (100, 31), (1024, 101)] {
-            let total = gib << 18;
-            let inactive = total / (ratio + 1);
-            l.size[INACTIVE_FILE] = inactive + 1;
-            l.size[ACTIVE_FILE] = total - inactive - 1;
-            assert!(!is_low(&l.size, FILE, Some(1 << 18)), "{gib} GiB");
-            l.size[INACTIVE_FILE] = inactive - 1;
-            l.size[ACTIVE_FILE] = total - inactive + 1;
-            assert!(is_low(&l.size, FILE, Some(1 << 18)), "{gib} GiB");
-            assert!(is_low(&l.size, FILE, None));
-        }
-        // The same on a machine that is divided by 1024.
-        (l.size[INACTIVE_FILE], l.size[ACTIVE_FILE]) = (25_600 / 32 + 1, 25_600 - 25_600 / 32 - 1);
-        assert!(!is_low(&l.size, FILE, Some(1 << 8)) && is_low(&l.size, FILE, Some(1 << 18)));
-        (l.size[INACTIVE_FILE], l.size[ACTIVE_FILE]) = (100, 100);
-        assert!(!is_low(&l.size, FILE, Some(1 << 18)), "below a GiB the ratio is 1");
-    }
+    use crate::lru::lru_list::INACTIVE_FILE;
 
     #[test]
     fn costs_are_halved_when_they_outgrow_a_quarter_of_the_lists() {

@@ -4,6 +4,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `pages` | `Pages`, the part of the engine that holds folios, mappings and lists |
+//! | `lru_list` | the lists of an lruvec by number |
 //! | `lruvec` | the lists of one group on one node |
 //! | `multi_gen` | generations, tiers, the refault controller |
 //! | `policy` | the seam for policies, as far as lists go |
@@ -24,6 +25,7 @@
 pub(crate) mod aging;
 pub(crate) mod batch;
 pub(crate) mod look_around;
+pub(crate) mod lru_list;
 pub(crate) mod lruvec;
 pub(crate) mod map;
 pub(crate) mod multi_gen;

@@ -1,14 +1,14 @@
 //! The state of multi-gen LRU in one lruvec: generations, tiers, the controller, Bloom filters.
 //!
-//! Aging, eviction and refaults change it from `aging`, `evict` and `workingset`; the formulas are
-//! here.
+//! Aging, eviction and refaults change it from `aging`, `reclaim` and `workingset`; the formulas
+//! are here.
 
 use crate::config::lru::Generations;
 use crate::folio::list::List;
 use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::MAX_NR_ZONES;
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 
 /// Generations that stay when reclaim must stop and aging start.
 pub(crate) const MIN_NR_GENS: u64 = 2;
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn type_follows_swappiness_when_both_refault_alike() {
+    fn type_follows_swappiness_when_both_refault_as_much() {
         let mut folios = FolioTable::default();
         let mut g = MultiGen::new(&mut folios, 0);
         for t in [ANON, FILE] {

@@ -16,7 +16,7 @@ use crate::ids::{FolioId, LruvecId, MAX_ORDER, MappingId, MemcgId, NodeId, PageI
 use crate::lru::batch::CpuBatches;
 use crate::lru::lruvec::Lruvec;
 use crate::lru::policy::LruPolicy;
-use crate::stat::{Counter, Stats, Work};
+use crate::stat::{Counter, ReclaimWork, Stats};
 
 /// All pages, with the lists of all groups on all nodes.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Pages {
     /// Anonymous pages that were dropped, but for I/O on them.
     pub(crate) zapping: BTreeSet<PageId>,
     pub(crate) size_stats: SizeStats,
-    pub(crate) work: Work,
+    pub(crate) work: ReclaimWork,
     pub(crate) scratch: Vec<Vec<FolioId>>,
     /// Policies beside the lists, if there are some.
     pub(crate) ext: Option<Box<CacheExt>>,
@@ -79,7 +79,7 @@ impl Pages {
             reads_pending: 0,
             zapping: BTreeSet::new(),
             size_stats: SizeStats::default(),
-            work: Work::default(),
+            work: ReclaimWork::default(),
             scratch: Vec::new(),
             ext: None,
             new_names: 0,

@@ -4,7 +4,7 @@ use crate::config::lru::{Clock, FaultedPages};
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::batch::Batch;
-use crate::lru::lruvec::{FILE, UNEVICTABLE, list_index};
+use crate::lru::lru_list::{FILE, UNEVICTABLE, list_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 
@@ -58,7 +58,7 @@ impl Pages {
         self.folios.put_on(list, f, st, reclaiming);
     }
 
-    /// The lruvec and the type of folios that [`Pages::add_alike`] may put on their lists: they
+    /// The lruvec and the type of folios that [`Pages::add_bulk`] may put on their lists: they
     /// are of one type and of one page each, in one lruvec, and on no list. Mostly all that come
     /// at once are.
     pub(crate) fn adds_by_list(&self, folios: &[FolioId]) -> Option<(LruvecId, usize)> {
@@ -76,9 +76,9 @@ impl Pages {
 
     /// Puts such folios on their lists: `lruvec_add_as` for many at once. Returns how many are
     /// active there.
-    pub(crate) fn add_alike(&mut self, (own, t): (LruvecId, usize), folios: &[FolioId]) -> u64 {
+    pub(crate) fn add_bulk(&mut self, (own, t): (LruvecId, usize), folios: &[FolioId]) -> u64 {
         let v = &mut self.lruvecs[own.index()];
-        let sizes = by_policy!(self.cfg.kind, P => P::add_alike(v, &mut self.folios, (folios, t), &self.cfg));
+        let sizes = by_policy!(self.cfg.kind, P => P::add_bulk(v, &mut self.folios, (folios, t), &self.cfg));
         for (l, nr) in sizes {
             v.size[l] += nr;
             self.node_sizes[v.nid.index()][l] += nr;
@@ -148,14 +148,14 @@ impl Pages {
     #[inline]
     pub(crate) fn mark_accessed(&mut self, f: FolioId) {
         if self.ext.is_some() {
-            self.tell_read(f);
+            self.cache_ext_read(f);
         }
         by_policy!(self.cfg.kind, P => P::mark_accessed(self, f));
     }
 
     /// The policy beside the lists learns of a read.
     #[cold]
-    pub(crate) fn tell_read(&mut self, f: FolioId) {
+    pub(crate) fn cache_ext_read(&mut self, f: FolioId) {
         let own = self.folios.lruvec(f);
         if let (Some(ext), true) = (&mut self.ext, self.folios.st(f).is_file()) {
             ext.read(own, f);
@@ -164,7 +164,7 @@ impl Pages {
 
     /// The policy beside the lists learns that a mapped folio was in use, or whose it is now.
     #[cold]
-    pub(crate) fn tell_accessed(&mut self, f: FolioId) {
+    pub(crate) fn cache_ext_accessed(&mut self, f: FolioId) {
         let own = self.folios.lruvec(f);
         if let (Some(ext), true) = (&mut self.ext, self.folios.st(f).is_file()) {
             ext.accessed(own, f);
@@ -173,7 +173,7 @@ impl Pages {
 
     /// The policy beside the lists learns that a folio is gone: taken by reclaim, or otherwise.
     #[cold]
-    pub(crate) fn tell_removed(&mut self, f: FolioId, evicted: bool) {
+    pub(crate) fn cache_ext_removed(&mut self, f: FolioId, evicted: bool) {
         if let Some(ext) = &mut self.ext {
             ext.removed(f, evicted);
         }

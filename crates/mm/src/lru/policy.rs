@@ -11,7 +11,8 @@ use crate::folio::list::{List, Target};
 use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, PageId};
-use crate::lru::lruvec::{ANON, FILE, INACTIVE_ANON, Lruvec, list_index};
+use crate::lru::lru_list::{ANON, FILE, INACTIVE_ANON, list_index};
+use crate::lru::lruvec::Lruvec;
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, MultiGen, gen_index};
 use crate::lru::pages::Pages;
 use crate::world::World;
@@ -62,7 +63,7 @@ pub(crate) trait LruPolicy {
 
     /// Puts folios of a type, of one page each, on their lists; by how much which lists grow, the
     /// second of them by those that are active.
-    fn add_alike(
+    fn add_bulk(
         v: &mut Lruvec,
         folios: &mut FolioTable,
         new: (&[FolioId], usize),
@@ -124,7 +125,7 @@ impl LruPolicy for TwoList {
         true
     }
 
-    fn add_alike(
+    fn add_bulk(
         v: &mut Lruvec,
         folios: &mut FolioTable,
         (new, t): (&[FolioId], usize),
@@ -198,7 +199,7 @@ impl LruPolicy for MultiGenLru {
         cfg.generations == Generations::Linked
     }
 
-    fn add_alike(
+    fn add_bulk(
         v: &mut Lruvec,
         folios: &mut FolioTable,
         (new, t): (&[FolioId], usize),

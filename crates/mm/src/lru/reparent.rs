@@ -4,7 +4,7 @@
 
 use crate::folio::list::List;
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::{ANON, FILE, list_index};
+use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::MAX_NR_GENS;
 use crate::lru::pages::Pages;
 

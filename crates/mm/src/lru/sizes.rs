@@ -4,11 +4,12 @@
 
 use crate::config::lru::ReclaimCost;
 use crate::ids::{LruvecId, MemcgId, NodeId};
-use crate::lru::lruvec::{ANON, FILE, Lruvec, UNEVICTABLE};
+use crate::lru::lru_list::{ANON, FILE, UNEVICTABLE};
+use crate::lru::lruvec::Lruvec;
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 use crate::memcg::groups::Groups;
-use crate::memcg::stat_flush::Flushed;
+use crate::memcg::stat_flush::FlushedStats;
 
 impl Pages {
     /// Pages on the lists of a memcg, of all nodes.
@@ -26,7 +27,7 @@ impl Pages {
             for nid in self.node_ids() {
                 let v = self.lruvec_of(id, nid);
                 let own = &self.lruvecs[v.index()];
-                let mut sum = Flushed { size: own.size, activations: own.activated };
+                let mut sum = FlushedStats { size: own.size, activations: own.activated };
                 for child in groups.memcgs.children(id) {
                     let below = self.lruvecs[self.lruvec_of(child, nid).index()].flushed;
                     (0..5).for_each(|l| sum.size[l] += below.size[l]);

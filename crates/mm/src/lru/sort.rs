@@ -6,7 +6,7 @@ use crate::config::lru::{CacheProtection, Generations, LruConfig, RefaultCountin
 use crate::folio::list::List;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::birth_seq;
@@ -22,7 +22,7 @@ pub(crate) struct Scan {
     /// A folio that must be written would have to wait.
     pub(crate) wait: bool,
     /// The zone is above those of which pages are wanted.
-    pub(crate) is_of_no_use: bool,
+    pub(crate) above_reclaim_idx: bool,
     /// It came to such a folio.
     pub(crate) blocked: bool,
     /// Folios that it may still look at.
@@ -128,7 +128,7 @@ impl Pages {
         let mut moved = self.take_scratch();
         let form = self.cfg.generations;
         self.folios.prefetch_tail(oldest, MIN_LRU_BATCH as usize);
-        let in_row = !scan.wait && !scan.is_of_no_use;
+        let in_row = !scan.wait && !scan.above_reclaim_idx;
         loop {
             if in_row && self.take_in_row(oldest, scan, list, batch) {
                 break;
@@ -145,7 +145,7 @@ impl Pages {
             } else if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
                 self.sort_folio(v, f, scan.t, scan.tier_limit);
                 scan.sorted += nr;
-            } else if scan.is_of_no_use {
+            } else if scan.above_reclaim_idx {
                 self.move_to_next_generation(v, f, scan.t, true);
                 scan.sorted += nr;
             } else if scan.wait && needs_write(st) {

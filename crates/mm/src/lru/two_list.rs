@@ -4,7 +4,7 @@ use crate::config::lru::{Clock, Lru, RefaultTest};
 use crate::folio::list::Target;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
-use crate::lru::lruvec::list_index;
+use crate::lru::lru_list::list_index;
 use crate::lru::pages::Pages;
 use crate::lru::sort::needs_write;
 use crate::stat::Counter;
@@ -103,7 +103,7 @@ impl Pages {
 
     /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of
     /// the states `odd`; their flags stay. False: none is taken.
-    pub(crate) fn isolate_alike(
+    pub(crate) fn isolate_bulk(
         &mut self,
         v: LruvecId,
         l: usize,
@@ -128,7 +128,7 @@ impl Pages {
     }
 
     /// Puts active folios that nothing can keep at the head of the inactive list.
-    pub(crate) fn deactivate_alike(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
+    pub(crate) fn deactivate_bulk(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
@@ -149,7 +149,7 @@ impl Pages {
     /// Puts isolated folios back, oldest first, each at the head of the list its flags ask for.
     pub(crate) fn put_back(&mut self, list: &[FolioId]) {
         if let Some(alike) = self.adds_by_list(list) {
-            let active = self.add_alike(alike, list);
+            let active = self.add_bulk(alike, list);
             if active > 0 && self.put_back_ages() {
                 self.age_nonresident(alike.0, active);
             }

@@ -4,7 +4,7 @@ use crate::config::lru::{Generations, RefaultTest};
 use crate::folio::list::List;
 use crate::folio::state::State;
 use crate::ids::FolioId;
-use crate::lru::lruvec::{ANON, FILE, list_index};
+use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::gen_index;
 use crate::lru::pages::Pages;
 

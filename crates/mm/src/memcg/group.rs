@@ -99,7 +99,7 @@ impl Default for MemcgLimits {
 
 /// Presence of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum MemcgState {
     /// The group exists.
     Online,
     /// It was removed, and something is still charged to it.
@@ -113,7 +113,7 @@ pub(crate) enum Life {
 pub(crate) struct Memcg {
     pub(crate) parent: Option<MemcgId>,
     pub(crate) links: Links,
-    pub(crate) life: Life,
+    pub(crate) state: MemcgState,
     pub(crate) name: String,
     /// Its lists on the first node; those on the others follow.
     pub(crate) lruvec: LruvecId,
@@ -160,7 +160,7 @@ impl Memcg {
         Memcg {
             parent,
             links: Links::default(),
-            life: Life::Online,
+            state: MemcgState::Online,
             name: name.into(),
             lruvec,
             usage: 0,
@@ -192,7 +192,7 @@ impl Memcg {
     }
 
     pub(crate) fn is_online(&self) -> bool {
-        self.life == Life::Online
+        self.state == MemcgState::Online
     }
 }
 

@@ -272,7 +272,7 @@ mod tests {
         lru.release(MemcgId(3));
         assert_eq!(lru.seq, 1, "nobody is left in the old generation");
         tree.unlink(MemcgId(3));
-        tree.get_mut(MemcgId(3)).life = crate::memcg::group::Life::Gone;
+        tree.get_mut(MemcgId(3)).state = crate::memcg::group::MemcgState::Gone;
         lru.validate(&tree).unwrap();
     }
 

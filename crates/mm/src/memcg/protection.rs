@@ -57,7 +57,7 @@ pub fn effective_protection(
 
 /// Permission of reclaim to take from a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shield {
+pub(crate) enum BelowProtection {
     /// Nothing: it is below its effective `min`.
     Min,
     /// Nothing while others can give: it is below its effective `low`.
@@ -122,18 +122,18 @@ impl Memcgs {
     }
 
     /// Whether a group is shielded from reclaim on behalf of `target`.
-    pub(crate) fn shield(&self, target: MemcgId, id: MemcgId) -> Shield {
+    pub(crate) fn below_protection(&self, target: MemcgId, id: MemcgId) -> BelowProtection {
         if !self.any_protected || id == target || id == MemcgId::ROOT {
-            return Shield::None;
+            return BelowProtection::None;
         }
         let [min, low] = self.effective_protection(target, id);
         let usage = self.get(id).usage;
         if min >= usage {
-            Shield::Min
+            BelowProtection::Min
         } else if low >= usage {
-            Shield::Low
+            BelowProtection::Low
         } else {
-            Shield::None
+            BelowProtection::None
         }
     }
 
@@ -261,11 +261,16 @@ mod tests {
 
     #[test]
     fn a_group_is_shielded_up_to_its_effective_protection() {
-        for (usage, shield) in [(100, Shield::Min), (101, Shield::Low), (200, Shield::Low), (201, Shield::None)] {
+        for (usage, below_protection) in [
+            (100, BelowProtection::Min),
+            (101, BelowProtection::Low),
+            (200, BelowProtection::Low),
+            (201, BelowProtection::None),
+        ] {
             let line = format!("/a {usage} 100 200 = ? ?");
             let (t, target, _) = tree(&[&line], true, "/");
-            assert_eq!(t.shield(target, MemcgId(1)), shield, "{usage}");
-            assert_eq!(t.shield(MemcgId(1), MemcgId(1)), Shield::None);
+            assert_eq!(t.below_protection(target, MemcgId(1)), below_protection, "{usage}");
+            assert_eq!(t.below_protection(MemcgId(1), MemcgId(1)), BelowProtection::None);
         }
     }
 }

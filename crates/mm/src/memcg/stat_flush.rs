@@ -3,7 +3,7 @@
 
 /// Sums over a group and its descendants as of the last flush.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Flushed {
+pub(crate) struct FlushedStats {
     /// Pages on lists.
     pub(crate) size: [u64; 5],
     /// `workingset_activate`, anon and file.

@@ -100,7 +100,7 @@ impl Memcgs {
 
     /// Links go both ways, and every group that is there is below the root once.
     pub(crate) fn validate_tree(&self) -> Result<(), String> {
-        use crate::memcg::group::Life;
+        use crate::memcg::group::MemcgState;
         let mut met = vec![0u32; self.all.len()];
         for id in self.subtree(MemcgId::ROOT) {
             met[id.index()] += 1;
@@ -113,14 +113,14 @@ impl Memcgs {
             if children.iter().any(|&c| self.get(c).parent != Some(id)) {
                 return Err(format!("{}: a child has another parent", m.name));
             }
-            let astray = |&c: &MemcgId| !self.is_within(c, id) || self.get(c).life == Life::Gone;
+            let astray = |&c: &MemcgId| !self.is_within(c, id) || self.get(c).state == MemcgState::Gone;
             if let Some(c) = m.links.cursors.into_iter().flatten().find(astray) {
                 return Err(format!("{}: a walk stopped at {c:?}, which is not below it", m.name));
             }
         }
-        let wrong = self.all.iter().zip(&met).find(|(m, met)| **met != u32::from(m.life != Life::Gone));
+        let wrong = self.all.iter().zip(&met).find(|(m, met)| **met != u32::from(m.state != MemcgState::Gone));
         match wrong {
-            Some((m, met)) => Err(format!("{} ({:?}) is {met} times in the tree", m.name, m.life)),
+            Some((m, met)) => Err(format!("{} ({:?}) is {met} times in the tree", m.name, m.state)),
             None => Ok(()),
         }
     }
@@ -173,7 +173,7 @@ mod tests {
         for gone in [1u16, 2, 3] {
             let mut t = tree(&[0, 0, 0]);
             t.unlink(MemcgId(gone));
-            t.get_mut(MemcgId(gone)).life = crate::memcg::group::Life::Gone;
+            t.get_mut(MemcgId(gone)).state = crate::memcg::group::MemcgState::Gone;
             t.validate_tree().unwrap();
             let rest: Vec<u16> = (0..4).filter(|&i| i != gone).collect();
             assert_eq!(walk(&t, 0), rest);

@@ -23,7 +23,7 @@ impl Memory {
                 self.writeback.dirty.files.add(file, page, self.now_ns);
             }
             if self.pages.ext.is_some() {
-                self.tell_added(own, part);
+                self.cache_ext_added(own, part);
             }
         }
     }

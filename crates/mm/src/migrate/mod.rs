@@ -14,7 +14,7 @@ use crate::lru::batch::Batch;
 use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
-use crate::node::migration::{Migration, Reason};
+use crate::node::migration::{MigrateReason, Migration};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 use crate::writeback::{Writeback, Writeout};
@@ -49,7 +49,7 @@ impl<W> Migrate<'_, W> {
 impl<W: World> Migrate<'_, W> {
     /// Moves an isolated folio, which is neither locked nor under writeback, to frames that were
     /// taken for it. `Failed`: it is as before, still isolated, and the frames are given back.
-    pub(crate) fn migrate(&mut self, f: FolioId, to: ZoneId, reason: Reason) -> Ack {
+    pub(crate) fn migrate(&mut self, f: FolioId, to: ZoneId, reason: MigrateReason) -> Ack {
         let st = self.pages.folios.st(f);
         debug_assert!(!st.has(State::LRU | State::LOCKED | State::WRITEBACK | State::ADDING));
         let mapped = self.unmap_migrating(f);
@@ -105,7 +105,7 @@ impl<W: World> Migrate<'_, W> {
         if ok {
             self.count_migrated(f, to.nid(), reason);
             self.frames.nodes.give_back(from, nr);
-            if reason == Reason::Demotion(Counter::PgdemoteKswapd) {
+            if reason == MigrateReason::Demotion(Counter::PgdemoteKswapd) {
                 self.frames.nodes.get_mut(from.nid()).kswapd.failures = 0;
             }
             self.pages.folios.note_frames(self.pages.folios.page(f), nr, to);
@@ -122,19 +122,19 @@ impl<W: World> Migrate<'_, W> {
         }
     }
 
-    fn count_migrated(&mut self, f: FolioId, to: NodeId, reason: Reason) {
+    fn count_migrated(&mut self, f: FolioId, to: NodeId, reason: MigrateReason) {
         let nr = self.pages.folios.st(f).nr_pages();
         self.pages.count_machine(Counter::PgmigrateSuccess, nr);
         match reason {
-            Reason::Demotion(counter) => self.pages.count(f, counter, nr),
-            Reason::Promotion => self.count_promoted(f, to),
+            MigrateReason::Demotion(counter) => self.pages.count(f, counter, nr),
+            MigrateReason::Promotion => self.count_promoted(f, to),
         }
     }
 
     /// A folio that has moved, or that could not after all, goes to the list that its flags ask
     /// for, by way of a batch as new ones do.
-    pub(crate) fn add_migrated(&mut self, f: FolioId, reason: Reason) {
-        let st = self.pages.state_of_new(self.pages.folios.st(f), reason == Reason::Promotion);
+    pub(crate) fn add_migrated(&mut self, f: FolioId, reason: MigrateReason) {
+        let st = self.pages.state_of_new(self.pages.folios.st(f), reason == MigrateReason::Promotion);
         self.pages.folios.put(f, st);
         self.pages.batch_push(Batch::Add, f, st);
     }

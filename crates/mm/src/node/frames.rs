@@ -9,7 +9,7 @@ const SHORT_SLEEP_NS: u64 = 100_000_000;
 use crate::config::Config;
 use crate::folio::state::State;
 use crate::ids::{ANY_ZONE, FolioId, MemcgId, NodeId, PageId, ZoneId};
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::lru::pages::Pages;
 use crate::node::buffer_heads::BufferHeads;
 use crate::node::hint::Hints;
@@ -238,7 +238,7 @@ impl Frames {
         let target = node.kswapd_target(swap_cluster_max, highest);
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, None);
         (sc.nid, sc.kswapd) = (nid, true);
-        (sc.highest_zone, sc.boost_left) = (highest, node.kswapd.boosts.iter().sum());
+        (sc.reclaim_idx, sc.boost_left) = (highest, node.kswapd.boosts.iter().sum());
         Some(sc)
     }
 

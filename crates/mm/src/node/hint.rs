@@ -13,7 +13,7 @@ use crate::tiering::{Promoter, Stamp, StampClock, TieringConfig};
 
 /// Outcome of a hint fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hint {
+pub enum HintOutcome {
     /// The page stays. The driver makes it accessible, young.
     Stay,
     /// It was moved, and is mapped again.

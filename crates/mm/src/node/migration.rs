@@ -12,7 +12,7 @@ use crate::stat::Counter;
 
 /// Reason of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reason {
+pub(crate) enum MigrateReason {
     /// Reclaim took it; the counter advances if it goes well.
     Demotion(Counter),
     /// A hint fault found it hot.
@@ -24,7 +24,7 @@ pub(crate) enum Reason {
 pub(crate) struct Migration {
     /// Frames that are taken for it.
     pub(crate) to: ZoneId,
-    pub(crate) reason: Reason,
+    pub(crate) reason: MigrateReason,
     /// Its pages that were mapped, and whether they were young.
     pub(crate) mapped: Vec<(PageId, bool)>,
 }

@@ -6,7 +6,7 @@
 //! | `frames` | `Frames`, the part of the engine that holds them |
 //! | `zones`, `nodes` | zones with watermarks; the nodes of a machine |
 //! | `balance` | when kswapd is content with zones |
-//! | `level` | free pages as marks are compared with them |
+//! | `vm_stat_diff` | free pages as marks are compared with them |
 //! | `pcp` | free pages that a CPU keeps for itself |
 //! | `page_blocks`, `boost` | free pages by kind; marks that are raised for blocks that change it |
 //! | `buffer_heads` | slabs of what a file system keeps of written pages |
@@ -16,8 +16,8 @@
 //! | `hint` | what hint faults need |
 //! | `resize` | memory that comes and goes |
 //!
-//! It may call: `folio`, and `lru` to count. It is called by: `charged`, `writeback`, `reclaim` and
-//! all above.
+//! It may call: `folio`, and `lru` to count. It is called by: `memcontrol`, `writeback`, `reclaim`
+//! and all above.
 
 mod balance;
 pub(crate) mod boost;
@@ -25,11 +25,11 @@ pub(crate) mod buffer_heads;
 pub(crate) mod frames;
 pub(crate) mod hint;
 pub(crate) mod kswapd;
-mod level;
 pub(crate) mod migration;
 pub(crate) mod nodes;
 pub(crate) mod page_blocks;
 pub(crate) mod pcp;
 pub(crate) mod resize;
 pub(crate) mod throttle;
+mod vm_stat_diff;
 pub(crate) mod zones;

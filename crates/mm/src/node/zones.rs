@@ -9,9 +9,9 @@
 use crate::config::node::{MachineMarks, NodeConfig};
 use crate::node::boost::Boost;
 use crate::node::kswapd::Kswapd;
-use crate::node::level::Level;
 use crate::node::page_blocks::{Mobility, PageBlocks};
 use crate::node::pcp::{PcpLimits, PerCpuPages, ZoneState};
+use crate::node::vm_stat_diff::VmStatDiff;
 
 /// The pool of zone DMA for devices (`atomic_pool_size`): 128 KiB for each GiB, and at least that.
 const DMA_POOL_FRACTION: u64 = 8192;
@@ -63,7 +63,7 @@ pub(crate) struct Zone {
     /// By CPU: frames that it keeps for itself. Empty: frames are taken and given back singly.
     pcp: Vec<PerCpuPages>,
     pcp_limits: PcpLimits,
-    level: Level,
+    level: VmStatDiff,
     /// An allocation found it below its high mark, and it was not above since.
     below_high: bool,
     /// None: free pages are of no kind.
@@ -189,7 +189,7 @@ impl Node {
         for z in zones.iter_mut().filter(|_| cfg.per_cpu_lists) {
             z.pcp = vec![PerCpuPages::default(); cpus];
             z.pcp_limits = PcpLimits::new(z.counted(), z.marks.low, cpus as u64);
-            z.level = Level::new(z.counted(), cpus);
+            z.level = VmStatDiff::new(z.counted(), cpus);
         }
         for z in zones.iter_mut().filter(|_| cfg.page_blocks) {
             z.blocks = Some(PageBlocks::new(z.managed, z.managed));

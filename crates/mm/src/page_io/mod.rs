@@ -6,7 +6,7 @@
 //! | `store` | the zero bitmap and zswap, as pages go out |
 //! | `zswap_writeback` | compressed pages that go on to the device |
 //!
-//! It may call: `swap_cache`, `writeback`, `charged`. It is called by: `reclaim`, `alloc`.
+//! It may call: `swap_cache`, `writeback`, `memcontrol`. It is called by: `reclaim`, `alloc`.
 
 use crate::memory::Memory;
 

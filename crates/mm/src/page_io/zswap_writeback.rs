@@ -75,7 +75,7 @@ impl<W: World> SwapFront<'_, W> {
         let Victim { slot, page, memcg } = victim;
         // Reclaim for that frame may have written this very entry.
         if self.mem.swap.zswap.get(slot).is_none_or(|e| e.page != page) {
-            self.mem.charged().cancel_charge(memcg, zone, 1);
+            self.mem.memcontrol().cancel_charge(memcg, zone, 1);
             return false;
         }
         let f = self.mem.swap_cache(self.world).add_charged_swap_folio(page, slot, memcg, zone, false);

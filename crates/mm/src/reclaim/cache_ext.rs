@@ -5,7 +5,7 @@
 
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::{ACTIVE_FILE, FILE, INACTIVE_FILE};
+use crate::lru::lru_list::{ACTIVE_FILE, FILE, INACTIVE_FILE};
 use crate::lru::pages::Pages;
 use crate::reclaim::Reclaim;
 use crate::world::World;
@@ -34,7 +34,7 @@ impl<W: World> Reclaim<'_, W> {
             reclaimed += self.shrink_isolated(v, FILE, list, (taken, taken), false);
             for f in proposed {
                 if self.mem.pages.folios.is_attached(f) && self.mem.pages.folios.st(f).has(State::MAPPED) {
-                    self.mem.pages.tell_accessed(f);
+                    self.mem.pages.cache_ext_accessed(f);
                 }
             }
         }
@@ -72,7 +72,7 @@ impl Pages {
             }
             if self.folios.lruvec(f) != v {
                 // Its group changed: the policy of the new one has it from now on.
-                self.tell_accessed(f);
+                self.cache_ext_accessed(f);
                 continue;
             }
             let st = self.folios.st(f);

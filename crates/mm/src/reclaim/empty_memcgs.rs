@@ -2,7 +2,7 @@
 
 use crate::config::lru::{Lru, ScanBudget};
 use crate::ids::{LruvecId, MemcgId};
-use crate::lru::lruvec::{ANON, UNEVICTABLE, is_low};
+use crate::lru::lru_list::{ANON, UNEVICTABLE, is_low};
 use crate::reclaim::Reclaim;
 use crate::scan::DEF_PRIORITY;
 use crate::world::World;

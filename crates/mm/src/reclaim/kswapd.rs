@@ -4,7 +4,7 @@
 //! Mechanism: `docs/mechanisms.md#kswapd`.
 
 use crate::ids::{MemcgId, NodeId};
-use crate::lru::lruvec::ANON;
+use crate::lru::lru_list::ANON;
 use crate::node::kswapd::KswapdStep;
 use crate::node::throttle::WRITEBACK_WAIT_NS;
 use crate::reclaim::Reclaim;
@@ -44,7 +44,7 @@ impl<W: World> Reclaim<'_, W> {
     fn begin_pass(&mut self) -> bool {
         let nid = self.sc.nid;
         let node = self.mem.frames.nodes.get(nid);
-        let balanced = node.is_balanced(self.sc.highest_zone);
+        let balanced = node.is_balanced(self.sc.reclaim_idx);
         if !balanced && self.sc.boost_left > 0 {
             // Pages are missing in earnest: the boost is made up for on the way.
             (self.sc.boost_left, self.sc.priority) = (0, DEF_PRIORITY);
@@ -52,7 +52,7 @@ impl<W: World> Reclaim<'_, W> {
         if balanced && self.sc.boost_left == 0 {
             return false;
         }
-        self.sc.nr_to_reclaim = node.kswapd_target(self.mem.cfg.lru.swap_cluster_max, self.sc.highest_zone);
+        self.sc.nr_to_reclaim = node.kswapd_target(self.mem.cfg.lru.swap_cluster_max, self.sc.reclaim_idx);
         // For a boost alone nothing is written, and the lists are not scanned in earnest.
         let for_boost = self.sc.boost_left > 0;
         (self.sc.may_writepage, self.sc.may_swap) = (!for_boost, !for_boost);
@@ -81,10 +81,10 @@ impl<W: World> Reclaim<'_, W> {
         }
         if (self.sc.nr_scanned < self.sc.nr_to_reclaim && may_lower) || gained == 0 {
             if self.sc.priority == 1 {
-                let trimmed_in_vain = self.sc.nr_reclaimed == 0 && self.sc.trim_failed;
-                if trimmed_in_vain && !self.sc.no_trim && self.mem.cfg.lru.retry_without_trim {
+                let trimmed_in_vain = self.sc.nr_reclaimed == 0 && self.sc.trim_pass_failed;
+                if trimmed_in_vain && !self.sc.cache_trim_mode_failed && self.mem.cfg.lru.retry_without_trim {
                     // The same run begins anew, with everything.
-                    (self.sc.no_trim, self.sc.priority) = (true, DEF_PRIORITY);
+                    (self.sc.cache_trim_mode_failed, self.sc.priority) = (true, DEF_PRIORITY);
                     return (KswapdStep::Again, false);
                 }
                 return (self.end_kswapd_run(), true);
@@ -103,17 +103,17 @@ impl<W: World> Reclaim<'_, W> {
 
     fn end_kswapd_run(&mut self) -> KswapdStep {
         self.mem.pages.snapshot_refaults_on(&self.mem.groups, MemcgId::ROOT, self.sc.nid);
-        self.mem.charged().reap_memcgs();
+        self.mem.memcontrol().reap_memcgs();
         let gained = self.kswapd_gained();
         let revival = self.mem.cfg.lru.kswapd_revival;
         let node = self.mem.frames.nodes.get_mut(self.sc.nid);
-        let in_vain = !node.is_balanced(self.sc.highest_zone) || self.sc.boost_left > 0;
+        let in_vain = !node.is_balanced(self.sc.reclaim_idx) || self.sc.boost_left > 0;
         let boosts = std::mem::take(&mut node.kswapd.boosts);
         node.lower_boosts(boosts);
-        let balanced = node.is_balanced(self.sc.highest_zone);
+        let balanced = node.is_balanced(self.sc.reclaim_idx);
         node.kswapd.on_their_way = 0;
         if gained > 0 {
-            node.revive_kswapd(revival, self.sc.highest_zone);
+            node.revive_kswapd(revival, self.sc.reclaim_idx);
         } else if in_vain {
             node.kswapd.failures += 1;
         }
@@ -144,7 +144,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Whether inactive anon of the whole node is low.
     fn lruvecs_inactive_is_low(&self, nid: NodeId, t: usize) -> bool {
-        crate::lru::lruvec::is_low(
+        crate::lru::lru_list::is_low(
             &self.mem.pages.known_sizes(&self.mem.groups, MemcgId::ROOT, nid),
             t,
             Some(self.mem.cfg.lru.gib_pages),
@@ -294,7 +294,7 @@ mod tests {
             let (group, first) = groups.into_iter().find(|g| Some(g.0) == group).unwrap();
             e.zap_range(&mut w, first, 8500);
             e.remove_memcg(group).unwrap();
-            e.mem.charged().reap_memcgs();
+            e.mem.memcontrol().reap_memcgs();
             e.validate().unwrap();
             assert!(e.run_kswapd(&mut w, 10_000), "{policy:?}");
             e.validate().unwrap();

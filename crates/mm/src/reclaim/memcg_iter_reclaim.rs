@@ -9,9 +9,9 @@
 
 use crate::config::memcg::{Backoff, MemcgSelection};
 use crate::ids::{LruvecId, MemcgId};
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS};
-use crate::memcg::protection::Shield;
+use crate::memcg::protection::BelowProtection;
 use crate::reclaim::Reclaim;
 use crate::scan::DEF_PRIORITY;
 use crate::world::World;
@@ -35,7 +35,7 @@ impl<W: World> Reclaim<'_, W> {
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
             at = self.mem.groups.memcgs.next_in(self.sc.target, m);
-            if self.mem.groups.memcgs.shield(self.sc.target, m) == Shield::Min {
+            if self.mem.groups.memcgs.below_protection(self.sc.target, m) == BelowProtection::Min {
                 continue;
             }
             let v = self.mem.pages.lruvec_of(m, self.sc.nid);
@@ -55,7 +55,7 @@ impl<W: World> Reclaim<'_, W> {
             self.note_visit(m);
             self.shrink_lruvec_first(m);
             let (v, priority) = (self.mem.pages.lruvec_of(m, self.sc.nid), self.sc.priority);
-            self.mem.charged().shrink_slab(v, priority);
+            self.mem.memcontrol().shrink_slab(v, priority);
             if self.sc.blocked {
                 return;
             }
@@ -72,13 +72,13 @@ impl<W: World> Reclaim<'_, W> {
         let (mut scanned, mut age_wanted) = (0, false);
         self.sc.took_anon = false;
         let finished = loop {
-            match self.mem.groups.memcgs.shield(self.sc.target, memcg) {
-                Shield::Min => break false,
-                Shield::Low if !self.sc.low_reclaim => {
+            match self.mem.groups.memcgs.below_protection(self.sc.target, memcg) {
+                BelowProtection::Min => break false,
+                BelowProtection::Low if !self.sc.low_reclaim => {
                     self.sc.low_skipped = true;
                     break false;
                 }
-                Shield::Low if scanned == 0 => self.mem.groups.memcgs.event(memcg, |e| &mut e.low),
+                BelowProtection::Low if scanned == 0 => self.mem.groups.memcgs.event(memcg, |e| &mut e.low),
                 _ => {}
             }
             let swappiness = self.swappiness_first(v);

@@ -5,7 +5,7 @@
 use crate::config::lru::ScanBudget;
 use crate::ids::MemcgId;
 use crate::memcg::memcg_lru::{MEMCG_NR_BINS, Rotation, Segment};
-use crate::memcg::protection::Shield;
+use crate::memcg::protection::BelowProtection;
 use crate::reclaim::Reclaim;
 use crate::world::World;
 
@@ -53,12 +53,12 @@ impl<W: World> Reclaim<'_, W> {
     /// Shrinks a group; where it goes after that. None: it stays, there is more.
     fn shrink_rotating(&mut self, id: MemcgId) -> Option<Rotation> {
         let was_tail = self.mem.groups.memcg_lru[self.sc.nid.index()].places[id.index()].segment == Segment::Tail;
-        match self.mem.groups.memcgs.shield(MemcgId::ROOT, id) {
-            Shield::Min => return Some(Rotation::Young),
+        match self.mem.groups.memcgs.below_protection(MemcgId::ROOT, id) {
+            BelowProtection::Min => return Some(Rotation::Young),
             // Others first. A group that is met again is not spared.
-            Shield::Low if !was_tail => return Some(Rotation::Tail),
-            Shield::Low => self.mem.groups.memcgs.event(id, |e| &mut e.low),
-            Shield::None => {}
+            BelowProtection::Low if !was_tail => return Some(Rotation::Tail),
+            BelowProtection::Low => self.mem.groups.memcgs.event(id, |e| &mut e.low),
+            BelowProtection::None => {}
         }
         self.note_visit(id);
         if self.mem.pages.drain_batches() {
@@ -85,7 +85,7 @@ impl<W: World> Reclaim<'_, W> {
             return None;
         }
         let priority = self.sc.priority;
-        self.mem.charged().shrink_slab(v, priority);
+        self.mem.memcontrol().shrink_slab(v, priority);
         if aged && online {
             return Some(Rotation::Young);
         }

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::folio::mapping::MappingKind;
 use crate::ids::{MappingId, MemcgId, PageId};
 use crate::memcg::group::{MemcgEvents, MemcgLimits};
-use crate::memcg::protection::Shield;
+use crate::memcg::protection::BelowProtection;
 use crate::stat::Counter;
 use crate::touch::Touch;
 use crate::world_at_once::AtOnce;
@@ -166,16 +166,17 @@ impl Machine {
     /// low gives only when an event says so.
     fn protected(&mut self, target: MemcgId, run: impl FnOnce(&mut Machine)) -> Result<(), String> {
         self.engine.drain_all();
-        let shields: Vec<Shield> =
-            self.groups.iter().map(|g| self.engine.mem.groups.memcgs.shield(target, g.id)).collect();
+        let shields: Vec<BelowProtection> =
+            self.groups.iter().map(|g| self.engine.mem.groups.memcgs.below_protection(target, g.id)).collect();
         let before = self.having();
         run(self);
         self.engine.drain_all();
-        for (g, ((shield, was), is)) in self.groups.iter().zip(shields.iter().zip(&before).zip(self.having())) {
+        for (g, ((below_protection, was), is)) in self.groups.iter().zip(shields.iter().zip(&before).zip(self.having()))
+        {
             let lost: u64 = was.0 - is.0;
-            match shield {
-                Shield::Min if lost > 0 => return Err(format!("{:?} is below its min and lost {lost}", g.id)),
-                Shield::Low if lost > 0 && is.1.low == was.1.low => {
+            match below_protection {
+                BelowProtection::Min if lost > 0 => return Err(format!("{:?} is below its min and lost {lost}", g.id)),
+                BelowProtection::Low if lost > 0 && is.1.low == was.1.low => {
                     return Err(format!("{:?} is below its low and lost {lost} without an event", g.id));
                 }
                 _ => {}

@@ -5,9 +5,9 @@
 //! Mechanism: `docs/mechanisms.md#the-scan-budget`.
 
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS, gen_index};
-use crate::memcg::protection::Shield;
+use crate::memcg::protection::BelowProtection;
 use crate::reclaim::Reclaim;
 use crate::scan::DEF_PRIORITY;
 use crate::world::World;
@@ -27,7 +27,7 @@ impl<W: World> Reclaim<'_, W> {
             None => self.scan_budget(v, swappiness),
         };
         while budget > 0 {
-            if self.mem.groups.memcgs.shield(self.sc.target, memcg) == Shield::Min {
+            if self.mem.groups.memcgs.below_protection(self.sc.target, memcg) == BelowProtection::Min {
                 rotate = true;
                 break;
             }

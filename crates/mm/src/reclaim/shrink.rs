@@ -7,7 +7,7 @@ use crate::config::lru::{Generations, Lru};
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::lru::tier::note_reference;
 use crate::page_io::store::Front;
 use crate::reclaim::Reclaim;
@@ -83,7 +83,7 @@ impl<W: World> Reclaim<'_, W> {
         };
         if demote.is_none() && list.iter().all(is_easy) {
             let target = self.sc.target;
-            let stat = self.mem.charged().evict_alike(self.world, list, target);
+            let stat = self.mem.memcontrol().evict_bulk(self.world, list, target);
             list.clear();
             return stat;
         }
@@ -136,7 +136,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         let plain = batch.takes(st) && !self.world.is_pinned(self.mem.pages.folios.page(f));
         plain.then(|| {
-            self.mem.charged().evict_clean(self.world, f, st, &mut batch.evict);
+            self.mem.memcontrol().evict_clean(self.world, f, st, &mut batch.evict);
             Verdict::Freed
         })
     }
@@ -220,7 +220,7 @@ impl<W: World> Reclaim<'_, W> {
             return verdict;
         }
         st.clear(State::MAPPED | State::EXEC);
-        self.mem.charged().evict_clean(self.world, f, st, &mut batch.evict);
+        self.mem.memcontrol().evict_clean(self.world, f, st, &mut batch.evict);
         Verdict::Freed
     }
 
@@ -316,7 +316,7 @@ impl<W: World> Reclaim<'_, W> {
     /// A dirty folio. `Freed` means: clean now, go on and free it.
     fn on_dirty(&mut self, f: FolioId, references: References, stat: &mut ShrinkStat) -> Verdict {
         let st = self.mem.pages.folios.st(f);
-        let file = st.type_index() == crate::lru::lruvec::FILE;
+        let file = st.type_index() == crate::lru::lru_list::FILE;
         if file && !(self.sc.kswapd && st.has(State::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).dirty) {
             self.mem.pages.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
             self.mem.pages.folios.set(f, State::RECLAIM);
@@ -360,10 +360,10 @@ impl<W: World> Reclaim<'_, W> {
         if young > 0 {
             // Every mapped page starts young from its own fault: one reference proves nothing.
             self.mem.pages.folios.set(f, State::REFERENCED);
-            let exec = st.has(State::EXEC) && st.type_index() == crate::lru::lruvec::FILE;
+            let exec = st.has(State::EXEC) && st.type_index() == crate::lru::lru_list::FILE;
             return if referenced || young > 1 || exec { References::Activate } else { References::Keep };
         }
-        if referenced && st.type_index() == crate::lru::lruvec::FILE {
+        if referenced && st.type_index() == crate::lru::lru_list::FILE {
             References::ReclaimIfClean
         } else {
             References::Reclaim

@@ -9,7 +9,7 @@
 use crate::folio::slot::Slot;
 use crate::folio::state::State;
 use crate::ids::{FolioId, SwapSlot};
-use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::lru_list::{ANON, FILE};
 use crate::reclaim::Reclaim;
 use crate::reclaim::shrink::{SLOW, Verdict};
 use crate::scan::ShrinkStat;
@@ -86,7 +86,7 @@ impl<W: World> Reclaim<'_, W> {
         let shadow = self.mem.pages.shadow_in(&mut d.evict, st);
         self.mem.swap.slots.fill_slot(slot, shadow.as_value());
         self.mem.frames.note_reclaim_written(&self.mem.cfg, self.world, 1);
-        self.mem.charged().release_evicted(self.world, f, st, Slot::value(u64::from(slot.0)), &mut d.evict);
+        self.mem.memcontrol().release_evicted(self.world, f, st, Slot::value(u64::from(slot.0)), &mut d.evict);
         Verdict::Freed
     }
 
@@ -196,7 +196,7 @@ impl<W: World> Reclaim<'_, W> {
             self.mem.writeback.writes_failed = 0;
             stat.pageout += dropped;
         }
-        self.mem.charged().finish_evict_batch(&mut d.evict, stat);
+        self.mem.memcontrol().finish_evict_batch(&mut d.evict, stat);
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::config::sample::divided;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, NodeId};
-use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
+use crate::lru::lru_list::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
 use crate::reclaim::Reclaim;
 use crate::reclaim::shrink::SLOW;
 use crate::scan::{DEF_PRIORITY, Slices};
@@ -79,8 +79,8 @@ impl<W: World> Reclaim<'_, W> {
         let lruvec = &self.mem.pages.lruvecs[v.index()];
         let (memcg, batch) = (lruvec.memcg, self.mem.cfg.lru.cluster_pages());
         let online = self.mem.groups.memcgs.get(memcg).is_online();
-        let sizes = match self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.highest_zone) {
-            true => self.mem.pages.sizes_up_to(v, self.sc.highest_zone),
+        let sizes = match self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.reclaim_idx) {
+            true => self.mem.pages.sizes_up_to(v, self.sc.reclaim_idx),
             false => lruvec.size,
         };
         let (pages_per_page, divisor) = (self.mem.cfg.lru.pages_per_page, self.mem.cfg.lru.batch_divisor);
@@ -185,15 +185,15 @@ impl<W: World> Reclaim<'_, W> {
         let l = list_index(t, false);
         let wait = self.sc.queue_full && t == ANON;
         // Most batches are clean, unmapped file folios throughout.
-        let low = self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.highest_zone);
+        let low = self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.reclaim_idx);
         let alike = t == FILE
             && !low
             && !self.mem.frames.can_demote(self.sc.nid)
-            && self.mem.pages.isolate_alike(v, l, nr, SLOW | State::LARGE, |f| self.world.is_pinned(f), &mut list);
+            && self.mem.pages.isolate_bulk(v, l, nr, SLOW | State::LARGE, |f| self.world.is_pinned(f), &mut list);
         let (scanned, taken) = if alike {
             (list.len() as u64, list.len() as u64)
         } else if low {
-            self.mem.pages.isolate_low(v, l, nr, self.sc.highest_zone, &mut list)
+            self.mem.pages.isolate_low(v, l, nr, self.sc.reclaim_idx, &mut list)
         } else {
             self.mem.pages.isolate(v, l, nr, wait, &mut list)
         };
@@ -221,7 +221,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         let stat = if alike {
             let target = self.sc.target;
-            self.mem.charged().evict_alike(self.world, &list, target)
+            self.mem.memcontrol().evict_bulk(self.world, &list, target)
         } else {
             let stat = self.shrink_folio_list(&mut list);
             self.mem.pages.put_back(&list);
@@ -239,9 +239,9 @@ impl<W: World> Reclaim<'_, W> {
     pub(crate) fn shrink_active_list(&mut self, v: LruvecId, t: usize, nr: u64) {
         self.mem.pages.drain_batches();
         let mut hold = self.mem.pages.take_scratch();
-        let low = self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.highest_zone);
+        let low = self.mem.frames.nodes.get(self.sc.nid).is_below_top(self.sc.reclaim_idx);
         if !low
-            && self.mem.pages.isolate_alike(
+            && self.mem.pages.isolate_bulk(
                 v,
                 list_index(t, true),
                 nr,
@@ -250,11 +250,11 @@ impl<W: World> Reclaim<'_, W> {
                 &mut hold,
             )
         {
-            self.mem.pages.deactivate_alike(v, t, &hold);
+            self.mem.pages.deactivate_bulk(v, t, &hold);
             return self.mem.pages.return_scratch(hold);
         }
         let (scanned, _) = match low {
-            true => self.mem.pages.isolate_low(v, list_index(t, true), nr, self.sc.highest_zone, &mut hold),
+            true => self.mem.pages.isolate_low(v, list_index(t, true), nr, self.sc.reclaim_idx, &mut hold),
             false => self.mem.pages.isolate(v, list_index(t, true), nr, false, &mut hold),
         };
         self.mem.pages.count_lruvec(v, Counter::Pgrefill, scanned);

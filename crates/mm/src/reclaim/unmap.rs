@@ -3,7 +3,7 @@
 use crate::folio::slot::Slot;
 use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId};
-use crate::node::migration::Reason;
+use crate::node::migration::MigrateReason;
 use crate::reclaim::Reclaim;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
@@ -31,8 +31,9 @@ impl<W: World> Reclaim<'_, W> {
                 target,
                 nr,
             );
-            let ack = zone
-                .map_or(Ack::Failed, |zone| self.mem.migration(self.world).migrate(f, zone, Reason::Demotion(counter)));
+            let ack = zone.map_or(Ack::Failed, |zone| {
+                self.mem.migration(self.world).migrate(f, zone, MigrateReason::Demotion(counter))
+            });
             if ack == Ack::Failed {
                 list[kept] = f;
                 kept += 1;
@@ -86,13 +87,13 @@ impl<W: World> Reclaim<'_, W> {
     #[inline]
     pub(crate) fn free_file(&mut self, f: FolioId, target: MemcgId) {
         if self.mem.pages.ext.is_some() {
-            self.mem.pages.tell_removed(f, true);
+            self.mem.pages.cache_ext_removed(f, true);
         }
         let shadow = self.mem.pages.workingset_eviction(f, target);
         let (page, st) = (self.mem.pages.folios.page(f), self.mem.pages.folios.st(f));
         for p in page.0..page.0 + st.nr_pages() as u32 {
-            self.mem.charged().replace_slot(PageId(p), shadow);
+            self.mem.memcontrol().replace_slot(PageId(p), shadow);
         }
-        self.mem.charged().free_folio(self.world, f, st);
+        self.mem.memcontrol().free_folio(self.world, f, st);
     }
 }

@@ -5,10 +5,10 @@
 use crate::config::lru::{Deactivation, Lru};
 use crate::config::memcg::MemcgWalk;
 use crate::ids::MemcgId;
-use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
+use crate::lru::lru_list::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::lru::multi_gen::MIN_LRU_BATCH;
-use crate::memcg::group::Life;
-use crate::memcg::protection::Shield;
+use crate::memcg::group::MemcgState;
+use crate::memcg::protection::BelowProtection;
 use crate::node::throttle::{TICK_NS, WRITEBACK_WAIT_NS};
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
@@ -32,14 +32,14 @@ impl<W: World> Reclaim<'_, W> {
         let node = self.mem.frames.nodes.get_mut(self.sc.nid);
         // Runs of kswapd itself are looked at when they end.
         if reclaimed > 0 && !self.sc.kswapd {
-            node.revive_kswapd(revival, self.sc.highest_zone);
+            node.revive_kswapd(revival, self.sc.reclaim_idx);
         }
         if self.sc.is_cgroup_reclaim() {
             return;
         }
         node.congested |= seen.dirty > 0 && seen.dirty == seen.congested;
         if reclaimed == 0 {
-            self.sc.trim_failed |= self.sc.cache_trim_mode;
+            self.sc.trim_pass_failed |= self.sc.cache_trim_mode;
         }
         if !self.sc.kswapd && !node.kswapd.is_hopeless() {
             if node.congested && seen.dirty > 0 {
@@ -78,8 +78,9 @@ impl<W: World> Reclaim<'_, W> {
     /// Asked before a batch: whether swap takes more writes. A request for reclaim that cannot wait
     /// is not held up, nor are pages that zswap takes.
     pub(crate) fn check_write_queue(&mut self) {
-        self.sc.queue_full =
-            (!self.sc.proactive || self.sc.held_up) && self.mem.cfg.zswap.is_none() && self.world.is_write_queue_full();
+        self.sc.queue_full = (!self.sc.proactive || self.sc.waits_for_queue)
+            && self.mem.cfg.zswap.is_none()
+            && self.world.is_write_queue_full();
     }
 
     fn run_priorities(&mut self) {
@@ -119,7 +120,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         let reclaimed = self.sc.nr_reclaimed - start.nr_reclaimed;
         self.sc.nr_reclaimed += start.carried;
-        self.tell_vmpressure(self.sc.nr_scanned - start.nr_scanned);
+        self.note_vmpressure(self.sc.nr_scanned - start.nr_scanned);
         self.note_pass(reclaimed);
     }
 
@@ -136,7 +137,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     /// A pass over the machine took so many pages off lists. Multi-gen LRU does not tell.
-    fn tell_vmpressure(&mut self, scanned: u64) {
+    fn note_vmpressure(&mut self, scanned: u64) {
         let tells = !self.sc.is_cgroup_reclaim() && self.mem.cfg.lru.kind != Lru::MultiGen;
         if tells && self.mem.groups.vmpressure.note(scanned) {
             self.world.wake_vmpressure();
@@ -196,7 +197,7 @@ impl<W: World> Reclaim<'_, W> {
     /// The rest of a walk of kswapd that was interrupted at a group. If that is gone, so is the
     /// rest: the next pass sees all groups.
     fn resume_walk(&mut self, memcg: MemcgId) {
-        if self.mem.groups.memcgs.get(memcg).life == Life::Gone {
+        if self.mem.groups.memcgs.get(memcg).state == MemcgState::Gone {
             return;
         }
         self.shrink_lists_of(memcg);
@@ -210,14 +211,14 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Shrinks one group, unless its protection forbids it. False: it does.
     fn shrink_unprotected(&mut self, memcg: MemcgId) -> bool {
-        match self.mem.groups.memcgs.shield(self.sc.target, memcg) {
-            Shield::Min => return false,
-            Shield::Low if !self.sc.low_reclaim => {
+        match self.mem.groups.memcgs.below_protection(self.sc.target, memcg) {
+            BelowProtection::Min => return false,
+            BelowProtection::Low if !self.sc.low_reclaim => {
                 self.sc.low_skipped = true;
                 return false;
             }
-            Shield::Low => self.mem.groups.memcgs.event(memcg, |e| &mut e.low),
-            Shield::None => {}
+            BelowProtection::Low => self.mem.groups.memcgs.event(memcg, |e| &mut e.low),
+            BelowProtection::None => {}
         }
         self.shrink_one(memcg);
         true
@@ -257,7 +258,7 @@ impl<W: World> Reclaim<'_, W> {
         self.sc.nr_reclaimed >= self.sc.nr_to_reclaim.max(2)
             || (self.sc.kswapd
                 && self.mem.cfg.memcg.stop_at_high_mark
-                && self.mem.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH, self.sc.highest_zone))
+                && self.mem.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH, self.sc.reclaim_idx))
     }
 
     pub(crate) fn note_visit(&mut self, memcg: MemcgId) {
@@ -278,7 +279,7 @@ impl<W: World> Reclaim<'_, W> {
             return;
         }
         let priority = self.sc.priority;
-        self.mem.charged().shrink_slab(v, priority);
+        self.mem.memcontrol().shrink_slab(v, priority);
     }
 
     /// Balance of active and inactive: what this pass may deactivate, and whether there is easy
@@ -301,7 +302,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         self.sc.cache_trim_mode = self.mem.cfg.lru.whole(size[INACTIVE_FILE]) >> self.sc.priority > 0
             && !self.sc.may_deactivate[FILE]
-            && !self.sc.no_trim;
+            && !self.sc.cache_trim_mode_failed;
         // The node counts its own pages exactly.
         let size = if self.sc.is_cgroup_reclaim() {
             size

@@ -97,7 +97,7 @@ impl Cluster {
 /// A wrong rule, to show that the regression test for it finds it (discard).
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Mutant {
+pub(super) enum InjectedFault {
     #[default]
     None,
     /// Full clusters have no flag.
@@ -121,7 +121,7 @@ pub(super) struct Clusters {
     shift: u32,
     pool: Vec<Box<Slots>>,
     #[cfg(test)]
-    pub(super) mutant: Mutant,
+    pub(super) fault: InjectedFault,
 }
 
 /// Emptied slots that are kept for the next cluster.
@@ -139,7 +139,7 @@ impl Clusters {
             shift: cluster_pages.ilog2(),
             pool: Vec::new(),
             #[cfg(test)]
-            mutant: Mutant::None,
+            fault: InjectedFault::None,
         }
     }
 
@@ -285,7 +285,7 @@ impl Clusters {
         }
         self.add_tail(c, ListId::of(flag, order));
         #[cfg(test)]
-        if self.mutant == Mutant::FullFlagZero && flag == Flag::Full {
+        if self.fault == InjectedFault::FullFlagZero && flag == Flag::Full {
             self.all[c as usize].flag = Flag::None;
         }
     }
@@ -314,7 +314,7 @@ impl Clusters {
     pub(super) fn set_free(&mut self, c: u32) {
         let flag = self.all[c as usize].flag;
         #[cfg(test)]
-        let flag = if self.mutant == Mutant::AlwaysMove { Flag::Full } else { flag };
+        let flag = if self.fault == InjectedFault::AlwaysMove { Flag::Full } else { flag };
         if flag == Flag::None {
             // It was discarded: the worker took it off its list.
             self.get_mut(c).flag = Flag::Free;

@@ -8,7 +8,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::cluster::Mutant;
+use super::cluster::InjectedFault;
 use super::*;
 use crate::config::Config;
 use crate::config::swap::SwapDeviceConfig;
@@ -54,14 +54,14 @@ fn swap_out(swap: &mut Swap, host: &mut Slow, order: u8, n: u32) -> Result<Vec<S
 
 /// One order-9 range, 32 of order 4, 512 single slots: taken and freed, with the worker at work
 /// between any two steps.
-fn scenario(discard: bool, mutant: Mutant) -> Result<u64, String> {
+fn scenario(discard: bool, fault: InjectedFault) -> Result<u64, String> {
     let device = SwapDeviceConfig { discard, ..SwapDeviceConfig::new(16 * 512) };
     let cfg = Config {
         swap: SwapConfig { devices: vec![device], ..SwapConfig::default() },
         ..Config::new(crate::Policy::Lru)
     };
     let mut swap = Swap::new(&cfg.swap, cfg.cpus);
-    swap.devices[0].as_mut().expect("a device").clusters.mutant = mutant;
+    swap.devices[0].as_mut().expect("a device").clusters.fault = fault;
     let mut host = Slow::default();
     for (order, n) in [(9u8, 1u32), (4, 32), (0, 512)] {
         for round in 0..40 {
@@ -112,16 +112,16 @@ fn finish(swap: &mut Swap, host: &mut Slow) -> Result<(), String> {
 
 /// Whether the scenario finds a wrong rule, on either kind of device: by a broken invariant, or by
 /// following a link to nowhere.
-fn is_killed(mutant: Mutant, discard: bool) -> bool {
-    let result = catch_unwind(AssertUnwindSafe(|| scenario(discard, mutant)));
+fn is_killed(fault: InjectedFault, discard: bool) -> bool {
+    let result = catch_unwind(AssertUnwindSafe(|| scenario(discard, fault)));
     !matches!(result, Ok(Ok(_)))
 }
 
 #[test]
 fn regression_a_discarded_cluster_is_put_on_the_free_list_not_moved_to_it() {
-    assert!(scenario(true, Mutant::None).expect("no invariant is broken") >= 40);
-    assert_eq!(scenario(false, Mutant::None), Ok(0));
-    assert!(is_killed(Mutant::AlwaysMove, true), "moving a cluster that is on no list");
-    assert!(is_killed(Mutant::FullFlagZero, true), "full clusters that look as if they were discarded");
-    assert!(is_killed(Mutant::FullFlagZero, false), "full clusters that look as if they were on no list");
+    assert!(scenario(true, InjectedFault::None).expect("no invariant is broken") >= 40);
+    assert_eq!(scenario(false, InjectedFault::None), Ok(0));
+    assert!(is_killed(InjectedFault::AlwaysMove, true), "moving a cluster that is on no list");
+    assert!(is_killed(InjectedFault::FullFlagZero, true), "full clusters that look as if they were discarded");
+    assert!(is_killed(InjectedFault::FullFlagZero, false), "full clusters that look as if they were on no list");
 }

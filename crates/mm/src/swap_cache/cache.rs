@@ -272,7 +272,7 @@ impl<W: World> SwapCache<'_, W> {
             self.note_swap_cache(f, -1);
             self.settle_swap();
         }
-        let (mut charged, world) = self.charged_and_world();
+        let (mut charged, world) = self.memcontrol_and_world();
         charged.free_folio(world, f, st);
     }
 }

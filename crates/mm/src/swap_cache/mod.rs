@@ -6,13 +6,13 @@
 //! | `cache` | folios that have slots |
 //! | `load` | zeros, and what zswap has, as pages come in |
 //!
-//! It may call: `swap`, `zswap`, `charged`. It is called by: `page_io`, `reclaim`, `cgroupfs`,
+//! It may call: `swap`, `zswap`, `memcontrol`. It is called by: `page_io`, `reclaim`, `cgroupfs`,
 //! `fault`.
 
-use crate::charged::Charged;
 use crate::config::Config;
 use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
+use crate::memcontrol::Memcontrol;
 use crate::node::frames::Frames;
 use crate::swap_cache::stack::SwapStack;
 
@@ -31,10 +31,10 @@ pub(crate) struct SwapCache<'a, W> {
 }
 
 impl<W> SwapCache<'_, W> {
-    /// See [`Charged`]; with the world, which is told what is free.
+    /// See [`Memcontrol`]; with the world, which is told what is free.
     #[inline(always)]
-    fn charged_and_world(&mut self) -> (Charged<'_>, &mut W) {
-        let charged = Charged { cfg: self.cfg, pages: self.pages, groups: self.groups, frames: self.frames };
+    fn memcontrol_and_world(&mut self) -> (Memcontrol<'_>, &mut W) {
+        let charged = Memcontrol { cfg: self.cfg, pages: self.pages, groups: self.groups, frames: self.frames };
         (charged, self.world)
     }
 }

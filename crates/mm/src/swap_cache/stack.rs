@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, NodeId, PageId, SwapSlot};
-use crate::lru::lruvec::{UNEVICTABLE, list_index};
+use crate::lru::lru_list::{UNEVICTABLE, list_index};
 use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;

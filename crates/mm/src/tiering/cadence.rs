@@ -77,7 +77,7 @@ pub struct MmScan {
 
 /// Consecutive pages of an address space, at most those of a page table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct PteRange {
     /// First page.
     pub first: u64,
     /// Number of pages.
@@ -103,7 +103,7 @@ impl MmScan {
     /// One scan over an address space of so many pages: `mark` is called with one range after the
     /// other and says how many pages of it it has marked. A page table in which some were counts
     /// whole. Ends when `scan_size` pages counted, or 8 times as many were looked at, or all.
-    pub fn scan(&mut self, cfg: &TieringConfig, space_pages: u64, mut mark: impl FnMut(Range) -> u64) -> u64 {
+    pub fn scan(&mut self, cfg: &TieringConfig, space_pages: u64, mut mark: impl FnMut(PteRange) -> u64) -> u64 {
         if space_pages == 0 {
             return 0;
         }
@@ -117,7 +117,7 @@ impl MmScan {
             // Up to the end of a page table, as Linux aligns it.
             let table_end = (self.offset / TABLE_PAGES + 1) * TABLE_PAGES;
             let pages = (table_end.min(space_pages) - self.offset).min(looks_left).min(marks_left);
-            let here = mark(Range { first: self.offset, pages });
+            let here = mark(PteRange { first: self.offset, pages });
             marked += here;
             if here > 0 {
                 marks_left = marks_left.saturating_sub(pages);
@@ -190,7 +190,7 @@ mod tests {
         });
         assert_eq!(
             (marked, seen.as_slice()),
-            (1024, &[Range { first: 0, pages: 512 }, Range { first: 512, pages: 512 }][..])
+            (1024, &[PteRange { first: 0, pages: 512 }, PteRange { first: 512, pages: 512 }][..])
         );
         seen.clear();
         // Nothing to mark: all of it is looked at, once.

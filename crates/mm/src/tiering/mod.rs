@@ -27,7 +27,7 @@ mod sysctl;
 mod threshold;
 mod topology;
 
-pub use cadence::{MmScan, Range, ScanPeriod, TaskScan};
+pub use cadence::{MmScan, PteRange, ScanPeriod, TaskScan};
 pub use limit::RateLimit;
 pub use perf::{NodePerf, NodePreset};
 pub use promotion::{HintAction, HintFault, Promoter, PromotionPolicy, PromotionStats, Rejection, free_space_enough};

@@ -5,15 +5,15 @@
 //! `start_evict_batch` and `finish_evict_batch`, so the clock and the controller may learn of the
 //! whole batch at its end. Other frees in between advance the clock as well: `resume_evict_batch`.
 
-use crate::charged::Charged;
 use crate::config::lru::{LruConfig, RefaultTest};
 use crate::folio::shadow::Layout;
 use crate::folio::slot::Slot;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::MAX_NR_TIERS;
 use crate::lru::pages::Pages;
+use crate::memcontrol::Memcontrol;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
 use crate::workingset::policy::WorkingsetPolicy;
@@ -118,7 +118,7 @@ impl Pages {
     }
 }
 
-impl Charged<'_> {
+impl Memcontrol<'_> {
     /// Drops one folio of the batch.
     #[inline(always)]
     pub(crate) fn evict_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut EvictBatch) {
@@ -132,7 +132,7 @@ impl Charged<'_> {
     fn evict_leaving<W: World>(&mut self, w: &mut W, f: FolioId, st: State, shadow: Slot, d: &mut EvictBatch) {
         let (page, nr) = (self.pages.folios.page(f), st.nr_pages());
         if self.pages.ext.is_some() {
-            self.pages.tell_removed(f, true);
+            self.pages.cache_ext_removed(f, true);
         }
         (page.0 + 1..page.0 + nr as u32).for_each(|p| self.replace_slot(PageId(p), shadow));
         self.note_evicted(page, shadow);
@@ -160,7 +160,7 @@ impl Charged<'_> {
     }
 
     /// Drops a whole batch of clean, unmapped file folios of one page each that are on no list.
-    pub(crate) fn evict_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], target: MemcgId) -> ShrinkStat {
+    pub(crate) fn evict_bulk<W: World>(&mut self, w: &mut W, list: &[FolioId], target: MemcgId) -> ShrinkStat {
         let mut d = self.pages.start_evict_batch(list.first().copied(), target);
         let mut stat = ShrinkStat::default();
         if self.cfg.lru.refault == RefaultTest::None {
@@ -170,7 +170,7 @@ impl Charged<'_> {
             }
         } else {
             if self.pages.ext.is_some() {
-                list.iter().for_each(|&f| self.pages.tell_removed(f, true));
+                list.iter().for_each(|&f| self.pages.cache_ext_removed(f, true));
             }
             by_policy!(self.pages.cfg.kind, P => self.leave_shadows::<P, W>(w, list, &mut d));
         }
@@ -178,7 +178,7 @@ impl Charged<'_> {
         stat
     }
 
-    /// `evict_clean` for a whole batch of `evict_alike` that leaves shadows: then
+    /// `evict_clean` for a whole batch of `evict_bulk` that leaves shadows: then
     /// no node goes, and nodes that hold nothing but shadows from now on may be noted at the end.
     #[inline]
     fn leave_shadows<P: WorkingsetPolicy, W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut EvictBatch) {

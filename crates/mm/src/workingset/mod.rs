@@ -9,7 +9,7 @@
 //! | `inodes` | names and inodes of files |
 //! | `shrink_slab` | the shrinkers of both |
 //!
-//! It may call: `lru`, `charged`. It is called by: `swap_cache`, `reclaim`, `alloc`, `fault`.
+//! It may call: `lru`, `memcontrol`. It is called by: `swap_cache`, `reclaim`, `alloc`, `fault`.
 
 pub(crate) mod evict_clean;
 pub(crate) mod inodes;

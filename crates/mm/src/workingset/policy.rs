@@ -5,7 +5,7 @@ use crate::config::lru::{Generations, LruConfig, RefaultTest};
 use crate::folio::shadow::{Layout, REFS_BITS};
 use crate::folio::state::State;
 use crate::ids::LruvecId;
-use crate::lru::lruvec::FILE;
+use crate::lru::lru_list::FILE;
 use crate::lru::pages::Pages;
 use crate::lru::policy::{LruPolicy, MultiGenLru, TwoList};
 use crate::lru::tier::was_accessed_again;

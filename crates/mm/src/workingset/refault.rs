@@ -8,11 +8,11 @@ use crate::config::lru::{Bound, CacheProtection, Clock, FaultedPages, Recency, R
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, mask};
 use crate::folio::state::State;
 use crate::ids::{LruvecId, MemcgId};
-use crate::lru::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
+use crate::lru::lru_list::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS};
 use crate::lru::pages::Pages;
 use crate::lru::tier::tier_of;
-use crate::memcg::group::Life;
+use crate::memcg::group::MemcgState;
 use crate::memcg::groups::Groups;
 use crate::stat::Counter;
 use crate::workingset::policy::{Refault, WorkingsetPolicy};
@@ -67,8 +67,8 @@ impl Pages {
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = self.layout.list_distance(age, shadow.eviction);
         // A group that is gone has nothing to compare with.
-        let recent =
-            groups.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(groups, free_swap, v, t, distance);
+        let recent = groups.memcgs.get(shadow.memcg).state != MemcgState::Gone
+            && self.is_recent(groups, free_swap, v, t, distance);
         let lruvec = &mut self.lruvecs[own.index()];
         lruvec.stat.add(Counter::refault(t), nr);
         if !recent {

@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use crate::charged::Charged;
 use crate::folio::mapping::{Fill, NONE};
 use crate::folio::slot::Slot;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId};
 use crate::lru::pages::Pages;
 use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
+use crate::memcontrol::Memcontrol;
 
 /// A node may hold shadows for one page in eight: `pages >> 3` nodes of 64 slots.
 const NODES_PER_PAGE_SHIFT: u32 = 3;
@@ -71,7 +71,7 @@ impl Pages {
     }
 }
 
-impl Charged<'_> {
+impl Memcontrol<'_> {
     /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. After
     /// a folio is replaced only its release may follow.
     #[inline]

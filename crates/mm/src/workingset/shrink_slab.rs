@@ -4,10 +4,10 @@
 //! Mechanism: `docs/mechanisms.md#shadow-nodes-and-their-shrinker`,
 //! `docs/mechanisms.md#files-of-one-page-and-inodes`.
 
-use crate::charged::Charged;
 use crate::folio::slot::Slot;
 use crate::ids::{LruvecId, PageId};
 use crate::lru::pages::Pages;
+use crate::memcontrol::Memcontrol;
 use crate::stat::Counter;
 
 /// Nodes that one call of the shrinker takes.
@@ -51,7 +51,7 @@ impl Pass {
     }
 }
 
-impl Charged<'_> {
+impl Memcontrol<'_> {
     /// One pass of the shrinkers over a group.
     pub(crate) fn shrink_slab(&mut self, v: LruvecId, priority: u32) {
         self.shrink_shadow_nodes(v, priority);

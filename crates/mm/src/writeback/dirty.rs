@@ -8,7 +8,7 @@
 use crate::config::dirty::DirtyConfig;
 use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, MemcgId, PageId};
-use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
+use crate::lru::lru_list::{ACTIVE_FILE, INACTIVE_FILE};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 use crate::writeback::Writeout;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use refault_mm::{Ack, Content, Effect, NodeId, PageId, SwapSlot, Work, World};
+use refault_mm::{Ack, Content, Effect, NodeId, PageId, ReclaimWork, SwapSlot, World};
 
 /// I/O that is under way.
 #[derive(Clone, Debug)]
@@ -349,7 +349,7 @@ impl World for Contents {
         std::mem::take(&mut self.pte[page.0 as usize].young)
     }
 
-    fn kswapd_yields(&mut self, _: &Work) -> bool {
+    fn kswapd_yields(&mut self, _: &ReclaimWork) -> bool {
         self.asked[0] += 1;
         self.device != Device::Instant && self.asked[0].is_multiple_of(2)
     }

@@ -14,8 +14,8 @@ pub use contents::{Contents, Device};
 use contents::{Io, Pte};
 pub use op::Op;
 use refault_mm::{
-    Advice, Config, Engine, Hint, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind, MemcgId, MemcgLimits, Outcome, PageId,
-    Readahead, RefaultTest, SwapDeviceConfig, Swapoff, SwapoffError, ThrottleReason, Touch, ZswapStep,
+    Advice, Config, Engine, HintOutcome, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind, MemcgId, MemcgLimits, Outcome,
+    PageId, Readahead, RefaultTest, SwapDeviceConfig, Swapoff, SwapoffError, ThrottleReason, Touch, ZswapStep,
 };
 
 /// Anonymous pages of a group that is made while things run.
@@ -390,7 +390,7 @@ impl Driver {
 
     fn access(&mut self, page: PageId, touch: Touch) -> Result<(), String> {
         let touch = match (touch, self.world.is_anon(page)) {
-            (Touch::Read | Touch::ReadOn, true) => Touch::MapRead,
+            (Touch::Read | Touch::ReadContinued, true) => Touch::MapRead,
             (Touch::Write, true) => Touch::MapWrite,
             (touch, _) => touch,
         };
@@ -421,9 +421,9 @@ impl Driver {
         let (after, pte) = (self.engine.page_node(page), self.world.pte[page.0 as usize]);
         let moved = before != after;
         match hint {
-            Hint::Stay if !moved && pte.mapped => Ok(()),
-            Hint::Promoted if moved && pte.mapped => Ok(()),
-            Hint::Migrating if !moved && !pte.mapped && self.world.is_migrating(page) => Ok(()),
+            HintOutcome::Stay if !moved && pte.mapped => Ok(()),
+            HintOutcome::Promoted if moved && pte.mapped => Ok(()),
+            HintOutcome::Migrating if !moved && !pte.mapped && self.world.is_migrating(page) => Ok(()),
             _ => Err(format!("{page:?}: {hint:?} from {before:?}, now {after:?}, {pte:?}")),
         }
     }

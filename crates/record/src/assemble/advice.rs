@@ -2,7 +2,7 @@
 
 use super::{Assembler, Files, PAGE_SHIFT};
 use crate::event::{Event, Inode};
-use refault_trace::{Act, Advised, Op};
+use refault_trace::{AdviceKind, Op, RecordKind};
 
 /// The pages of a range of bytes that advice is for, with `inward` those that lie in it as a whole,
 /// or end the file: the first, and how many.
@@ -26,31 +26,33 @@ impl Assembler {
     pub(super) fn advise(&mut self, event: &Event, fd: u64, advice: u64, range: (u64, u64), files: &mut impl Files) {
         // The numbers of `posix_fadvise`.
         let advised = match advice {
-            0 => Advised::Normal,
-            1 => Advised::Random,
-            2 => Advised::Sequential,
-            3 => Advised::WillNeed,
-            4 => Advised::DontNeed,
-            5 => Advised::NoReuse,
+            0 => AdviceKind::Normal,
+            1 => AdviceKind::Random,
+            2 => AdviceKind::Sequential,
+            3 => AdviceKind::WillNeed,
+            4 => AdviceKind::DontNeed,
+            5 => AdviceKind::NoReuse,
             _ => return,
         };
         let Some(inode) = files.of_descriptor(event.pid, fd) else { return };
         let length = self.file(inode, event.pid, files).pages;
         self.settle(event.tid);
         let range = match advised {
-            Advised::WillNeed | Advised::DontNeed => advised_pages(range, advised == Advised::DontNeed, length),
+            AdviceKind::WillNeed | AdviceKind::DontNeed => {
+                advised_pages(range, advised == AdviceKind::DontNeed, length)
+            }
             // These are of the open file as a whole.
             _ => Some((0, 1)),
         };
         if let Some((first, pages)) = range {
-            self.push(event, inode, first, pages, Op::READ, Act::Advise(advised));
+            self.push(event, inode, first, pages, Op::READ, RecordKind::Advise(advised));
         }
     }
 
     pub(super) fn sync(&mut self, event: &Event, inode: Inode, files: &mut impl Files) {
         self.file(inode, event.pid, files);
         self.settle(event.tid);
-        self.push(event, inode, 0, 1, Op::READ, Act::Advise(Advised::Sync));
+        self.push(event, inode, 0, 1, Op::READ, RecordKind::Advise(AdviceKind::Sync));
     }
 
     pub(super) fn advise_memory(
@@ -63,19 +65,19 @@ impl Assembler {
     ) {
         // The numbers of `madvise`. The others are about anonymous memory, or about page tables.
         let advised = match advice {
-            0 => Advised::MapNormal,
-            1 => Advised::MapRandom,
-            2 => Advised::MapSequential,
-            3 => Advised::WillNeed,
-            20 => Advised::Cold,
-            21 => Advised::PageOut,
+            0 => AdviceKind::MapNormal,
+            1 => AdviceKind::MapRandom,
+            2 => AdviceKind::MapSequential,
+            3 => AdviceKind::WillNeed,
+            20 => AdviceKind::Cold,
+            21 => AdviceKind::PageOut,
             _ => return,
         };
         self.settle(event.tid);
         for (inode, first, pages) in files.of_memory(event.pid, address, bytes) {
             self.file(inode, event.pid, files);
-            self.push(event, inode, first, pages.max(1), Op::READ, Act::Advise(advised));
-            self.thread(event.tid).pages_out = advised == Advised::PageOut;
+            self.push(event, inode, first, pages.max(1), Op::READ, RecordKind::Advise(advised));
+            self.thread(event.tid).pages_out = advised == AdviceKind::PageOut;
         }
     }
 }

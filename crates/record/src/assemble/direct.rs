@@ -25,7 +25,7 @@ impl Descriptors {
 
     #[inline]
     pub(super) fn cached(&mut self, record: &Record) {
-        if record.act.is_touch() && record.op.via == Some(Via::Fd) {
+        if record.kind.is_touch() && record.op.via == Some(Via::Fd) {
             let at = record.object as usize;
             if self.cached.len() <= at {
                 self.cached.resize(at + 1, 0);
@@ -37,7 +37,7 @@ impl Descriptors {
 
 /// How much of what was read and written by descriptor bypassed the page cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bypass {
+pub struct DirectShare {
     /// Bytes of all files.
     pub all: DirectIo,
     /// The share of these bytes in all that were read and written by descriptor, 0 to 1.
@@ -62,7 +62,7 @@ impl Assembler {
     }
 
     /// All that bypassed the page cache; none: nothing did.
-    pub fn bypass(&self) -> Option<Bypass> {
+    pub fn bypass(&self) -> Option<DirectShare> {
         let Descriptors { direct, cached } = &self.descriptors;
         let bytes = |io: &DirectIo| io.read_bytes + io.write_bytes;
         let (&most, io) = direct.iter().max_by_key(|(object, io)| (bytes(io), u32::MAX - **object))?;
@@ -75,6 +75,6 @@ impl Assembler {
             all.writes += io.writes;
             all.write_bytes += io.write_bytes;
         }
-        Some(Bypass { all, share: share(bytes(&all), cached.iter().sum()), most: (most, own) })
+        Some(DirectShare { all, share: share(bytes(&all), cached.iter().sum()), most: (most, own) })
     }
 }

@@ -7,7 +7,7 @@
 
 use super::{Assembler, Files, Kind, Open, PAGE_SHIFT};
 use crate::event::{Event, Inode};
-use refault_trace::{Act, Op, Via};
+use refault_trace::{Op, RecordKind, Via};
 
 /// Fault-around takes an aligned block of so many pages.
 const AROUND: u64 = 16;
@@ -39,7 +39,7 @@ impl Assembler {
             return;
         }
         self.settle(event.tid);
-        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
+        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, RecordKind::Touch);
         let thread = self.thread(event.tid);
         thread.fresh.clear();
         thread.open = Some(Open { at, inode, kind: Kind::Fault, end: page });
@@ -57,7 +57,7 @@ impl Assembler {
         // The block begins where the address is rounded down to, but for one that the start of the
         // mapping cuts.
         let page = first.saturating_add((address >> PAGE_SHIFT) % AROUND).min(last);
-        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
+        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, RecordKind::Touch);
         self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Around, end: last });
     }
 }

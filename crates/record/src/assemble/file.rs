@@ -1,7 +1,7 @@
 //! Files: their numbers, how long they are, how large their folios were.
 
 use super::length::FirstLength;
-use super::{Assembler, Files, Numbered};
+use super::{Assembler, Files, NewFile};
 use crate::event::{Event, Inode};
 
 /// State of a file.
@@ -33,7 +33,7 @@ impl Assembler {
         let object = self.objects;
         self.objects += 1;
         self.unused += u32::from(!used);
-        let Numbered { pages, look, shmem } = files.numbered(inode, object, pid);
+        let NewFile { pages, look, shmem } = files.numbered(inode, object, pid);
         if shmem {
             self.of_memory.insert(object);
         }

@@ -24,16 +24,16 @@ mod resident;
 mod sampled;
 mod space;
 
-use crate::event::{Event, Inode, What};
-use crate::residency::Look;
-pub use direct::Bypass;
+use crate::event::{Event, EventKind, Inode};
+use crate::residency::Residency;
 use direct::Descriptors;
+pub use direct::DirectShare;
 use file::File;
 use length::FirstLength;
-use refault_trace::{Act, Op, Record, Via};
-use resident::Residents;
+use refault_trace::{Op, Record, RecordKind, Via};
+use resident::ResidencyQueue;
 use rustc_hash::{FxHashMap, FxHashSet};
-use space::Space;
+use space::AddressSpace;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -59,7 +59,7 @@ pub trait Files {
     /// The files that a process has mapped in a range of its memory: first page and pages of each.
     fn of_memory(&mut self, pid: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)>;
     /// A file has this number in records from now on.
-    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered;
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> NewFile;
     /// Whether a process has anonymous memory at an address.
     fn is_anonymous(&mut self, pid: u32, address: u64) -> bool;
     /// The pages of a file that a process has mapped executable at an address: the first, and how
@@ -73,11 +73,11 @@ pub trait Files {
 
 /// A file that has just got its number.
 #[derive(Clone, Debug)]
-pub struct Numbered {
+pub struct NewFile {
     /// Its length; none: not known.
     pub pages: Option<u64>,
     /// Which of its pages are in memory now.
-    pub look: Look,
+    pub look: Residency,
     /// It is shared memory: a touch of it is none of the page cache.
     pub shmem: bool,
 }
@@ -141,7 +141,7 @@ pub struct Assembler {
     objects: u32,
     /// Files that nobody has used yet.
     unused: u32,
-    residents: Residents,
+    residents: ResidencyQueue,
     descriptors: Descriptors,
     /// By object: how long it was when it was first seen.
     first_lengths: FxHashMap<u32, FirstLength>,
@@ -149,7 +149,7 @@ pub struct Assembler {
     orders: Vec<u8>,
     threads: FxHashMap<u32, Thread>,
     /// Anonymous memory of processes, and its number in records, where it is recorded.
-    memory: FxHashMap<u32, (u32, Space)>,
+    memory: FxHashMap<u32, (u32, AddressSpace)>,
     /// It is.
     with_memory: bool,
     /// The kernel says where faults begin.
@@ -193,39 +193,41 @@ impl Assembler {
     /// Takes an event; times do not go back. Accesses are recorded of threads that are `watched`,
     /// what the page cache does of all, for files that a watched one uses.
     pub fn take(&mut self, event: &Event, watched: bool, files: &mut impl Files) {
-        if !event.what.is_possible() {
+        if !event.kind.is_possible() {
             return;
         }
         self.last_ns = self.last_ns.max(event.time_ns);
-        match event.what {
-            What::Read { inode, first, last } if watched => self.read(event, inode, first, last, files),
-            What::Begin { inode, pos, bytes } if watched => self.begin(event, inode, pos, bytes, files),
-            What::Write { inode, pos, bytes } if watched => self.write(event, inode, pos, bytes, files),
-            What::Fault { inode, page } if watched => self.fault(event, inode, page, files),
-            What::Around { inode, first, last } if watched => self.around(event, inode, first, last, files),
+        match event.kind {
+            EventKind::Read { inode, first, last } if watched => self.read(event, inode, first, last, files),
+            EventKind::Begin { inode, pos, bytes } if watched => self.begin(event, inode, pos, bytes, files),
+            EventKind::Write { inode, pos, bytes } if watched => self.write(event, inode, pos, bytes, files),
+            EventKind::Fault { inode, page } if watched => self.fault(event, inode, page, files),
+            EventKind::Around { inode, first, last } if watched => self.around(event, inode, first, last, files),
             // In the middle of a read or a write, too: of the memory that is copied to or from.
-            What::Address { address, write } if watched => self.address(event, address, write, files),
-            What::Comm { exec: true, .. } | What::Exit => self.end_memory(event, files),
-            What::Add { inode, page, order } => self.add(event, inode, page, order, watched, files),
-            What::Delete { inode, page, order } => self.delete(event, inode, page, order),
-            What::ReclaimBegin => self.thread(event.tid).reclaims += 1,
-            What::ReclaimEnd => {
+            EventKind::Address { address, write } if watched => self.address(event, address, write, files),
+            EventKind::Comm { exec: true, .. } | EventKind::Exit => self.end_memory(event, files),
+            EventKind::Add { inode, page, order } => self.add(event, inode, page, order, watched, files),
+            EventKind::Delete { inode, page, order } => self.delete(event, inode, page, order),
+            EventKind::ReclaimBegin => self.thread(event.tid).reclaims += 1,
+            EventKind::ReclaimEnd => {
                 let thread = self.thread(event.tid);
                 thread.reclaims = thread.reclaims.saturating_sub(1);
             }
-            What::Advise { fd, advice, offset, bytes } if watched => {
+            EventKind::Advise { fd, advice, offset, bytes } if watched => {
                 self.advise(event, fd, advice, (offset, bytes), files);
             }
-            What::AdviseMemory { address, bytes, advice } if watched => {
+            EventKind::AdviseMemory { address, bytes, advice } if watched => {
                 self.advise_memory(event, address, bytes, advice, files);
             }
-            What::Direct { inode, bytes } if watched && bytes > 0 => {
+            EventKind::Direct { inode, bytes } if watched && bytes > 0 => {
                 self.thread(event.tid).direct = Some((inode, bytes))
             }
-            What::DirectStep { inode, write } if watched => self.direct_step(event, inode, write, files),
-            What::Sync { inode } if watched => self.sync(event, inode, files),
-            What::Write { inode, pos, bytes } => self.doubt(inode, pos.saturating_add(bytes).div_ceil(1 << PAGE_SHIFT)),
-            What::Freed { inode } => {
+            EventKind::DirectStep { inode, write } if watched => self.direct_step(event, inode, write, files),
+            EventKind::Sync { inode } if watched => self.sync(event, inode, files),
+            EventKind::Write { inode, pos, bytes } => {
+                self.doubt(inode, pos.saturating_add(bytes).div_ceil(1 << PAGE_SHIFT))
+            }
+            EventKind::Freed { inode } => {
                 self.files.remove(&inode);
                 self.residents.freed(inode);
                 self.executable.retain(|(of, ..)| *of != inode);
@@ -247,8 +249,8 @@ impl Assembler {
         self.settle(event.tid);
         let missed = self.consume(event.tid, inode, first);
         let pages = (last + 1).min(end).saturating_sub(first).max(1);
-        let act = if missed { Act::Miss } else { Act::Hit };
-        let at = self.push(event, inode, first, pages, Op { write: false, via: Some(Via::Fd) }, act);
+        let kind = if missed { RecordKind::Miss } else { RecordKind::Hit };
+        let at = self.push(event, inode, first, pages, Op { write: false, via: Some(Via::Fd) }, kind);
         self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Read, end: last });
     }
 
@@ -259,7 +261,7 @@ impl Assembler {
         self.settle(event.tid);
         self.grown(inode, last + 1);
         let op = Op { write: false, via: Some(Via::Fd) };
-        let at = self.push(event, inode, first, last - first + 1, op, Act::Touch);
+        let at = self.push(event, inode, first, last - first + 1, op, RecordKind::Touch);
         let thread = self.thread(event.tid);
         thread.fresh.clear();
         thread.open = Some(Open { at, inode, kind: Kind::Begin, end: last });
@@ -279,7 +281,7 @@ impl Assembler {
         self.settle(event.tid);
         self.grown(inode, last + 1);
         let op = Op { write: true, via: Some(Via::Fd) };
-        let at = self.push(event, inode, first, last - first + 1, op, Act::Touch);
+        let at = self.push(event, inode, first, last - first + 1, op, RecordKind::Touch);
         let thread = self.thread(event.tid);
         thread.fresh.clear();
         thread.open = Some(Open { at, inode, kind: Kind::Write, end });
@@ -296,22 +298,22 @@ impl Assembler {
         self.residents.changed(inode, page..page + pages, false);
         self.doubt(inode, page + pages);
         self.note_order(self.files[&inode].object, order);
-        self.kernel(event, inode, page, pages, if watched { Act::Add } else { Act::AddOther });
+        self.kernel(event, inode, page, pages, if watched { RecordKind::Add } else { RecordKind::AddOther });
         if !watched {
             return;
         }
         let open = self.thread(event.tid).open.filter(|o| o.kind != Kind::Read && o.inode == inode);
         if let Some(record) = open.and_then(|open| self.queued(open.at))
-            && record.act == Act::Touch
+            && record.kind == RecordKind::Touch
             && (page..page + pages).contains(&record.page)
         {
-            record.act = Act::Miss;
+            record.kind = RecordKind::Miss;
             return;
         }
         if watched && order == 0 && self.is_read_again(event.tid, inode, page) {
             self.settle(event.tid);
             self.thread(event.tid).fresh.clear();
-            self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Fd) }, Act::Miss);
+            self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Fd) }, RecordKind::Miss);
             return;
         }
         let fresh = &mut self.thread(event.tid).fresh;
@@ -338,29 +340,29 @@ impl Assembler {
     }
 
     /// Queues what the kernel did, joined with the last record where that goes on.
-    fn kernel(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, act: Act) {
+    fn kernel(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, kind: RecordKind) {
         let object = self.files[&inode].object;
         let task = self.threads.get(&event.tid).map_or(0, |t| t.number);
         if let Some(last) = self.queue.back_mut()
-            && (last.act, last.object, last.task) == (act, object, task)
+            && (last.kind, last.object, last.task) == (kind, object, task)
             && last.page + u64::from(last.pages) == page
             && last.pages < 1 << 20
         {
             last.pages += pages as u32;
             return;
         }
-        self.push(event, inode, page, pages, Op::READ, act);
+        self.push(event, inode, page, pages, Op::READ, kind);
     }
 
-    fn push(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, op: Op, act: Act) -> u64 {
-        self.push_to(event, self.files[&inode].object, page, pages, op, act)
+    fn push(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, op: Op, kind: RecordKind) -> u64 {
+        self.push_to(event, self.files[&inode].object, page, pages, op, kind)
     }
 
-    fn push_to(&mut self, event: &Event, object: u32, page: u64, pages: u64, op: Op, act: Act) -> u64 {
+    fn push_to(&mut self, event: &Event, object: u32, page: u64, pages: u64, op: Op, kind: RecordKind) -> u64 {
         let (task, memcg) = self.threads.get(&event.tid).map_or((0, 0), |t| (t.number, t.group));
         let time_ns = event.time_ns.saturating_sub(self.start_ns);
         let pages = pages.min(u64::from(refault_trace::MAX_PAGES_PER_RECORD)) as u32;
-        self.queue.push_back(Record { time_ns, page, task, memcg, object, pages, op, act });
+        self.queue.push_back(Record { time_ns, page, task, memcg, object, pages, op, kind });
         self.gone + self.queue.len() as u64 - 1
     }
 
@@ -385,9 +387,9 @@ impl Assembler {
         thread.pages_out = false;
         if let Some(open) = thread.open.take()
             && let Some(record) = self.queued(open.at)
-            && record.act == Act::Touch
+            && record.kind == RecordKind::Touch
         {
-            record.act = Act::Hit;
+            record.kind = RecordKind::Hit;
         }
     }
 
@@ -403,21 +405,21 @@ impl Assembler {
                 break;
             }
             let mut record = *record;
-            if record.act == Act::Resident {
+            if record.kind == RecordKind::Resident {
                 self.residents.emit(self.gone, &record, out);
                 self.queue.pop_front();
                 self.gone += 1;
                 continue;
             }
-            if record.act == Act::Touch {
-                record.act = Act::Hit;
+            if record.kind == RecordKind::Touch {
+                record.kind = RecordKind::Hit;
             }
             self.descriptors.cached(&record);
-            if record.act == Act::Sampled || record.act.is_touch() && self.is_memory(record.object) {
+            if record.kind == RecordKind::Sampled || record.kind.is_touch() && self.is_memory(record.object) {
                 self.touches += u64::from(record.pages);
-            } else if record.act.is_touch() {
+            } else if record.kind.is_touch() {
                 self.accesses += u64::from(record.pages);
-                self.misses += u64::from(record.act == Act::Miss);
+                self.misses += u64::from(record.kind == RecordKind::Miss);
             }
             self.queue.pop_front();
             self.gone += 1;

@@ -2,7 +2,7 @@
 
 use super::{Assembler, Inode};
 use crate::event::Event;
-use refault_trace::{Act, Advised};
+use refault_trace::{AdviceKind, RecordKind};
 use rustc_hash::FxHashSet;
 
 impl Assembler {
@@ -22,13 +22,13 @@ impl Assembler {
         let reclaims = thread.reclaims > 0 || thread.pages_out;
         let reclaims = reclaims || pages_out || self.reclaimers.contains(&event.tid);
         if pages_out {
-            self.kernel(event, inode, page, 1 << order, Act::Advise(Advised::PageOut));
+            self.kernel(event, inode, page, 1 << order, RecordKind::Advise(AdviceKind::PageOut));
         }
         self.residents.changed(inode, page..page + (1 << order), true);
         if !reclaims && let Some(file) = self.files.get_mut(&inode) {
             // A truncation drops pages, too.
             file.doubted = true;
         }
-        self.kernel(event, inode, page, 1 << order, if reclaims { Act::Evict } else { Act::Drop });
+        self.kernel(event, inode, page, 1 << order, if reclaims { RecordKind::Evict } else { RecordKind::Drop });
     }
 }

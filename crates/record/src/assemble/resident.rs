@@ -7,8 +7,8 @@
 
 use super::{Assembler, Files};
 use crate::event::Inode;
-use crate::residency::Look;
-use refault_trace::{Act, MAX_PAGES_PER_RECORD, Op, Record};
+use crate::residency::Residency;
+use refault_trace::{MAX_PAGES_PER_RECORD, Op, Record, RecordKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,7 +36,7 @@ struct Waiting {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Residents {
+pub(super) struct ResidencyQueue {
     waiting: FxHashMap<Inode, Waiting>,
     /// Places in the queue: what belongs there; none: not known yet.
     places: FxHashMap<u64, Option<Vec<Range<u64>>>>,
@@ -51,7 +51,7 @@ pub(super) struct Residents {
     failed: u32,
 }
 
-impl Residents {
+impl ResidencyQueue {
     /// A page of a file came, or went.
     #[inline]
     pub(super) fn changed(&mut self, inode: Inode, pages: Range<u64>, was_there: bool) {
@@ -142,21 +142,22 @@ impl Assembler {
     }
 
     /// A file was just numbered: this came of the look at it.
-    pub(super) fn first_look(&mut self, inode: Inode, object: u32, pid: u32, look: Look) {
+    pub(super) fn first_look(&mut self, inode: Inode, object: u32, pid: u32, look: Residency) {
         let seen = match look {
-            Look::Seen(pages, at_ns) => Some((pages, at_ns)),
-            Look::Later => {
+            Residency::Seen(pages, at_ns) => Some((pages, at_ns)),
+            Residency::Later => {
                 self.residents.later.push((inode, pid));
                 None
             }
-            Look::Failed => {
+            Residency::Failed => {
                 self.residents.failed += 1;
                 return;
             }
-            Look::Never => return,
+            Residency::Never => return,
         };
         let time_ns = self.last_ns.max(self.start_ns) - self.start_ns;
-        let record = Record { time_ns, page: 0, task: 0, memcg: 0, object, pages: 1, op: Op::READ, act: Act::Resident };
+        let record =
+            Record { time_ns, page: 0, task: 0, memcg: 0, object, pages: 1, op: Op::READ, kind: RecordKind::Resident };
         self.queue.push_back(record);
         let at = self.gone + self.queue.len() as u64 - 1;
         self.residents.places.insert(at, None);

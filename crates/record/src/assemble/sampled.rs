@@ -1,10 +1,10 @@
 //! Accesses that looks at the memory of processes tell, and faults on anonymous memory.
 
-use super::space::{Change, Space};
+use super::space::{AddressSpace, SpaceChange};
 use super::{Assembler, Files, PAGE_SHIFT};
 use crate::event::Event;
 use crate::scan::Scan;
-use refault_trace::{Act, Advised, Op, Via};
+use refault_trace::{AdviceKind, Op, RecordKind, Via};
 
 /// End of the address space that programs have.
 const END: u64 = 1 << 56;
@@ -29,7 +29,7 @@ impl Assembler {
             let object = self.file(inode, event.pid, files).object;
             self.in_view.insert(object);
             self.grown(inode, page.saturating_add(pages));
-            self.push_to(event, object, page, pages, op, Act::Sampled);
+            self.push_to(event, object, page, pages, op, RecordKind::Sampled);
         }
         files.memory_ended(event.pid);
         if self.with_memory && (!scan.memory.is_empty() || self.memory.contains_key(&event.pid)) {
@@ -48,15 +48,15 @@ impl Assembler {
         {
             let (inode, first, pages) = range;
             self.file(inode, event.pid, files);
-            self.push(event, inode, first, pages, Op::READ, Act::Advise(Advised::MapExecutable));
+            self.push(event, inode, first, pages, Op::READ, RecordKind::Advise(AdviceKind::MapExecutable));
         }
         if !self.with_memory || address >= END || !files.is_anonymous(event.pid, address) {
             return;
         }
         let page = address >> PAGE_SHIFT;
         let (object, space) = self.memory_of(event.pid, files);
-        let act = if space.fault(page) { Act::Miss } else { Act::Hit };
-        self.push_to(event, object, page, 1, Op { write, via: Some(Via::Map) }, act);
+        let kind = if space.fault(page) { RecordKind::Miss } else { RecordKind::Hit };
+        self.push_to(event, object, page, 1, Op { write, via: Some(Via::Map) }, kind);
     }
 
     /// The process ended, or runs another program: its memory is gone.
@@ -67,22 +67,22 @@ impl Assembler {
         }
     }
 
-    fn changed(&mut self, event: &Event, object: u32, changes: &[Change]) {
+    fn changed(&mut self, event: &Event, object: u32, changes: &[SpaceChange]) {
         for change in changes {
             let op = Op { write: change.write, via: Some(Via::Map) };
-            let op = if change.act.is_touch() { op } else { Op::READ };
-            self.push_to(event, object, change.first, change.pages, op, change.act);
+            let op = if change.kind.is_touch() { op } else { Op::READ };
+            self.push_to(event, object, change.first, change.pages, op, change.kind);
         }
     }
 
-    fn memory_of(&mut self, pid: u32, files: &mut impl Files) -> (u32, &mut Space) {
+    fn memory_of(&mut self, pid: u32, files: &mut impl Files) -> (u32, &mut AddressSpace) {
         let (objects, numbers) = (&mut self.objects, &mut self.of_memory);
         let (object, space) = self.memory.entry(pid).or_insert_with(|| {
             let object = *objects;
             *objects += 1;
             numbers.insert(object);
             files.memory_numbered(object, pid);
-            (object, Space::default())
+            (object, AddressSpace::default())
         });
         (*object, space)
     }

@@ -2,7 +2,7 @@
 //! from look to look.
 
 use crate::scan::Memory;
-use refault_trace::Act;
+use refault_trace::RecordKind;
 use rustc_hash::FxHashMap;
 
 /// A page that has content.
@@ -15,8 +15,8 @@ struct Page {
 
 /// Outcome for pages that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) act: Act,
+pub(super) struct SpaceChange {
+    pub(super) kind: RecordKind,
     pub(super) first: u64,
     pub(super) pages: u64,
     pub(super) write: bool,
@@ -24,12 +24,12 @@ pub(super) struct Change {
 
 /// The memory of a process.
 #[derive(Debug, Default)]
-pub(super) struct Space {
+pub(super) struct AddressSpace {
     pages: FxHashMap<u64, Page>,
     looks: u32,
 }
 
-impl Space {
+impl AddressSpace {
     /// A fault on a page: whether its content had to be read from swap.
     pub(super) fn fault(&mut self, page: u64) -> bool {
         let look = self.looks;
@@ -46,7 +46,7 @@ impl Space {
     /// | in memory | in memory | a touch, if it was touched |
     /// | in memory | in swap | an eviction |
     /// | content | none | a drop |
-    pub(super) fn look(&mut self, all: &[Memory], writes: bool) -> Vec<Change> {
+    pub(super) fn look(&mut self, all: &[Memory], writes: bool) -> Vec<SpaceChange> {
         self.looks = self.looks.wrapping_add(1);
         let mut changes = Vec::new();
         for memory in all {
@@ -54,14 +54,14 @@ impl Space {
                 let now = Page { is_there: memory.is_there, look: self.looks };
                 let before = self.pages.insert(page, now).map(|page| page.is_there);
                 let change = match (before, memory.is_there) {
-                    (None, true) => Some((Act::Sampled, true)),
-                    (Some(false), true) => Some((Act::Miss, false)),
-                    (Some(true), true) if memory.touched => Some((Act::Sampled, writes)),
-                    (Some(true), false) => Some((Act::Evict, false)),
+                    (None, true) => Some((RecordKind::Sampled, true)),
+                    (Some(false), true) => Some((RecordKind::Miss, false)),
+                    (Some(true), true) if memory.touched => Some((RecordKind::Sampled, writes)),
+                    (Some(true), false) => Some((RecordKind::Evict, false)),
                     _ => None,
                 };
-                if let Some((act, write)) = change {
-                    join(&mut changes, Change { act, first: page, pages: 1, write });
+                if let Some((kind, write)) = change {
+                    join(&mut changes, SpaceChange { kind, first: page, pages: 1, write });
                 }
             }
         }
@@ -70,23 +70,23 @@ impl Space {
         gone.sort_unstable();
         for page in gone {
             self.pages.remove(&page);
-            join(&mut changes, Change { act: Act::Drop, first: page, pages: 1, write: false });
+            join(&mut changes, SpaceChange { kind: RecordKind::Drop, first: page, pages: 1, write: false });
         }
         changes
     }
 
     /// The process is gone, or has another memory now: all of it is dropped.
-    pub(super) fn end(&mut self) -> Vec<Change> {
+    pub(super) fn end(&mut self) -> Vec<SpaceChange> {
         self.look(&[], false)
     }
 }
 
 /// Appends a change, to the last one where it goes on. Each miss is one by itself.
-fn join(changes: &mut Vec<Change>, next: Change) {
+fn join(changes: &mut Vec<SpaceChange>, next: SpaceChange) {
     match changes.last_mut() {
         Some(last)
-            if (last.act, last.write) == (next.act, next.write)
-                && next.act != Act::Miss
+            if (last.kind, last.write) == (next.kind, next.write)
+                && next.kind != RecordKind::Miss
                 && last.first + last.pages == next.first =>
         {
             last.pages += next.pages;
@@ -103,23 +103,24 @@ mod tests {
         Memory { first, pages, is_there, touched }
     }
 
-    fn of(changes: Vec<Change>) -> Vec<(Act, u64, u64, bool)> {
-        changes.iter().map(|c| (c.act, c.first, c.pages, c.write)).collect()
+    fn of(changes: Vec<SpaceChange>) -> Vec<(RecordKind, u64, u64, bool)> {
+        changes.iter().map(|c| (c.kind, c.first, c.pages, c.write)).collect()
     }
 
     #[test]
     fn what_became_of_pages_is_told_once() {
-        let mut space = Space::default();
+        let mut space = AddressSpace::default();
         assert!(!space.fault(7), "its first touch");
         let seen = space.look(&[memory(5, 3, true, false)], true);
-        assert_eq!(of(seen), [(Act::Sampled, 5, 2, true)], "page 7 had a fault");
+        assert_eq!(of(seen), [(RecordKind::Sampled, 5, 2, true)], "page 7 had a fault");
         let seen = space.look(&[memory(5, 1, true, true), memory(6, 2, false, false)], true);
-        assert_eq!(of(seen), [(Act::Sampled, 5, 1, true), (Act::Evict, 6, 2, false)]);
+        assert_eq!(of(seen), [(RecordKind::Sampled, 5, 1, true), (RecordKind::Evict, 6, 2, false)]);
         assert!(space.fault(6), "it was in swap");
         let seen = space.look(&[memory(6, 2, true, true)], false);
-        let want = [(Act::Sampled, 6, 1, false), (Act::Miss, 7, 1, false), (Act::Drop, 5, 1, false)];
+        let want =
+            [(RecordKind::Sampled, 6, 1, false), (RecordKind::Miss, 7, 1, false), (RecordKind::Drop, 5, 1, false)];
         assert_eq!(of(seen), want);
-        assert_eq!(of(space.end()), [(Act::Drop, 6, 2, false)]);
+        assert_eq!(of(space.end()), [(RecordKind::Drop, 6, 2, false)]);
         assert_eq!(space.end(), []);
     }
 }

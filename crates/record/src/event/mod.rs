@@ -3,7 +3,7 @@
 
 mod sources;
 
-use crate::tracefs::{Field, Format, Tracefs};
+use crate::tracefs::{EventField, EventFormat, Tracefs};
 use sources::{OF_SOME, PROBED, SOURCES, Source};
 
 /// A file, as the kernel numbers it: device (major << 20 | minor) and inode.
@@ -22,7 +22,7 @@ pub const COMM: usize = 16;
 /// what they bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what the variants say")]
-pub enum What {
+pub enum EventKind {
     /// A read by descriptor is about to copy pages; those up to `last` that it asks for. Large
     /// reads come in batches, each with the same `last`.
     Read { inode: Inode, first: u64, last: u64 },
@@ -70,15 +70,19 @@ pub enum What {
 /// A file has no more pages than this.
 const MOST_PAGES: u64 = 1 << 52;
 
-impl What {
+impl EventKind {
     /// Whether its pages can be those of a file.
     pub(crate) fn is_possible(&self) -> bool {
         match *self {
-            What::Read { first, last, .. } | What::Around { first, last, .. } => first <= last && last < MOST_PAGES,
-            What::Fault { page, .. } | What::Add { page, .. } | What::Delete { page, .. } => page < MOST_PAGES,
+            EventKind::Read { first, last, .. } | EventKind::Around { first, last, .. } => {
+                first <= last && last < MOST_PAGES
+            }
+            EventKind::Fault { page, .. } | EventKind::Add { page, .. } | EventKind::Delete { page, .. } => {
+                page < MOST_PAGES
+            }
             // At the end of a file nothing is read.
-            What::Begin { bytes: 0, .. } => false,
-            What::Write { pos, bytes, .. } | What::Begin { pos, bytes, .. } => {
+            EventKind::Begin { bytes: 0, .. } => false,
+            EventKind::Write { pos, bytes, .. } | EventKind::Begin { pos, bytes, .. } => {
                 pos.checked_add(bytes).is_some_and(|end| end < MOST_PAGES << 11)
             }
             _ => true,
@@ -98,7 +102,7 @@ pub struct Event {
     /// The number of its cgroup of the second version; 0: not known.
     pub cgroup: u64,
     /// Event itself.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +131,7 @@ const WILL_NEED: u64 = 3;
 
 /// Part of a recording that is lost when the kernel does not have an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Feature {
     /// Reads by descriptor and the page cache: nothing is recorded without.
     Cache,
     /// Writes by descriptor; each file system has an event of its own.
@@ -146,29 +150,29 @@ pub enum Part {
     Direct,
 }
 
-impl Part {
+impl Feature {
     /// Consequence of its absence, in words.
     pub fn consequence(self) -> &'static str {
         match self {
-            Part::Cache => "nothing can be recorded",
-            Part::Writes => "writes by descriptor on that file system are not recorded",
-            Part::Faults => "faults on mapped files are not recorded, or not exactly",
-            Part::Reclaim => "some evictions may be taken for truncations",
-            Part::Advice => "what programs announce of their accesses that way is not replayed",
-            Part::Syncs => "what programs have written on that file system (fsync) stays dirty in the lab",
-            Part::Direct => "reads and writes that bypass the page cache (O_DIRECT) are not counted",
-            Part::Deletion => "a deleted file on ext4 may be taken for the next with its number",
+            Feature::Cache => "nothing can be recorded",
+            Feature::Writes => "writes by descriptor on that file system are not recorded",
+            Feature::Faults => "faults on mapped files are not recorded, or not exactly",
+            Feature::Reclaim => "some evictions may be taken for truncations",
+            Feature::Advice => "what programs announce of their accesses that way is not replayed",
+            Feature::Syncs => "what programs have written on that file system (fsync) stays dirty in the lab",
+            Feature::Direct => "reads and writes that bypass the page cache (O_DIRECT) are not counted",
+            Feature::Deletion => "a deleted file on ext4 may be taken for the next with its number",
         }
     }
 }
 
 /// An event that recording uses, and whether this kernel has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct EventSupport {
     /// Its name, such as `filemap/mm_filemap_get_pages`.
     pub event: &'static str,
     /// Part of the recording that it serves.
-    pub part: Part,
+    pub feature: Feature,
     /// Whether the kernel has it.
     pub is_there: bool,
     /// Whether a probe can stand for it.
@@ -179,11 +183,11 @@ pub struct Known {
 ///
 /// # Errors
 /// tracefs is not mounted, or may not be read.
-pub fn survey(tracefs: &Tracefs) -> Result<Vec<Known>, String> {
+pub fn survey(tracefs: &Tracefs) -> Result<Vec<EventSupport>, String> {
     let known = |source: &Source| {
         let is_there = tracefs.format(source.event)?.is_some();
         let has_probe = matches!(source.kind, Kind::Read | Kind::Fault | Kind::Around);
-        Ok(Known { event: source.event, part: source.part, is_there, has_probe })
+        Ok(EventSupport { event: source.event, feature: source.feature, is_there, has_probe })
     };
     SOURCES.iter().map(known).collect()
 }
@@ -197,10 +201,10 @@ pub(crate) fn wants_probes(tracefs: &Tracefs) -> Result<bool, String> {
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     kind: Kind,
-    inode: Option<(Field, Field)>,
-    first: Option<Field>,
-    second: Option<Field>,
-    range: Option<(Field, Field)>,
+    inode: Option<(EventField, EventField)>,
+    first: Option<EventField>,
+    second: Option<EventField>,
+    range: Option<(EventField, EventField)>,
     /// The bit of its flags that says that it writes.
     write: u64,
 }
@@ -211,7 +215,7 @@ pub struct Decoder {
     /// By number.
     layouts: Vec<Option<Layout>>,
     /// The parts that there is an event of, in the order of [`SOURCES`].
-    parts: Vec<Part>,
+    parts: Vec<Feature>,
     /// Filters of events, by their number, as the kernel takes them.
     filters: Vec<(u16, String)>,
     /// How much the last index of a read is beyond the last page.
@@ -231,7 +235,7 @@ impl Decoder {
         }
         for source in &SOURCES {
             let Some(format) = tracefs.format(source.event)? else {
-                if source.part == Part::Cache && (probes.is_none() || source.kind != Kind::Read) {
+                if source.feature == Feature::Cache && (probes.is_none() || source.kind != Kind::Read) {
                     return Err(format!(
                         "this kernel has no event {}: recording takes Linux 6.12 or later with tracepoints \
                          (uname -r: {})",
@@ -246,7 +250,7 @@ impl Decoder {
         Ok(decoder)
     }
 
-    fn learn(&mut self, source: &Source, format: &Format) -> Result<(), String> {
+    fn learn(&mut self, source: &Source, format: &EventFormat) -> Result<(), String> {
         if source.kind == Kind::DirectStep {
             // The bits of flags are others in other kernels: without the name of one nothing is
             // known.
@@ -256,7 +260,7 @@ impl Decoder {
         }
         let layout = layout(source, format).ok_or_else(|| format!("{}: fields are missing", source.event))?;
         self.add(format.id, layout);
-        self.parts.push(source.part);
+        self.parts.push(source.feature);
         Ok(())
     }
 
@@ -279,16 +283,16 @@ impl Decoder {
     }
 
     /// Whether there is an event of a part.
-    pub fn has(&self, part: Part) -> bool {
-        self.parts.contains(&part)
+    pub fn has(&self, feature: Feature) -> bool {
+        self.parts.contains(&feature)
     }
 
     /// Decodes raw data; `None`: they are not of these events, or cut.
     #[inline]
-    pub fn decode(&self, raw: &[u8]) -> Option<What> {
+    pub fn decode(&self, raw: &[u8]) -> Option<EventKind> {
         let id = u16::from_ne_bytes([*raw.first()?, *raw.get(1)?]);
         let layout = self.layouts.get(usize::from(id))?.as_ref()?;
-        let number = |field: Option<Field>| field?.read(raw);
+        let number = |field: Option<EventField>| field?.read(raw);
         let inode = || {
             let (dev, ino) = layout.inode?;
             Some(Inode { dev: dev.read(raw)? as u32, ino: ino.read(raw)? })
@@ -298,52 +302,56 @@ impl Decoder {
             Kind::Read => {
                 let first = number(layout.first)?;
                 let last = number(layout.second)?.saturating_sub(self.last_beyond).max(first);
-                What::Read { inode: inode()?, first, last }
+                EventKind::Read { inode: inode()?, first, last }
             }
             Kind::Begin => {
                 let ((pos, bytes), size) = (range()?, number(layout.first)?);
-                What::Begin { inode: inode()?, pos, bytes: bytes.min(size.saturating_sub(pos)) }
+                EventKind::Begin { inode: inode()?, pos, bytes: bytes.min(size.saturating_sub(pos)) }
             }
-            Kind::Write => What::Write { inode: inode()?, pos: number(layout.first)?, bytes: number(layout.second)? },
-            Kind::Fault => What::Fault { inode: inode()?, page: number(layout.first)? },
+            Kind::Write => {
+                EventKind::Write { inode: inode()?, pos: number(layout.first)?, bytes: number(layout.second)? }
+            }
+            Kind::Fault => EventKind::Fault { inode: inode()?, page: number(layout.first)? },
             Kind::Around => {
                 let first = number(layout.first)?;
-                What::Around { inode: inode()?, first, last: number(layout.second)?.max(first) }
+                EventKind::Around { inode: inode()?, first, last: number(layout.second)?.max(first) }
             }
             Kind::Address => {
                 // Bit 1 of what x86 says of a fault.
                 let write = number(layout.second).is_some_and(|code| code & 2 != 0);
-                What::Address { address: number(layout.first)?, write }
+                EventKind::Address { address: number(layout.first)?, write }
             }
             Kind::Add | Kind::Delete => {
                 let (inode, page) = (inode()?, number(layout.first)?);
                 // Kernels without large folios in files do not say how large one is.
                 let order = number(layout.second).unwrap_or(0).min(20) as u8;
                 match layout.kind {
-                    Kind::Add => What::Add { inode, page, order },
-                    _ => What::Delete { inode, page, order },
+                    Kind::Add => EventKind::Add { inode, page, order },
+                    _ => EventKind::Delete { inode, page, order },
                 }
             }
-            Kind::ReclaimBegin => What::ReclaimBegin,
-            Kind::ReclaimEnd => What::ReclaimEnd,
-            Kind::Sync => What::Sync { inode: inode()? },
-            Kind::Direct => What::Direct { inode: inode()?, bytes: number(layout.first)? },
-            Kind::DirectStep => What::DirectStep { inode: inode()?, write: number(layout.first)? & layout.write != 0 },
-            Kind::Freed => What::Freed { inode: inode()? },
+            Kind::ReclaimBegin => EventKind::ReclaimBegin,
+            Kind::ReclaimEnd => EventKind::ReclaimEnd,
+            Kind::Sync => EventKind::Sync { inode: inode()? },
+            Kind::Direct => EventKind::Direct { inode: inode()?, bytes: number(layout.first)? },
+            Kind::DirectStep => {
+                EventKind::DirectStep { inode: inode()?, write: number(layout.first)? & layout.write != 0 }
+            }
+            Kind::Freed => EventKind::Freed { inode: inode()? },
             Kind::Advise | Kind::ReadAhead => {
                 let (offset, bytes) = range()?;
                 let advice = if layout.kind == Kind::Advise { number(layout.second)? } else { WILL_NEED };
-                What::Advise { fd: number(layout.first)?, advice, offset, bytes }
+                EventKind::Advise { fd: number(layout.first)?, advice, offset, bytes }
             }
             Kind::AdviseMemory => {
                 let (address, bytes) = range()?;
-                What::AdviseMemory { address, bytes, advice: number(layout.first)? }
+                EventKind::AdviseMemory { address, bytes, advice: number(layout.first)? }
             }
         })
     }
 }
 
-fn layout(source: &Source, format: &Format) -> Option<Layout> {
+fn layout(source: &Source, format: &EventFormat) -> Option<Layout> {
     let inode = format.field(&["s_dev", "dev"]).zip(format.field(&["i_ino", "ino"]));
     let (first, second) = (format.field(source.first), format.field(source.second));
     let range = format.field(&source.range[..1]).zip(format.field(&source.range[1..]));
@@ -368,7 +376,7 @@ mod tests {
     use super::*;
 
     fn decoder() -> Decoder {
-        let format = |id: u16, fields: &str| Format::parse(&format!("ID: {id}\n{fields}")).expect("a format");
+        let format = |id: u16, fields: &str| EventFormat::parse(&format!("ID: {id}\n{fields}")).expect("a format");
         let read = format(
             7,
             "field:u64 i_ino;\toffset:8;\tsize:8;\nfield:dev_t s_dev;\toffset:16;\tsize:4;\n\
@@ -395,10 +403,10 @@ mod tests {
     fn a_read_is_decoded_by_its_layout() {
         let mut decoder = decoder();
         let inode = Inode { dev: 9, ino: 42 };
-        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 5)), Some(What::Read { inode, first: 3, last: 5 }));
+        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 5)), Some(EventKind::Read { inode, first: 3, last: 5 }));
         decoder.last_beyond = 1;
-        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 5)), Some(What::Read { inode, first: 3, last: 4 }));
-        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 3)), Some(What::Read { inode, first: 3, last: 3 }));
+        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 5)), Some(EventKind::Read { inode, first: 3, last: 4 }));
+        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 3)), Some(EventKind::Read { inode, first: 3, last: 3 }));
     }
 
     #[test]
@@ -412,7 +420,7 @@ mod tests {
     }
     #[test]
     fn what_programs_announce_is_decoded() {
-        let parse = |fields: &str| Format::parse(&format!("ID: 9\n{fields}")).expect("a format");
+        let parse = |fields: &str| EventFormat::parse(&format!("ID: 9\n{fields}")).expect("a format");
         let field = |name: &str, at: usize| format!("field:int {name};\toffset:{at};\tsize:8;\n");
         let mut raw = vec![0; 48];
         raw[..2].copy_from_slice(&9u16.to_ne_bytes());
@@ -427,13 +435,13 @@ mod tests {
             decoder.decode(&raw)
         };
         let fadvise = [field("fd", 16), field("offset", 24), field("len", 32), field("advice", 40)].concat();
-        let want = What::Advise { fd: 3, advice: 4, offset: 8192, bytes: 4096 };
+        let want = EventKind::Advise { fd: 3, advice: 4, offset: 8192, bytes: 4096 };
         assert_eq!(decoded("syscalls/sys_enter_fadvise64", &fadvise), Some(want));
         let readahead = [field("fd", 16), field("offset", 24), field("count", 32)].concat();
-        let want = What::Advise { fd: 3, advice: WILL_NEED, offset: 8192, bytes: 4096 };
+        let want = EventKind::Advise { fd: 3, advice: WILL_NEED, offset: 8192, bytes: 4096 };
         assert_eq!(decoded("syscalls/sys_enter_readahead", &readahead), Some(want));
         let madvise = [field("start", 24), field("len_in", 32), field("behavior", 16)].concat();
-        let want = What::AdviseMemory { address: 8192, bytes: 4096, advice: 3 };
+        let want = EventKind::AdviseMemory { address: 8192, bytes: 4096, advice: 3 };
         assert_eq!(decoded("syscalls/sys_enter_madvise", &madvise), Some(want));
     }
     #[test]
@@ -444,17 +452,17 @@ mod tests {
         let flags = "print fmt: \"%s\", { (1 << 0), \"WRITE\" }, { (1 << 4), \"DIRECT\" }";
         let source = SOURCES.iter().find(|source| source.kind == Kind::DirectStep).expect("known");
         let mut decoder = Decoder::default();
-        let nameless = Format::parse(&format!("ID: 7\n{text}")).expect("a format");
+        let nameless = EventFormat::parse(&format!("ID: 7\n{text}")).expect("a format");
         decoder.learn(source, &nameless).expect("left out");
-        assert!(!decoder.has(Part::Direct));
-        decoder.learn(source, &Format::parse(&format!("ID: 7\n{text}{flags}")).expect("a format")).expect("whole");
+        assert!(!decoder.has(Feature::Direct));
+        decoder.learn(source, &EventFormat::parse(&format!("ID: 7\n{text}{flags}")).expect("a format")).expect("whole");
         assert_eq!(decoder.filter(7), Some("flags & 16"));
         let mut raw = vec![0; 36];
         (raw[0], raw[16]) = (7, 42);
         for (byte, write) in [(16, false), (17, true)] {
             raw[32] = byte;
             let inode = Inode { dev: 0, ino: 42 };
-            assert_eq!(decoder.decode(&raw), Some(What::DirectStep { inode, write }));
+            assert_eq!(decoder.decode(&raw), Some(EventKind::DirectStep { inode, write }));
         }
     }
     #[test]
@@ -463,7 +471,7 @@ mod tests {
         let text: String =
             fields.map(|(name, at, size)| format!("field:u64 {name};\toffset:{at};\tsize:{size};\n")).concat();
         let mut decoder = Decoder::default();
-        decoder.learn(&PROBED[0], &Format::parse(&format!("ID: 7\n{text}")).expect("a format")).expect("whole");
+        decoder.learn(&PROBED[0], &EventFormat::parse(&format!("ID: 7\n{text}")).expect("a format")).expect("whole");
         let decoded = |pos: u64, bytes: u64| {
             let mut raw = vec![0; 44];
             raw[..2].copy_from_slice(&7u16.to_ne_bytes());
@@ -474,8 +482,8 @@ mod tests {
             decoder.decode(&raw).expect("known")
         };
         let inode = Inode { dev: 0, ino: 42 };
-        assert_eq!(decoded(4096, 100), What::Begin { inode, pos: 4096, bytes: 100 });
-        assert_eq!(decoded(4096, 1 << 20), What::Begin { inode, pos: 4096, bytes: 904 });
+        assert_eq!(decoded(4096, 100), EventKind::Begin { inode, pos: 4096, bytes: 100 });
+        assert_eq!(decoded(4096, 1 << 20), EventKind::Begin { inode, pos: 4096, bytes: 904 });
         assert!(decoded(4096, 1).is_possible() && !decoded(5000, 1 << 20).is_possible());
     }
 }

@@ -9,9 +9,9 @@ mod mounts;
 mod numbers;
 mod search;
 
-use crate::assemble::{Files, Numbered};
+use crate::assemble::{Files, NewFile};
 use crate::event::Inode;
-use crate::residency::{Look, PIECE, pages_in_memory};
+use crate::residency::{PIECE, Residency, pages_in_memory};
 use crate::ring::now_ns;
 use crate::scan::Mapping;
 use mounts::Mounts;
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Facts of an object that has a number in records.
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownFile {
     inode: Inode,
     path: Option<PathBuf>,
     pages: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Names {
     mounts: Mounts,
     links: Links,
     /// By number in records.
-    files: Vec<Known>,
+    files: Vec<KnownFile>,
     /// Descriptors that were looked at for a process and did not help, so that they are not again
     /// and again.
     in_vain: FxHashMap<u32, u32>,
@@ -65,7 +65,7 @@ pub struct Names {
 
 /// Description of an object, for the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct ObjectDescription {
     /// Its name: a path, if that is known.
     pub name: String,
     /// A file, or anonymous memory.
@@ -149,17 +149,17 @@ impl Names {
     }
 
     /// Looks which pages of a file are in memory, if that does not take long.
-    fn look(&self, inode: Inode, metadata: Option<&fs::Metadata>) -> Look {
+    fn look(&self, inode: Inode, metadata: Option<&fs::Metadata>) -> Residency {
         match metadata {
-            Some(metadata) if !metadata.is_file() => Look::Never,
-            Some(metadata) if pages(metadata) > PIECE => Look::Later,
+            Some(metadata) if !metadata.is_file() => Residency::Never,
+            Some(metadata) if pages(metadata) > PIECE => Residency::Later,
             Some(metadata) => {
                 let seen = self.open(inode).and_then(|file| pages_in_memory(&file, 0..pages(metadata)).ok());
-                seen.map_or(Look::Failed, |seen| Look::Seen(seen, now_ns()))
+                seen.map_or(Residency::Failed, |seen| Residency::Seen(seen, now_ns()))
             }
             // Internal files, such as that of a block device.
-            None if !self.mounts.has(inode.dev) => Look::Never,
-            None => Look::Failed,
+            None if !self.mounts.has(inode.dev) => Residency::Never,
+            None => Residency::Failed,
         }
     }
 
@@ -216,8 +216,8 @@ impl Names {
     }
 
     /// Descriptions of all objects, by their number in records.
-    pub fn all(&self, anonymized: bool) -> Vec<About> {
-        let of = |(at, file): (usize, &Known)| {
+    pub fn all(&self, anonymized: bool) -> Vec<ObjectDescription> {
+        let of = |(at, file): (usize, &KnownFile)| {
             let kind = if file.memory_of.is_some() { ObjectKind::Anon } else { ObjectKind::File };
             let name = match (&file.path, &file.memory_of) {
                 (_, Some(_)) if anonymized => format!("memory {at}"),
@@ -227,7 +227,7 @@ impl Names {
                 (None, _) if file.shmem => format!("shared memory {}", file.inode.ino),
                 (None, _) => unnamed(file.inode, self.mounts.has(file.inode.dev)),
             };
-            About { name, kind, pages: file.pages, shmem: file.shmem }
+            ObjectDescription { name, kind, pages: file.pages, shmem: file.shmem }
         };
         self.files.iter().enumerate().map(of).collect()
     }
@@ -295,14 +295,20 @@ impl Files for Names {
         debug_assert_eq!(object as usize, self.files.len());
         let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let memory_of = Some(format!("{} {pid}", comm.trim_end()).trim_start().to_owned());
-        self.files.push(Known { inode: Inode { dev: 0, ino: 0 }, path: None, pages: None, shmem: false, memory_of });
+        self.files.push(KnownFile {
+            inode: Inode { dev: 0, ino: 0 },
+            path: None,
+            pages: None,
+            shmem: false,
+            memory_of,
+        });
     }
 
     fn memory_ended(&mut self, pid: u32) {
         self.mapped.remove(&pid);
     }
 
-    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered {
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> NewFile {
         debug_assert_eq!(object as usize, self.files.len());
         let shmem = self.mounts.is_memory(inode.dev, pid);
         let mut found = self.find(inode, pid);
@@ -312,12 +318,12 @@ impl Files for Names {
             found = self.of_process(inode, pid).or(found);
         }
         let metadata = found.as_ref().map(|(_, metadata)| metadata);
-        let look = if shmem { Look::Never } else { self.look(inode, metadata) };
+        let look = if shmem { Residency::Never } else { self.look(inode, metadata) };
         let length = metadata.map(pages);
         // A file whose name the kernel has forgotten has a number in the place of a path.
         let path = found.map(|(path, _)| path).filter(|path| path.is_absolute() && path.as_os_str() != "/");
-        self.files.push(Known { inode, path, pages: length, shmem, memory_of: None });
-        Numbered { pages: length, look, shmem }
+        self.files.push(KnownFile { inode, path, pages: length, shmem, memory_of: None });
+        NewFile { pages: length, look, shmem }
     }
 }
 
@@ -350,12 +356,12 @@ mod tests {
         let numbered = names.numbered(inode, 0, std::process::id());
         // Pages that were written are in memory.
         assert!(
-            matches!(&numbered.look, Look::Seen(pages, _) if pages[..] == *std::slice::from_ref(&(0..3))),
+            matches!(&numbered.look, Residency::Seen(pages, _) if pages[..] == *std::slice::from_ref(&(0..3))),
             "{numbered:?}"
         );
         assert_eq!(names.pages(inode, std::process::id()), Some(3));
         let canonical = path.canonicalize().expect("there").display().to_string();
-        let about = |name: String| About { name, kind: ObjectKind::File, pages: Some(3), shmem: false };
+        let about = |name: String| ObjectDescription { name, kind: ObjectKind::File, pages: Some(3), shmem: false };
         assert_eq!(names.all(false), [about(canonical)]);
         assert_eq!(names.all(true), [about("file 0".to_owned())]);
         assert_eq!(names.pages(Inode { dev: 0, ino: 1 }, std::process::id()), None);

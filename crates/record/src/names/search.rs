@@ -1,6 +1,6 @@
 //! Names of files that nobody has open any more, by their numbers in folders.
 
-use super::{Known, Names, device, pages};
+use super::{KnownFile, Names, device, pages};
 use crate::event::Inode;
 use rustc_hash::FxHashMap;
 use std::fs;
@@ -16,7 +16,7 @@ impl Names {
     /// Looks for what has no name yet in the folders where it may be.
     pub fn search(&mut self) {
         let mut wanted: FxHashMap<Inode, Vec<usize>> = FxHashMap::default();
-        let nameless = |file: &Known| file.path.is_none() && file.memory_of.is_none() && !file.shmem;
+        let nameless = |file: &KnownFile| file.path.is_none() && file.memory_of.is_none() && !file.shmem;
         for (at, file) in self.files.iter().enumerate().filter(|(_, file)| nameless(file)) {
             let dev = file.inode.dev;
             // A file that cannot be opened by its number is deleted, and in no folder.
@@ -72,7 +72,7 @@ mod tests {
         let mut names = Names::new();
         names.look_below(dir.path().to_owned());
         let inode = inode(&metadata);
-        names.files.push(Known { inode, path: None, pages: None, shmem: false, memory_of: None });
+        names.files.push(KnownFile { inode, path: None, pages: None, shmem: false, memory_of: None });
         names.search();
         let found = &names.all(false)[0];
         assert_eq!((&found.name, found.pages), (&path.display().to_string(), Some(1)));

@@ -1,7 +1,7 @@
 //! How a recording begins: a program is started, or found.
 
-use super::{Options, Target};
-use crate::group::{self, Group};
+use super::{Options, RecordTarget};
+use crate::group::{self, Cgroup};
 use crate::members::{Members, Rule};
 use crate::program;
 use std::fs;
@@ -9,40 +9,40 @@ use std::path::PathBuf;
 use std::process::Child;
 
 /// Target of the recording, as it begins.
-pub(super) struct Started {
+pub(super) struct StartedTarget {
     pub(super) child: Option<Child>,
     pub(super) members: Members,
     /// A process of it, if one is known.
     pub(super) pid: Option<u32>,
 }
 
-pub(super) fn start(options: &Options, group: Option<&Group>) -> Result<Started, String> {
+pub(super) fn start(options: &Options, group: Option<&Cgroup>) -> Result<StartedTarget, String> {
     let own = std::process::id();
     Ok(match &options.target {
-        Target::Command(words) => {
+        RecordTarget::Command(words) => {
             let child = program::start(words, group)?;
             let pid = child.id();
-            Started { child: Some(child), members: Members::new(Rule::Descent, own, [pid]), pid: Some(pid) }
+            StartedTarget { child: Some(child), members: Members::new(Rule::Descent, own, [pid]), pid: Some(pid) }
         }
-        Target::Pids(pids) => {
+        RecordTarget::Pids(pids) => {
             if let Some(gone) = pids.iter().find(|pid| !is_there(**pid)) {
                 return Err(format!("--pid {gone}: there is no such process"));
             }
             let members = Members::new(Rule::Descent, own, pids.iter().copied());
-            Started { child: None, members, pid: pids.first().copied() }
+            StartedTarget { child: None, members, pid: pids.first().copied() }
         }
-        Target::Group => {
+        RecordTarget::Group => {
             let path = group.map(|g| g.path().to_owned()).ok_or("no group given")?;
-            Started { child: None, members: Members::new(Rule::Group(path), own, []), pid: None }
+            StartedTarget { child: None, members: Members::new(Rule::Cgroup(path), own, []), pid: None }
         }
-        Target::All => Started { child: None, members: Members::new(Rule::All, own, []), pid: None },
+        RecordTarget::All => StartedTarget { child: None, members: Members::new(Rule::All, own, []), pid: None },
     })
 }
 
 /// The group that a process is in, if it has a limit.
-pub(super) fn group_of_target(pid: Option<u32>) -> Option<Group> {
+pub(super) fn group_of_target(pid: Option<u32>) -> Option<Cgroup> {
     let path = group::of_process(pid?)?;
-    Group::open(&PathBuf::from(path)).ok().filter(|group| group.limit_bytes().is_some())
+    Cgroup::open(&PathBuf::from(path)).ok().filter(|group| group.limit_bytes().is_some())
 }
 
 /// Whether a process runs: one that has ended, and that nobody has waited for, does not.

@@ -1,8 +1,8 @@
 //! Header of a recording: what it says of itself.
 
-use super::{Options, Recorder, Target};
-use crate::event::{Decoder, Part};
-use crate::group::Group;
+use super::{Options, RecordTarget, Recorder};
+use crate::event::{Decoder, Feature};
+use crate::group::Cgroup;
 use crate::ring::now_ns;
 use crate::touches::Sampler;
 use refault_trace::{Format, Header, ObjectInfo};
@@ -19,7 +19,7 @@ impl Recorder {
 
     pub(super) fn header(&mut self) -> Header {
         (self.recording.events, self.recording.lost) = (self.rings.read, self.rings.lost + self.rings.undecoded);
-        let killed = self.group.as_ref().map_or(0, Group::oom_kills);
+        let killed = self.group.as_ref().map_or(0, Cgroup::oom_kills);
         self.recording.oom_kills = killed.saturating_sub(self.killed_before).max(self.recording.oom_kills);
         self.recording.touches = self.sampler.as_ref().map(Sampler::about);
         self.recording.read_ahead_pages = self.names.read_ahead_pages();
@@ -63,11 +63,11 @@ impl Recorder {
 /// Accesses that are seen, in words.
 pub(super) fn sees(decoder: &Decoder) -> Vec<String> {
     let parts = [
-        (Part::Cache, "reads by descriptor"),
-        (Part::Writes, "writes by descriptor"),
-        (Part::Faults, "faults on mapped files"),
-        (Part::Advice, "advice"),
-        (Part::Syncs, "fsync"),
+        (Feature::Cache, "reads by descriptor"),
+        (Feature::Writes, "writes by descriptor"),
+        (Feature::Faults, "faults on mapped files"),
+        (Feature::Advice, "advice"),
+        (Feature::Syncs, "fsync"),
     ];
     parts.into_iter().filter(|(part, _)| decoder.has(*part)).map(|(_, words)| words.to_owned()).collect()
 }
@@ -75,12 +75,12 @@ pub(super) fn sees(decoder: &Decoder) -> Vec<String> {
 pub(super) fn words(options: &Options) -> String {
     match &options.target {
         // Arguments may be passwords.
-        Target::Command(words) if !options.command_line => {
+        RecordTarget::Command(words) if !options.command_line => {
             words.first().map_or_else(String::new, |program| program.to_string_lossy().into_owned())
         }
-        Target::Command(words) => words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" "),
-        Target::Pids(pids) => format!("pid {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
-        Target::Group => format!("cgroup {}", options.group.as_deref().unwrap_or("/".as_ref()).display()),
-        Target::All => "all processes".to_owned(),
+        RecordTarget::Command(words) => words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" "),
+        RecordTarget::Pids(pids) => format!("pid {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        RecordTarget::Group => format!("cgroup {}", options.group.as_deref().unwrap_or("/".as_ref()).display()),
+        RecordTarget::All => "all processes".to_owned(),
     }
 }

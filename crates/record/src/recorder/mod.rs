@@ -4,9 +4,9 @@ mod begin;
 mod header;
 mod warm;
 
-use crate::assemble::{Assembler, Bypass};
-use crate::event::{Decoder, Event, What, release};
-use crate::group::{self, Group};
+use crate::assemble::{Assembler, DirectShare};
+use crate::event::{Decoder, Event, EventKind, release};
+use crate::group::{self, Cgroup};
 use crate::machine::{self, STEP};
 use crate::members::{self, Members};
 use crate::names::Names;
@@ -19,7 +19,7 @@ use crate::tasks::Tasks;
 use crate::touches::{Sampler, Sampling};
 use crate::tracefs::Tracefs;
 use crate::unfinished::Unfinished;
-use begin::{Started, group_of_target, is_there, start};
+use begin::{StartedTarget, group_of_target, is_there, start};
 use header::{sees, words};
 use refault_trace::{NativeWriter, PartFile, Record, Recording, Series, Snapshot};
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ use warm::Warm;
 
 /// Programs that are recorded.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum RecordTarget {
     /// A program that the recorder starts, with all that descends from it.
     Command(Vec<OsString>),
     /// Processes that run, with what they start from now on.
@@ -47,7 +47,7 @@ pub enum Target {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What.
-    pub target: Target,
+    pub target: RecordTarget,
     /// The memory cgroup whose limit and sizes are noted; a program is started in it.
     pub group: Option<PathBuf>,
     /// A group of its own with that limit in bytes, for a program.
@@ -72,7 +72,7 @@ pub struct Options {
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct RecordProgress {
     /// Seconds since the start.
     pub seconds: f64,
     /// Events read, and lost.
@@ -106,16 +106,16 @@ pub enum End {
 
 /// Result of a recording.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct RecordReport {
     /// At the end.
-    pub progress: Progress,
+    pub progress: RecordProgress,
     /// Header of the file.
     pub recording: Recording,
     /// Why it ended.
     pub end: End,
     /// Reads and writes that bypassed the page cache, and the name of the file with most of them;
     /// none: nothing did.
-    pub bypass: Option<(Bypass, String)>,
+    pub bypass: Option<(DirectShare, String)>,
     /// Why the memory of a process could not be looked at, if it was to be: the last one.
     pub complaint: Option<String>,
 }
@@ -138,7 +138,7 @@ struct Recorder {
     members: Members,
     tasks: Tasks,
     recording: Recording,
-    group: Option<Group>,
+    group: Option<Cgroup>,
     columns: Columns,
     start_ns: u64,
     anonymized: bool,
@@ -161,22 +161,22 @@ struct Recorder {
 ///
 /// # Errors
 /// One line that says what is missing, or what could not be written.
-pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Report, String> {
+pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Result<RecordReport, String> {
     let tracefs = Tracefs::find(options.tracefs.as_deref())?;
     // Removed after the events on them have ended.
     let probes = probes::needed(&tracefs)?;
     let decoder = Decoder::new(&tracefs, probes.as_ref().map(Probes::group))?;
     let sampler = Sampler::new(options.touches)?;
     let group = match (options.memory_bytes, &options.group) {
-        (Some(bytes), _) => Some(Group::create(&format!("refault-record-{}", std::process::id()), bytes)?),
-        (None, Some(path)) => Some(Group::open(path)?),
+        (Some(bytes), _) => Some(Cgroup::create(&format!("refault-record-{}", std::process::id()), bytes)?),
+        (None, Some(path)) => Some(Cgroup::open(path)?),
         (None, None) => None,
     };
     let writer = NativeWriter::create_part(&options.output).map_err(|e| e.to_string())?;
     // A recorder that does not get as far as the first event leaves nothing.
     let mut unfinished = Unfinished::new(&options.output)?;
     let sees = sees(&decoder);
-    let ids = group.as_ref().filter(|_| matches!(options.target, Target::Group)).and_then(Group::ids);
+    let ids = group.as_ref().filter(|_| matches!(options.target, RecordTarget::Group)).and_then(Cgroup::ids);
     let mut rings = Rings::open(decoder, options.ring_bytes, ids.is_some())?;
     let calibration = machine::calibrate(&mut rings)?;
     rings.set_last_beyond(calibration.last_beyond);
@@ -186,15 +186,15 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     if let Ok(folder) = std::env::current_dir() {
         names.look_below(folder);
     }
-    let killed_before = group.as_ref().map(Group::oom_kills);
-    let Started { mut child, mut members, pid } = start(options, group.as_ref())?;
+    let killed_before = group.as_ref().map(Cgroup::oom_kills);
+    let StartedTarget { mut child, mut members, pid } = start(options, group.as_ref())?;
     // Not so if events tell the groups of another hierarchy.
     if let Some(ids) = ids.filter(|_| group::own_id() == Some(calibration.cgroup)) {
         members.by_id(ids);
     }
     let group = group.or_else(|| group_of_target(pid));
     let columns = Columns::of(group.as_ref());
-    let killed_before = killed_before.unwrap_or_else(|| group.as_ref().map_or(0, Group::oom_kills));
+    let killed_before = killed_before.unwrap_or_else(|| group.as_ref().map_or(0, Cgroup::oom_kills));
     let mut recorder = Recorder {
         rings,
         writer,
@@ -207,12 +207,12 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
             kernel: release(),
             sees,
             group: group.as_ref().map(|g| g.path().to_owned()),
-            cgroup_version: group.as_ref().map(Group::version),
-            memory_max: group.as_ref().and_then(Group::limit_bytes),
-            swappiness: group.as_ref().and_then(Group::swappiness).or_else(machine::swappiness),
+            cgroup_version: group.as_ref().map(Cgroup::version),
+            memory_max: group.as_ref().and_then(Cgroup::limit_bytes),
+            swappiness: group.as_ref().and_then(Cgroup::swappiness).or_else(machine::swappiness),
             swap_max: machine::swap_bytes()
-                .map(|all| group.as_ref().and_then(Group::swap_bytes).map_or(all, |own| own.min(all))),
-            attached: Some(!matches!(options.target, Target::Command(_))),
+                .map(|all| group.as_ref().and_then(Cgroup::swap_bytes).map_or(all, |own| own.min(all))),
+            attached: Some(!matches!(options.target, RecordTarget::Command(_))),
             lru_gen: machine::lru_gen(),
             anonymized: options.anonymized,
             series: Series { names: columns.names(), snapshots: Vec::new() },
@@ -257,7 +257,7 @@ impl Recorder {
         &mut self,
         options: &Options,
         child: &mut Option<Child>,
-        tell: &mut impl FnMut(&Progress),
+        tell: &mut impl FnMut(&RecordProgress),
     ) -> Result<End, String> {
         let started = Instant::now();
         let (mut next_snapshot, mut next_checkpoint) = (Duration::ZERO, FIRST_CHECKPOINT);
@@ -289,8 +289,8 @@ impl Recorder {
             }
             let gone = match (&mut *child, &options.target) {
                 (Some(child), _) => child.try_wait().ok().flatten().map(Some),
-                (None, Target::Pids(pids)) if !pids.iter().any(|pid| is_there(*pid)) => Some(None),
-                (None, Target::Group) if self.group.as_ref().is_some_and(|group| !group.is_there()) => Some(None),
+                (None, RecordTarget::Pids(pids)) if !pids.iter().any(|pid| is_there(*pid)) => Some(None),
+                (None, RecordTarget::Group) if self.group.as_ref().is_some_and(|group| !group.is_there()) => Some(None),
                 _ => None,
             };
             if let Some(status) = gone {
@@ -318,8 +318,8 @@ impl Recorder {
             if watched {
                 self.tasks.see(event, &mut self.assembler, self.group.is_none());
             }
-            match event.what {
-                What::Look => {
+            match event.kind {
+                EventKind::Look => {
                     if let Some(scan) = self.scans.pop_front() {
                         self.assembler.look(event, &scan, &mut self.names);
                     }
@@ -327,7 +327,7 @@ impl Recorder {
                 _ if event.time_ns >= self.start_ns => self.assembler.take(event, watched, &mut self.names),
                 _ => {}
             }
-            if let Some(sampler) = self.sampler.as_mut().filter(|_| ends_memory(event.what)) {
+            if let Some(sampler) = self.sampler.as_mut().filter(|_| ends_memory(event.kind)) {
                 sampler.forget(event.pid);
             }
         }
@@ -346,7 +346,7 @@ impl Recorder {
         let pids = self.members.pids().chain(members::more(self.members.rule(), self.group.as_ref())).collect();
         for (pid, scan) in sampler.look(&pids) {
             // Each with a time of its own, in the order of the list.
-            self.rings.add(Event { time_ns: now_ns(), pid, tid: pid, cgroup: 0, what: What::Look });
+            self.rings.add(Event { time_ns: now_ns(), pid, tid: pid, cgroup: 0, kind: EventKind::Look });
             self.scans.push_back(scan);
         }
     }
@@ -369,8 +369,8 @@ impl Recorder {
         }
     }
 
-    fn progress(&self) -> Progress {
-        Progress {
+    fn progress(&self) -> RecordProgress {
+        RecordProgress {
             seconds: now_ns().saturating_sub(self.start_ns) as f64 / 1e9,
             events: self.rings.read,
             lost: self.rings.lost + self.rings.undecoded,
@@ -382,7 +382,12 @@ impl Recorder {
         }
     }
 
-    fn finish(mut self, options: &Options, end: End, tell: &mut impl FnMut(&Progress)) -> Result<Report, String> {
+    fn finish(
+        mut self,
+        options: &Options,
+        end: End,
+        tell: &mut impl FnMut(&RecordProgress),
+    ) -> Result<RecordReport, String> {
         // An event that is being written into a ring is there after a moment.
         std::thread::sleep(STEP);
         self.snapshot();
@@ -403,13 +408,19 @@ impl Recorder {
         let name = |object: u32| header.objects.get(object as usize).map_or_else(String::new, |o| o.name.clone());
         let bypass = self.assembler.bypass().map(|bypass| (bypass, name(bypass.most.0)));
         let complaint = self.sampler.and_then(|sampler| sampler.complaint);
-        Ok(Report { progress: Progress { bytes, ..progress }, recording: self.recording, end, bypass, complaint })
+        Ok(RecordReport {
+            progress: RecordProgress { bytes, ..progress },
+            recording: self.recording,
+            end,
+            bypass,
+            complaint,
+        })
     }
 }
 
 /// The memory of the process is another one after it, or none.
-fn ends_memory(what: What) -> bool {
-    matches!(what, What::Exit | What::Comm { exec: true, .. })
+fn ends_memory(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Exit | EventKind::Comm { exec: true, .. })
 }
 
 fn nothing(options: &Options, is_direct: bool) -> String {

@@ -1,10 +1,10 @@
 //! Pages that were in memory before the recording: files that are looked at beside the events.
 
 use super::Recorder;
-use crate::census::{self, Walk};
 use crate::event::Inode;
 use crate::members;
 use crate::names::pages;
+use crate::open_files::{self, Walk};
 use crate::residency::{PIECE, pages_in_memory};
 use crate::ring::now_ns;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ const MOST_PAGES: u64 = 1 << 30;
 
 /// A large file, piece by piece.
 #[derive(Debug)]
-struct Look {
+struct WarmLook {
     inode: Inode,
     file: File,
     /// Pages that are still to be looked at.
@@ -31,7 +31,7 @@ struct Look {
 /// Files that are still to be looked at.
 #[derive(Debug, Default)]
 pub(super) struct Warm {
-    looks: VecDeque<Look>,
+    looks: VecDeque<WarmLook>,
     /// Folders of files that are open.
     walk: Walk,
     /// Programs had more open than could be looked at.
@@ -65,7 +65,7 @@ impl Recorder {
         let mut pids: Vec<u32> = self.members.pids().chain(others).collect();
         pids.sort_unstable();
         pids.dedup();
-        let (files, folders, cut) = census::in_use(pids);
+        let (files, folders, cut) = open_files::in_use(pids);
         self.warm = Warm { walk: Walk::new(folders), cut, ..Warm::default() };
         for file in files {
             if self.names.is_of_disk(file.inode.dev) {
@@ -113,7 +113,9 @@ impl Recorder {
     fn begin_look(&mut self, inode: Inode) {
         let opened = self.names.open(inode).and_then(|file| Some((pages(&file.metadata().ok()?), file)));
         match opened.filter(|(length, _)| *length <= MOST_PAGES) {
-            Some((length, file)) => self.warm.looks.push_back(Look { inode, file, left: 0..length, seen: Vec::new() }),
+            Some((length, file)) => {
+                self.warm.looks.push_back(WarmLook { inode, file, left: 0..length, seen: Vec::new() })
+            }
             None => self.assembler.looked(inode, None, 0),
         }
     }

@@ -26,7 +26,7 @@ enum Stop {
     /// For a signal, which it has to get.
     Signal(i32),
     /// Because somebody stopped all of it.
-    Group,
+    Cgroup,
     NotYet,
     Gone,
 }
@@ -51,7 +51,7 @@ impl Traced {
             match self.look() {
                 Stop::There => return Ok(()),
                 Stop::Signal(signal) => pass(self, signal).map_err(|e| e.to_string())?,
-                Stop::Group => return Err("it is stopped".to_owned()),
+                Stop::Cgroup => return Err("it is stopped".to_owned()),
                 Stop::Gone => return Err("it ended".to_owned()),
                 Stop::NotYet if Instant::now() > until => return Err("it does not stop".to_owned()),
                 Stop::NotYet => std::thread::sleep(Duration::from_micros(50)),
@@ -75,7 +75,7 @@ impl Traced {
             (0, ..) => Stop::NotYet,
             (_, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED, ..) => Stop::Gone,
             (.., libc::SIGTRAP, libc::PTRACE_EVENT_STOP) => Stop::There,
-            (.., libc::PTRACE_EVENT_STOP) => Stop::Group,
+            (.., libc::PTRACE_EVENT_STOP) => Stop::Cgroup,
             // A stop at a system call.
             (_, _, signal, 0) if signal == libc::SIGTRAP | 0x80 => Stop::There,
             (_, _, signal, _) => Stop::Signal(signal),

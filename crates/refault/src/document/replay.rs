@@ -107,7 +107,7 @@ impl ReplayRow {
         }
     }
 
-    fn of_group(row: &groups::Row, group: &GroupRow) -> ReplayRow {
+    fn of_group(row: &groups::GroupedRow, group: &GroupRow) -> ReplayRow {
         ReplayRow {
             trace: row.trace.clone(),
             policy: row.policy.name().to_owned(),
@@ -132,8 +132,10 @@ impl ReplayDocument {
     }
 
     /// Makes it of rows with memory cgroups.
-    pub fn of_groups(rows: &[groups::Row], notes: Vec<String>) -> ReplayDocument {
-        let of = |row: &groups::Row| row.groups.iter().map(|group| ReplayRow::of_group(row, group)).collect::<Vec<_>>();
+    pub fn of_groups(rows: &[groups::GroupedRow], notes: Vec<String>) -> ReplayDocument {
+        let of = |row: &groups::GroupedRow| {
+            row.groups.iter().map(|group| ReplayRow::of_group(row, group)).collect::<Vec<_>>()
+        };
         ReplayDocument::cut(rows.iter().flat_map(of).collect(), env!("CARGO_PKG_VERSION").to_owned(), notes)
     }
 

@@ -1,16 +1,16 @@
 //! Accesses of a recording, as the engine sees them.
 
-use super::calls::Part;
-use super::count::Costs;
+use super::calls::CallPart;
+use super::count::MissCosts;
 use super::run::Run;
 use crate::replay::DiskReads;
 use crate::replay::cell::Cell;
 use crate::replay::machine::MAPPED;
 use refault_mm::{Counter, PageId, Touch};
-use refault_trace::{Act, PackedAccess, Record, Via};
+use refault_trace::{PackedAccess, Record, RecordKind, Via};
 
 impl Run<'_> {
-    pub(super) fn touch(&mut self, record: &Record, part: Part) {
+    pub(super) fn touch(&mut self, record: &Record, part: CallPart) {
         let via = record.op.via.unwrap_or(Via::Fd);
         let mut missed_before = part.goes_on && self.descriptor(record).1.missed;
         for i in 0..record.pages {
@@ -23,7 +23,7 @@ impl Run<'_> {
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
-            self.compared.access(record.time_ns, record.object, via, record.act == Act::Miss && i == 0, ours);
+            self.compared.access(record.time_ns, record.object, via, record.kind == RecordKind::Miss && i == 0, ours);
             self.settle(before, missed, ours);
         }
         if part.rest > 0 {
@@ -43,10 +43,10 @@ impl Run<'_> {
     }
 
     /// Refaults and pages read so far: an access may cost some of both.
-    fn costs(&self) -> Costs {
+    fn costs(&self) -> MissCosts {
         let refaults = self.cell.engine.vmstat().get(Counter::WorkingsetRefaultFile);
         let DiskReads { read_pages, reads, .. } = self.cell.machine.observer.total();
-        Costs { refaults, read_pages, reads, misses: 0 }
+        MissCosts { refaults, read_pages, reads, misses: 0 }
     }
 
     /// Notes whether the recording leaves open that an access that missed would have hit in this
@@ -54,7 +54,7 @@ impl Run<'_> {
     /// when the recording of a warm service began, in a size that would have held more. From the
     /// moment at which the engine has filled that size it does not: the page was out of use for
     /// longer than anything that is in memory then.
-    fn settle(&mut self, before: Option<Costs>, missed: bool, ours: bool) {
+    fn settle(&mut self, before: Option<MissCosts>, missed: bool, ours: bool) {
         if !self.is_settled && missed {
             self.is_settled = self.cell.engine.vmstat().get(Counter::PgstealFile) > self.stolen_before;
         }
@@ -63,7 +63,7 @@ impl Run<'_> {
         }
         if let Some(before) = before.filter(|_| missed && !self.is_settled) {
             let spent = self.costs() - before;
-            self.compared.open += Costs { misses: u64::from(ours), ..spent };
+            self.compared.open += MissCosts { misses: u64::from(ours), ..spent };
         }
         if self.is_settled {
             self.compared.settled.0 += 1;
@@ -123,7 +123,7 @@ impl Run<'_> {
         let (cell, descriptor) = self.descriptor(record);
         let goes_on = descriptor.last == Some(page);
         descriptor.last = Some(page);
-        let touch = if goes_on { Touch::ReadOn } else { Touch::Read };
+        let touch = if goes_on { Touch::ReadContinued } else { Touch::Read };
         !cell.engine.read_file(&mut cell.machine, PageId(id), asked, touch, &mut descriptor.readahead).is_hit()
     }
 }

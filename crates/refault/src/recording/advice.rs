@@ -5,37 +5,37 @@ use super::run::{Descriptor, Run};
 use crate::replay::cell::Cell;
 use crate::replay::machine::EXECUTABLE;
 use refault_mm::{AccessAdvice, Advice, PageId, Readahead};
-use refault_trace::{Advised, Record};
+use refault_trace::{AdviceKind, Record};
 use std::ops::Range;
 
 impl Run<'_> {
-    pub(super) fn advise(&mut self, record: &Record, advised: Advised) {
+    pub(super) fn advise(&mut self, record: &Record, advised: AdviceKind) {
         let ids = self.ids_of(record);
         let (first, nr) = (PageId(ids.start), ids.end - ids.start);
         match advised {
-            Advised::Normal => self.advise_file(record.object, AccessAdvice::Normal),
-            Advised::Random => self.advise_file(record.object, AccessAdvice::Random),
-            Advised::Sequential => self.advise_file(record.object, AccessAdvice::Sequential),
-            Advised::NoReuse => self.advise_file(record.object, AccessAdvice::NoReuse),
+            AdviceKind::Normal => self.advise_file(record.object, AccessAdvice::Normal),
+            AdviceKind::Random => self.advise_file(record.object, AccessAdvice::Random),
+            AdviceKind::Sequential => self.advise_file(record.object, AccessAdvice::Sequential),
+            AdviceKind::NoReuse => self.advise_file(record.object, AccessAdvice::NoReuse),
             // Its effects in the kernel follow as records.
-            Advised::WillNeed => self.cache.begin_reading(record),
-            Advised::DontNeed => {
+            AdviceKind::WillNeed => self.cache.begin_reading(record),
+            AdviceKind::DontNeed => {
                 self.lengths.gives_up(record);
                 self.drop_what_the_kernel_lacks(ids);
                 // A dirty or mapped page stays, as one of the next to go.
                 self.cell.engine.advise_range(first, nr, Advice::DontNeed);
             }
-            Advised::MapRandom => self.advise_mapped(record, AccessAdvice::Random),
-            Advised::MapSequential => self.advise_mapped(record, AccessAdvice::Sequential),
-            Advised::MapNormal => self.advise_mapped(record, AccessAdvice::Normal),
-            Advised::MapExecutable => self.map_executable(ids),
-            Advised::Sync => {
+            AdviceKind::MapRandom => self.advise_mapped(record, AccessAdvice::Random),
+            AdviceKind::MapSequential => self.advise_mapped(record, AccessAdvice::Sequential),
+            AdviceKind::MapNormal => self.advise_mapped(record, AccessAdvice::Normal),
+            AdviceKind::MapExecutable => self.map_executable(ids),
+            AdviceKind::Sync => {
                 if let Some(mapping) = self.mappings[record.object as usize] {
                     self.cell.engine.fsync(&mut self.cell.machine, mapping);
                 }
             }
-            Advised::Cold => self.cell.engine.advise_range(first, nr, Advice::Cold),
-            Advised::PageOut => _ = self.cell.engine.page_out(&mut self.cell.machine, first, nr),
+            AdviceKind::Cold => self.cell.engine.advise_range(first, nr, Advice::Cold),
+            AdviceKind::PageOut => _ = self.cell.engine.page_out(&mut self.cell.machine, first, nr),
         }
     }
 

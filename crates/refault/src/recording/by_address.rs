@@ -4,7 +4,7 @@
 //! Truncation, deletion and `drop_caches` go through a file from its beginning to its end. What
 //! goes through memory meets pages of files in any order.
 
-use refault_trace::{Act, Advised, Record};
+use refault_trace::{AdviceKind, Record, RecordKind};
 use std::collections::HashMap;
 
 /// Drops of one burst follow one another at once.
@@ -46,9 +46,9 @@ pub(super) fn page_out(records: &mut Vec<Record>) {
         }
     };
     for (at, record) in records.iter().enumerate() {
-        let goes_on = match record.act {
-            Act::Drop => |burst: &Burst, now: &Record| now.time_ns.saturating_sub(burst.time_ns) <= BURST_NS,
-            Act::Add | Act::Touch | Act::Hit | Act::Miss => {
+        let goes_on = match record.kind {
+            RecordKind::Drop => |burst: &Burst, now: &Record| now.time_ns.saturating_sub(burst.time_ns) <= BURST_NS,
+            RecordKind::Add | RecordKind::Touch | RecordKind::Hit | RecordKind::Miss => {
                 |burst: &Burst, now: &Record| !burst.last.contains_key(&now.object)
             }
             _ => continue,
@@ -56,7 +56,7 @@ pub(super) fn page_out(records: &mut Vec<Record>) {
         if bursts.get(&record.task).is_some_and(|burst| !goes_on(burst, record)) {
             bursts.remove(&record.task).into_iter().for_each(&mut end);
         }
-        if record.act == Act::Drop {
+        if record.kind == RecordKind::Drop {
             bursts.entry(record.task).or_default().add(at, record);
         }
     }
@@ -70,8 +70,8 @@ pub(super) fn page_out(records: &mut Vec<Record>) {
     records.reserve(all.len());
     for (at, record) in all.into_iter().enumerate() {
         if found.next_if_eq(&at).is_some() {
-            records.push(Record { act: Act::Advise(Advised::PageOut), ..record });
-            records.push(Record { act: Act::Evict, ..record });
+            records.push(Record { kind: RecordKind::Advise(AdviceKind::PageOut), ..record });
+            records.push(Record { kind: RecordKind::Evict, ..record });
         } else {
             records.push(record);
         }
@@ -85,7 +85,7 @@ mod tests {
 
     fn drops(pages: impl IntoIterator<Item = u64>) -> Vec<Record> {
         let record = |(i, page): (usize, u64)| Record {
-            act: Act::Drop,
+            kind: RecordKind::Drop,
             object: i as u32 % 2,
             time_ns: i as u64 * 1000,
             ..Record::touch(page, Op::READ)
@@ -93,28 +93,28 @@ mod tests {
         pages.into_iter().enumerate().map(record).collect()
     }
 
-    fn acts(mut records: Vec<Record>) -> Vec<Act> {
+    fn acts(mut records: Vec<Record>) -> Vec<RecordKind> {
         page_out(&mut records);
-        records.iter().map(|record| record.act).collect()
+        records.iter().map(|record| record.kind).collect()
     }
 
     #[test]
     fn regression_what_leaves_in_no_order_is_paged_out() {
         let scattered = drops([90, 7, 13, 55, 42, 3, 77, 21, 5, 60]);
-        let want = [Act::Advise(Advised::PageOut), Act::Evict].repeat(10);
+        let want = [RecordKind::Advise(AdviceKind::PageOut), RecordKind::Evict].repeat(10);
         assert_eq!(acts(scattered), want);
     }
 
     #[test]
     fn a_file_that_is_truncated_is_dropped() {
-        assert_eq!(acts(drops(0..40)), [Act::Drop; 40]);
+        assert_eq!(acts(drops(0..40)), [RecordKind::Drop; 40]);
         // Again and again, with what is written between.
         let mut records = Vec::new();
         for i in 0..20 {
             records.extend(drops([3, 4]).into_iter().map(|record| Record { object: 0, ..record }));
-            records.push(Record { act: Act::Add, time_ns: i, ..Record::touch(3, Op::READ) });
+            records.push(Record { kind: RecordKind::Add, time_ns: i, ..Record::touch(3, Op::READ) });
         }
-        assert!(!acts(records).contains(&Act::Evict));
-        assert_eq!(acts(drops([5, 5, 3, 3])), [Act::Drop; 4], "too few to tell");
+        assert!(!acts(records).contains(&RecordKind::Evict));
+        assert_eq!(acts(drops([5, 5, 3, 3])), [RecordKind::Drop; 4], "too few to tell");
     }
 }

@@ -4,7 +4,7 @@
 //! that it had evicted, or had. The lab may have other pages: what lies between two that the kernel
 //! took one after the other was taken, too.
 
-use refault_trace::{Act, Record};
+use refault_trace::{Record, RecordKind};
 use std::ops::Range;
 
 /// Pages of one pass follow one another at once.
@@ -13,7 +13,7 @@ const PASS_NS: u64 = 1_000_000;
 /// A task that goes through the pages of a file.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
-    act: Act,
+    kind: RecordKind,
     object: u32,
     task: u32,
     /// It has come to this page, and ends before that one.
@@ -55,13 +55,13 @@ impl Cache {
     pub(super) fn begin_reading(&mut self, record: &Record) {
         let end = record.page.saturating_add(u64::from(record.pages));
         let Record { object, task, page, time_ns, .. } = *record;
-        self.pass = Some(Pass { act: Act::Add, object, task, next: page, end, time_ns });
+        self.pass = Some(Pass { kind: RecordKind::Add, object, task, next: page, end, time_ns });
     }
 
     /// The pages before those of an addition that were passed on the way; none: nobody asked for
     /// these.
     pub(super) fn passed_reading(&mut self, record: &Record) -> Option<Range<u64>> {
-        let pass = self.pass.as_mut().filter(|pass| pass.is(Act::Add, record))?;
+        let pass = self.pass.as_mut().filter(|pass| pass.is(RecordKind::Add, record))?;
         let passed = (pass.next..pass.end).contains(&record.page).then_some(pass.next..record.page)?;
         pass.next = record.page + u64::from(record.pages);
         Some(passed)
@@ -69,20 +69,20 @@ impl Cache {
 
     /// The pages before those of a drop that were passed on the way.
     pub(super) fn passed_dropping(&mut self, record: &Record) -> Range<u64> {
-        let Record { act, object, task, page, time_ns, .. } = *record;
+        let Record { kind, object, task, page, time_ns, .. } = *record;
         let goes_on = |pass: &&Pass| {
-            pass.is(Act::Drop, record) && pass.next <= page && time_ns.saturating_sub(pass.time_ns) <= PASS_NS
+            pass.is(RecordKind::Drop, record) && pass.next <= page && time_ns.saturating_sub(pass.time_ns) <= PASS_NS
         };
         let from = self.pass.as_ref().filter(goes_on).map_or(page, |pass| pass.next);
         let next = page + u64::from(record.pages);
-        self.pass = Some(Pass { act, object, task, next, end: u64::MAX, time_ns });
+        self.pass = Some(Pass { kind, object, task, next, end: u64::MAX, time_ns });
         from..page
     }
 }
 
 impl Pass {
-    fn is(&self, act: Act, record: &Record) -> bool {
-        (self.act, self.object, self.task) == (act, record.object, record.task)
+    fn is(&self, kind: RecordKind, record: &Record) -> bool {
+        (self.kind, self.object, self.task) == (kind, record.object, record.task)
     }
 }
 
@@ -91,34 +91,34 @@ mod tests {
     use super::*;
     use refault_trace::Op;
 
-    fn record(act: Act, page: u64, pages: u32, time_ns: u64) -> Record {
-        Record { act, pages, time_ns, ..Record::touch(page, Op::READ) }
+    fn record(kind: RecordKind, page: u64, pages: u32, time_ns: u64) -> Record {
+        Record { kind, pages, time_ns, ..Record::touch(page, Op::READ) }
     }
 
     #[test]
     fn what_lies_between_drops_is_passed() {
         let mut cache = Cache::new(0);
-        let mut passed = |page, time_ns| cache.passed_dropping(&record(Act::Drop, page, 2, time_ns));
+        let mut passed = |page, time_ns| cache.passed_dropping(&record(RecordKind::Drop, page, 2, time_ns));
         assert_eq!(passed(10, 0), 10..10);
         assert_eq!(passed(20, 1000), 12..20);
         // Backwards, and a while later, is another pass.
         assert_eq!(passed(5, 2000), 5..5);
         assert_eq!(passed(30, 2001 + PASS_NS), 30..30);
         cache.end_pass(1);
-        assert_eq!(cache.passed_dropping(&record(Act::Drop, 40, 1, PASS_NS)), 32..40);
+        assert_eq!(cache.passed_dropping(&record(RecordKind::Drop, 40, 1, PASS_NS)), 32..40);
         cache.end_pass(0);
-        assert_eq!(cache.passed_dropping(&record(Act::Drop, 50, 1, PASS_NS)), 50..50);
+        assert_eq!(cache.passed_dropping(&record(RecordKind::Drop, 50, 1, PASS_NS)), 50..50);
     }
 
     #[test]
     fn what_is_added_of_a_range_that_is_wanted_is_passed() {
         let mut cache = Cache::new(0);
-        assert_eq!(cache.passed_reading(&record(Act::Add, 10, 1, 0)), None);
-        cache.begin_reading(&record(Act::Touch, 10, 20, 0));
-        assert_eq!(cache.passed_reading(&record(Act::Add, 12, 2, 0)), Some(10..12));
-        assert_eq!(cache.passed_reading(&record(Act::Add, 20, 4, 0)), Some(14..20));
-        assert_eq!(cache.passed_reading(&record(Act::Add, 30, 1, 0)), None, "behind the range");
-        let other = Record { object: 1, ..record(Act::Add, 25, 1, 0) };
+        assert_eq!(cache.passed_reading(&record(RecordKind::Add, 10, 1, 0)), None);
+        cache.begin_reading(&record(RecordKind::Touch, 10, 20, 0));
+        assert_eq!(cache.passed_reading(&record(RecordKind::Add, 12, 2, 0)), Some(10..12));
+        assert_eq!(cache.passed_reading(&record(RecordKind::Add, 20, 4, 0)), Some(14..20));
+        assert_eq!(cache.passed_reading(&record(RecordKind::Add, 30, 1, 0)), None, "behind the range");
+        let other = Record { object: 1, ..record(RecordKind::Add, 25, 1, 0) };
         assert_eq!(cache.passed_reading(&other), None);
     }
 }

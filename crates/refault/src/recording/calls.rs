@@ -8,7 +8,7 @@
 //! which are whole calls. A program that reads a file from its beginning to its end in small calls
 //! has none of these, or short ones.
 
-use refault_trace::{Act, Record, Via};
+use refault_trace::{Record, RecordKind, Via};
 use std::collections::HashMap;
 
 /// One in so many rows that stand alone must be as long as a call is taken for.
@@ -16,7 +16,7 @@ const RARE: usize = 100;
 
 /// The place of a row in its call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct CallPart {
     /// The call began with a row before.
     pub(super) goes_on: bool,
     /// Pages of the call that come in later rows.
@@ -31,8 +31,8 @@ struct Chain {
 }
 
 /// The place of each row in its call.
-pub(super) fn parts(records: &[Record]) -> Vec<Part> {
-    let mut parts = vec![Part::default(); records.len()];
+pub(super) fn parts(records: &[Record]) -> Vec<CallPart> {
+    let mut parts = vec![CallPart::default(); records.len()];
     let chains = chains(records);
     let longest = longest_calls(records, &chains);
     for rows in chains.iter().filter(|rows| rows.len() > 1) {
@@ -43,7 +43,7 @@ pub(super) fn parts(records: &[Record]) -> Vec<Part> {
         let mut rest = pages as u32;
         for (n, &at) in rows.iter().enumerate() {
             rest -= records[at].pages;
-            parts[at] = Part { goes_on: n > 0, rest };
+            parts[at] = CallPart { goes_on: n > 0, rest };
         }
     }
     parts
@@ -79,7 +79,7 @@ fn longest_calls(records: &[Record], chains: &[Vec<usize>]) -> HashMap<u32, u64>
 }
 
 fn is_read(record: &Record) -> bool {
-    record.act.is_touch() && record.act != Act::Sampled && record.op.via != Some(Via::Map) && !record.op.write
+    record.kind.is_touch() && record.kind != RecordKind::Sampled && record.op.via != Some(Via::Map) && !record.op.write
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
 
     fn read(task: u32, page: u64, pages: u32) -> Record {
         let op = Op { write: false, via: Some(Via::Fd) };
-        Record { task, pages, act: Act::Hit, ..Record::touch(page, op) }
+        Record { task, pages, kind: RecordKind::Hit, ..Record::touch(page, op) }
     }
 
     fn rests(records: &[Record]) -> Vec<(bool, u32)> {

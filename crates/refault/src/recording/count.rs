@@ -4,13 +4,13 @@ use super::load::Loaded;
 use super::settings::Keep;
 use crate::replay::cell::{MissBits, MissSink as _};
 use crate::replay::{DiskReads, EngineFigures};
-use refault_trace::{Act, Record, Via};
+use refault_trace::{Record, RecordKind, Via};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Spent on accesses: what a larger memory saves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Costs {
+pub struct MissCosts {
     pub misses: u64,
     /// Pages that came back with a shadow.
     pub refaults: u64,
@@ -19,11 +19,11 @@ pub struct Costs {
     pub reads: u64,
 }
 
-impl std::ops::Sub for Costs {
-    type Output = Costs;
+impl std::ops::Sub for MissCosts {
+    type Output = MissCosts;
 
-    fn sub(self, other: Costs) -> Costs {
-        Costs {
+    fn sub(self, other: MissCosts) -> MissCosts {
+        MissCosts {
             misses: self.misses.saturating_sub(other.misses),
             refaults: self.refaults.saturating_sub(other.refaults),
             read_pages: self.read_pages.saturating_sub(other.read_pages),
@@ -32,8 +32,8 @@ impl std::ops::Sub for Costs {
     }
 }
 
-impl std::ops::AddAssign for Costs {
-    fn add_assign(&mut self, other: Costs) {
+impl std::ops::AddAssign for MissCosts {
+    fn add_assign(&mut self, other: MissCosts) {
         self.misses += other.misses;
         self.refaults += other.refaults;
         self.read_pages += other.read_pages;
@@ -43,7 +43,7 @@ impl std::ops::AddAssign for Costs {
 
 /// Accesses, and misses of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Both {
+pub struct Agreement {
     pub accesses: u64,
     pub kernel_misses: u64,
     pub lab_misses: u64,
@@ -51,7 +51,7 @@ pub struct Both {
     pub same: u64,
 }
 
-impl Both {
+impl Agreement {
     pub(super) fn add(&mut self, kernel: bool, lab: bool) {
         self.accesses += 1;
         self.kernel_misses += u64::from(kernel);
@@ -80,19 +80,19 @@ impl Both {
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
     /// All accesses.
-    pub total: Both,
+    pub total: Agreement,
     /// Accesses by descriptor among them, and by mapping.
-    pub by_descriptor: Both,
+    pub by_descriptor: Agreement,
     /// Accesses by mapping.
-    pub by_mapping: Both,
+    pub by_mapping: Agreement,
     /// Touches that were sampled, all of them hits of the kernel, and not in `total`.
-    pub sampled: Both,
+    pub sampled: Agreement,
     /// Equal windows of the accesses.
-    pub windows: Vec<Both>,
+    pub windows: Vec<Agreement>,
     /// When the first access of each was.
     window_from_ns: Vec<Option<u64>>,
     /// By object.
-    pub objects: Vec<Both>,
+    pub objects: Vec<Agreement>,
     /// Pages that the kernel added for the recorded programs, evicted of theirs, and dropped.
     pub added: u64,
     /// Pages that the kernel evicted.
@@ -115,7 +115,7 @@ pub struct Compared {
     /// that tells all, all of them.
     pub settled: (u64, u64),
     /// Spent by the lab on misses that may have been hits: see `Run::settle`.
-    pub open: Costs,
+    pub open: MissCosts,
     /// Memory besides files does not fit, or nothing was left to reclaim: the lab stopped, so that
     /// its counts are not whole.
     pub is_out_of_memory: bool,
@@ -129,14 +129,16 @@ pub struct Compared {
 impl Compared {
     /// For the accesses from a time on.
     pub fn new(loaded: &Loaded, keep: &Keep, from_ns: u64) -> Compared {
-        let compared = |r: &&Record| r.time_ns >= from_ns && matches!(r.act, Act::Touch | Act::Hit | Act::Miss);
+        let compared = |r: &&Record| {
+            r.time_ns >= from_ns && matches!(r.kind, RecordKind::Touch | RecordKind::Hit | RecordKind::Miss)
+        };
         let all: u64 = loaded.records.iter().filter(compared).map(|r| u64::from(r.pages)).sum();
         let windows = keep.windows.clamp(1, all.max(1)) as usize;
         Compared {
-            windows: vec![Both::default(); windows],
+            windows: vec![Agreement::default(); windows],
             window_from_ns: vec![None; windows],
             bits: keep.bits.then(|| MissBits::new(all as usize)),
-            objects: vec![Both::default(); loaded.objects.len()],
+            objects: vec![Agreement::default(); loaded.objects.len()],
             is_measured: from_ns == 0,
             all,
             ..Compared::default()
@@ -172,10 +174,10 @@ impl Compared {
             return;
         }
         let pages = u64::from(record.pages);
-        match record.act {
-            Act::Add => self.added += pages,
-            Act::Evict => self.evicted += pages.saturating_sub(others),
-            Act::Drop => self.dropped += pages,
+        match record.kind {
+            RecordKind::Add => self.added += pages,
+            RecordKind::Evict => self.evicted += pages.saturating_sub(others),
+            RecordKind::Drop => self.dropped += pages,
             _ => {}
         }
     }
@@ -194,12 +196,12 @@ impl Compared {
 
     /// The largest differences in a window, in points: how much less and more the lab hits.
     pub fn extremes(&self) -> (f64, f64) {
-        let all = self.windows.iter().filter(|w| w.accesses > 0).map(Both::difference);
+        let all = self.windows.iter().filter(|w| w.accesses > 0).map(Agreement::difference);
         all.fold((0.0, 0.0), |(low, high): (f64, f64), d| (low.min(d), high.max(d)))
     }
 
     /// The objects with most misses more or less than the kernel's.
-    pub fn worst(&self) -> Vec<(usize, &Both)> {
+    pub fn worst(&self) -> Vec<(usize, &Agreement)> {
         let mut all: Vec<_> =
             self.objects.iter().enumerate().filter(|(_, b)| b.lab_misses != b.kernel_misses).collect();
         all.sort_by_key(|(_, b)| std::cmp::Reverse(b.lab_misses.abs_diff(b.kernel_misses)));
@@ -214,11 +216,11 @@ mod tests {
 
     #[test]
     fn both_are_counted() {
-        let mut both = Both::default();
+        let mut both = Agreement::default();
         for (kernel, lab) in [(true, true), (false, false), (true, false), (false, false)] {
             both.add(kernel, lab);
         }
-        assert_eq!(both, Both { accesses: 4, kernel_misses: 2, lab_misses: 1, same: 3 });
+        assert_eq!(both, Agreement { accesses: 4, kernel_misses: 2, lab_misses: 1, same: 3 });
         assert_eq!((both.rates(), both.difference(), both.agreement()), ((50.0, 75.0), 25.0, 0.75));
     }
 }

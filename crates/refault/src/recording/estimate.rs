@@ -6,7 +6,7 @@
 //! that the rate after it is the rate of that size; it also says which part of the open misses
 //! before it were misses. A size that is never filled has bounds alone.
 
-use super::count::{Compared, Costs};
+use super::count::{Compared, MissCosts};
 
 /// Part of all accesses that must come after a size was filled, so that their rate stands for the
 /// others: 1 in 5.
@@ -58,7 +58,7 @@ impl Estimate {
     pub fn of(compared: &Compared) -> Estimate {
         let count = |name: &str| compared.ours.get(name).copied().unwrap_or(0);
         let refaults = count("workingset_refault_file") + count("workingset_refault_anon");
-        let (total, Costs { misses, .. }) = (&compared.total, compared.open);
+        let (total, MissCosts { misses, .. }) = (&compared.total, compared.open);
         let settled = compared.settled.0;
         let is_bounds_only = misses > 0 && settled.saturating_mul(LEAST_SETTLED) < total.accesses;
         let real = if is_bounds_only { 1.0 } else { real_part(compared) };
@@ -94,14 +94,14 @@ fn real_part(compared: &Compared) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::count::Both;
+    use super::super::count::Agreement;
     use super::*;
 
     fn compared(settled: (u64, u64), misses: u64, open: u64) -> Compared {
         let mut compared = Compared::default();
-        compared.total = Both { accesses: 1000, lab_misses: misses, ..Both::default() };
+        compared.total = Agreement { accesses: 1000, lab_misses: misses, ..Agreement::default() };
         compared.settled = settled;
-        compared.open = Costs { misses: open, ..Costs::default() };
+        compared.open = MissCosts { misses: open, ..MissCosts::default() };
         compared
     }
 

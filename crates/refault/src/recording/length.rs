@@ -1,7 +1,7 @@
 //! How long files are as time goes on: Linux reads nothing ahead beyond the end that a file has
 //! then.
 
-use refault_trace::{Act, ObjectInfo, Record};
+use refault_trace::{ObjectInfo, Record, RecordKind};
 
 /// The files of a recording.
 #[derive(Debug, Default)]
@@ -25,8 +25,8 @@ impl Lengths {
     /// The new length of a file of which pages are touched or added, where that shows that it has
     /// grown.
     pub(super) fn reached(&mut self, record: &Record) -> Option<u64> {
-        let is_added = matches!(record.act, Act::Add | Act::AddOther);
-        if !record.act.is_touch() && !is_added {
+        let is_added = matches!(record.kind, RecordKind::Add | RecordKind::AddOther);
+        if !record.kind.is_touch() && !is_added {
             return None;
         }
         if !is_added {
@@ -59,27 +59,27 @@ impl Lengths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refault_trace::{Advised, ObjectKind, Op};
+    use refault_trace::{AdviceKind, ObjectKind, Op};
 
     #[test]
     fn files_grow_by_what_is_touched_and_end_where_they_are_truncated() {
         let known = ObjectInfo { first_pages: Some(10), ..ObjectInfo::new("/f", ObjectKind::File) };
         let mut lengths = Lengths::new(&[known, ObjectInfo::new("/old", ObjectKind::File)]);
-        let record = |act, page, pages| Record { act, pages, ..Record::touch(page, Op::WRITE) };
-        assert_eq!(lengths.reached(&record(Act::Hit, 3, 6)), None);
-        assert_eq!(lengths.reached(&record(Act::Evict, 3, 60)), None);
-        assert_eq!(lengths.reached(&record(Act::Miss, 9, 3)), Some(12));
-        assert_eq!(lengths.reached(&record(Act::Add, 12, 1)), Some(13));
-        assert_eq!(lengths.dropped(&record(Act::Drop, 2, 4), 2), None, "not the last page");
+        let record = |kind, page, pages| Record { kind, pages, ..Record::touch(page, Op::WRITE) };
+        assert_eq!(lengths.reached(&record(RecordKind::Hit, 3, 6)), None);
+        assert_eq!(lengths.reached(&record(RecordKind::Evict, 3, 60)), None);
+        assert_eq!(lengths.reached(&record(RecordKind::Miss, 9, 3)), Some(12));
+        assert_eq!(lengths.reached(&record(RecordKind::Add, 12, 1)), Some(13));
+        assert_eq!(lengths.dropped(&record(RecordKind::Drop, 2, 4), 2), None, "not the last page");
         // A part that is not needed any more stays in the file.
-        let all = record(Act::Drop, 0, 13);
-        lengths.gives_up(&record(Act::Advise(Advised::DontNeed), 0, 13));
+        let all = record(RecordKind::Drop, 0, 13);
+        lengths.gives_up(&record(RecordKind::Advise(AdviceKind::DontNeed), 0, 13));
         assert_eq!(lengths.dropped(&all, 0), None);
-        assert_eq!(lengths.reached(&record(Act::Hit, 0, 1)), None);
-        assert_eq!(lengths.dropped(&record(Act::Drop, 11, 2), 9), Some(9), "truncated");
-        assert_eq!(lengths.reached(&record(Act::Hit, 9, 1)), Some(10));
+        assert_eq!(lengths.reached(&record(RecordKind::Hit, 0, 1)), None);
+        assert_eq!(lengths.dropped(&record(RecordKind::Drop, 11, 2), 9), Some(9), "truncated");
+        assert_eq!(lengths.reached(&record(RecordKind::Hit, 9, 1)), Some(10));
         let old = |record| Record { object: 1, ..record };
-        assert_eq!(lengths.reached(&old(record(Act::Miss, 9, 3))), None);
+        assert_eq!(lengths.reached(&old(record(RecordKind::Miss, 9, 3))), None);
         assert_eq!(lengths.dropped(&old(all), 0), None);
     }
 }

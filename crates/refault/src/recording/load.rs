@@ -1,11 +1,11 @@
 //! A recording in memory: its records and its files.
 
 use super::by_address;
-use super::calls::{self, Part};
+use super::calls::{self, CallPart};
 use super::settings::{Settings, WarmUp};
 use super::start::Start;
 use refault_trace::{
-    Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot, TraceError, Via,
+    CHUNK, ObjectInfo, ObjectKind, Record, RecordKind, RecordSource, Recording, Series, Snapshot, TraceError, Via,
 };
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub struct Loaded {
     /// Its records, by time.
     pub records: Vec<Record>,
     /// By record: its place in the call that reads.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<CallPart>,
     /// Touches of one page.
     pub accesses: u64,
     /// The state of memory before the recording.
@@ -118,7 +118,7 @@ impl Loaded {
             records.extend_from_slice(&chunk);
         }
         let is_shmem = shmem_objects(&objects, &records);
-        let shmem_touches = records.iter().filter(|r| r.act.is_touch() && is_shmem[r.object as usize]);
+        let shmem_touches = records.iter().filter(|r| r.kind.is_touch() && is_shmem[r.object as usize]);
         let shmem_touches = shmem_touches.map(|r| u64::from(r.pages)).sum();
         // Memory is there by its size, as the group was charged for it: anonymous, and shared.
         records.retain(|r| objects[r.object as usize].kind == ObjectKind::File && !is_shmem[r.object as usize]);
@@ -128,16 +128,16 @@ impl Loaded {
         for record in &records {
             let at = record.object as usize;
             let (start, end) = (record.page, record.page + u64::from(record.pages));
-            if matches!(record.act, Act::Advise(_)) {
+            if matches!(record.kind, RecordKind::Advise(_)) {
                 continue;
             }
             match near[at].last_mut() {
                 Some(last) if last.0 <= start && start <= last.1 => last.1 = last.1.max(end),
                 _ => near[at].push((start, end)),
             }
-            if record.act.is_touch() {
+            if record.kind.is_touch() {
                 touched[at] = true;
-                accesses += if record.act == Act::Sampled { 0 } else { u64::from(record.pages) };
+                accesses += if record.kind == RecordKind::Sampled { 0 } else { u64::from(record.pages) };
             }
         }
         if accesses == 0 {
@@ -166,11 +166,11 @@ impl Loaded {
     /// who were recorded.
     pub fn others_part(&self) -> f64 {
         let used = |record: &&Record| self.files[record.object as usize].touched;
-        let pages = |act: Act| -> u64 {
-            let of = self.records.iter().filter(used).filter(|record| record.act == act);
+        let pages = |kind: RecordKind| -> u64 {
+            let of = self.records.iter().filter(used).filter(|record| record.kind == kind);
             of.map(|record| u64::from(record.pages)).sum()
         };
-        let (own, others) = (pages(Act::Add), pages(Act::AddOther));
+        let (own, others) = (pages(RecordKind::Add), pages(RecordKind::AddOther));
         others as f64 / (own + others).max(1) as f64
     }
 
@@ -178,7 +178,7 @@ impl Loaded {
     /// of a file.
     pub fn direct_io_in_words(&self) -> Option<String> {
         let mut cached = vec![0u64; self.objects.len()];
-        for record in self.records.iter().filter(|r| r.act.is_touch() && !r.op.write) {
+        for record in self.records.iter().filter(|r| r.kind.is_touch() && !r.op.write) {
             cached[record.object as usize] += u64::from(record.pages) * 4096;
         }
         let direct = |(object, cached): (&ObjectInfo, u64)| {
@@ -200,7 +200,7 @@ impl Loaded {
     /// devices.
     pub fn read_ahead_pages(&self, settings: &Settings) -> u32 {
         let mut accesses: HashMap<u32, u64> = HashMap::new();
-        for record in self.records.iter().filter(|record| record.act.is_touch()) {
+        for record in self.records.iter().filter(|record| record.kind.is_touch()) {
             let pages = settings.read_ahead_pages(&self.objects[record.object as usize]);
             *accesses.entry(pages).or_default() += u64::from(record.pages);
         }
@@ -211,7 +211,7 @@ impl Loaded {
     /// Pages that programs touched, each once.
     pub fn footprint_pages(&self) -> u64 {
         let mut touched: Vec<Vec<bool>> = self.files.iter().map(|file| vec![false; file.indices().count()]).collect();
-        for record in self.records.iter().filter(|record| record.act.is_touch()) {
+        for record in self.records.iter().filter(|record| record.kind.is_touch()) {
             let file = &self.files[record.object as usize];
             for page in record.page..record.page + u64::from(record.pages) {
                 if let Some(place) = file.place(page) {
@@ -258,10 +258,10 @@ const SHMEM_NAMES: [&str; 4] = ["/dev/zero (deleted)", "/SYSV", "/memfd:", "/dev
 fn shmem_objects(objects: &[ObjectInfo], records: &[Record]) -> Vec<bool> {
     let mut mapped_only: Vec<_> = objects.iter().map(|o| o.name.starts_with("internal file ")).collect();
     let mut touched = vec![false; objects.len()];
-    for record in records.iter().filter(|record| !matches!(record.act, Act::Advise(_))) {
+    for record in records.iter().filter(|record| !matches!(record.kind, RecordKind::Advise(_))) {
         let at = record.object as usize;
-        touched[at] |= record.act.is_touch();
-        mapped_only[at] &= record.act.is_touch() && record.op.via == Some(Via::Map);
+        touched[at] |= record.kind.is_touch();
+        mapped_only[at] &= record.kind.is_touch() && record.op.via == Some(Via::Map);
     }
     let by_name = |object: &ObjectInfo| SHMEM_NAMES.iter().any(|name| object.name.starts_with(name));
     let is_shmem =
@@ -301,12 +301,15 @@ mod tests {
             marked,
             object("/dev/zero (deleted)"),
         ];
-        let touch =
-            |object, via| Record { object, act: Act::Hit, ..Record::touch(0, Op { write: true, via: Some(via) }) };
+        let touch = |object, via| Record {
+            object,
+            kind: RecordKind::Hit,
+            ..Record::touch(0, Op { write: true, via: Some(via) })
+        };
         let records =
             [touch(0, Via::Map), touch(1, Via::Map), touch(2, Via::Map), touch(2, Via::Fd), touch(3, Via::Map)];
         assert_eq!(shmem_objects(&objects, &records), [false, true, false, true, true]);
-        let read_in = Record { object: 1, act: Act::Add, ..Record::touch(0, Op::READ) };
+        let read_in = Record { object: 1, kind: RecordKind::Add, ..Record::touch(0, Op::READ) };
         assert_eq!(shmem_objects(&objects, &[touch(1, Via::Map), read_in]), [false, false, false, true, true]);
     }
 }

@@ -4,7 +4,7 @@ use super::run::run_with;
 use super::settings::Keep;
 use super::{Compared, Estimate, Loaded, Settings};
 use crate::replay::policy::RowPolicy;
-use crate::replay::{DiskReads, Done, PlugIn, Row};
+use crate::replay::{CellResult, DiskReads, PlugIn, Row};
 use crate::settings::Set;
 use refault_mm::{Engine, Kernel, MemcgId, Policy};
 use refault_trace::{RecordSource, Recording};
@@ -58,7 +58,7 @@ pub struct RecordedCell<'a> {
 
 /// A recording that is replayed as often as there are rows.
 #[derive(Debug)]
-pub struct Machine {
+pub struct RecordedMachine {
     loaded: Loaded,
     about: About,
 }
@@ -67,8 +67,8 @@ pub struct Machine {
 fn cut(loaded: &mut Loaded, most: u64) {
     let mut left = most;
     let mut end = loaded.records.len();
-    for (at, record) in loaded.records.iter_mut().enumerate().filter(|(_, record)| record.act.is_touch()) {
-        if record.act == refault_trace::Act::Sampled {
+    for (at, record) in loaded.records.iter_mut().enumerate().filter(|(_, record)| record.kind.is_touch()) {
+        if record.kind == refault_trace::RecordKind::Sampled {
             continue;
         }
         if left <= u64::from(record.pages) {
@@ -83,12 +83,12 @@ fn cut(loaded: &mut Loaded, most: u64) {
     loaded.accesses = most - left;
 }
 
-impl Machine {
+impl RecordedMachine {
     /// Reads a recording, or its first accesses.
     ///
     /// # Errors
     /// The source is no recording, or holds no access.
-    pub fn read(source: &mut dyn RecordSource, max_accesses: Option<u64>) -> Result<Machine, String> {
+    pub fn read(source: &mut dyn RecordSource, max_accesses: Option<u64>) -> Result<RecordedMachine, String> {
         let mut loaded = Loaded::read(source)?;
         if let Some(most) = max_accesses {
             cut(&mut loaded, most);
@@ -101,7 +101,7 @@ impl Machine {
             footprint_pages: loaded.footprint_pages(),
             besides_pages: loaded.besides_files_pages(),
         };
-        Ok(Machine { loaded, about })
+        Ok(RecordedMachine { loaded, about })
     }
 
     /// The recording.
@@ -123,7 +123,7 @@ impl Machine {
     ///
     /// # Errors
     /// An impossible configuration.
-    pub fn run(&self, cell: &RecordedCell<'_>) -> Result<Done, String> {
+    pub fn run(&self, cell: &RecordedCell<'_>) -> Result<CellResult, String> {
         self.run_watched(cell, &mut |_, _, _| {})
     }
 
@@ -131,7 +131,7 @@ impl Machine {
     ///
     /// # Errors
     /// An impossible configuration.
-    pub fn run_watched(&self, cell: &RecordedCell<'_>, after: &mut After<'_>) -> Result<Done, String> {
+    pub fn run_watched(&self, cell: &RecordedCell<'_>, after: &mut After<'_>) -> Result<CellResult, String> {
         let started = Instant::now();
         let settings = self.settings(cell)?;
         let attach = |engine: &mut Engine, group| match cell.plug_in {

@@ -48,7 +48,7 @@ pub use count::Compared;
 pub use estimate::{Estimate, Interval};
 pub use kept::Kept;
 pub use load::Loaded;
-pub use machine::{About, After, Machine, RecordedCell};
+pub use machine::{About, After, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};
 pub use run::run;
 pub use settings::{Settings, WarmUp};

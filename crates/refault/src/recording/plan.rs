@@ -1,8 +1,8 @@
 //! Rows of a recorded machine, spread over the cores.
 
-use super::machine::{Machine, RecordedCell};
+use super::machine::{RecordedCell, RecordedMachine};
 use crate::replay::policy::RowPolicy;
-use crate::replay::{Done, Plan, PlugIn};
+use crate::replay::{CellResult, Plan, PlugIn};
 use crate::settings::Set;
 use crate::threads::on_threads;
 use crate::watch::Watch;
@@ -16,7 +16,7 @@ pub const PAGE_SIZE: u32 = 4096;
 #[derive(Debug)]
 pub struct RecordedPlan<'a> {
     /// The machine.
-    pub machine: &'a Machine,
+    pub machine: &'a RecordedMachine,
     /// Its accesses page by page, which OPT needs.
     pub trace: Option<&'a Trace>,
     /// Memory sizes in pages.
@@ -50,7 +50,7 @@ impl RecordedPlan<'_> {
     ///
     /// # Errors
     /// An impossible configuration, or cancel.
-    pub fn run(&self) -> Result<Vec<Done>, String> {
+    pub fn run(&self) -> Result<Vec<CellResult>, String> {
         let cells = self.cells();
         let jobs: Vec<&RecordedCell<'_>> = cells.iter().flatten().collect();
         let about = self.machine.about();
@@ -98,7 +98,7 @@ impl RecordedPlan<'_> {
     }
 
     /// Rows of OPT, which knows pages only.
-    fn opt(&self, is_wanted: bool) -> Result<Vec<Done>, String> {
+    fn opt(&self, is_wanted: bool) -> Result<Vec<CellResult>, String> {
         let Some(trace) = self.trace.filter(|_| is_wanted) else { return Ok(Vec::new()) };
         let plan = Plan {
             trace,

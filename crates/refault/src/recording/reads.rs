@@ -8,7 +8,7 @@ use super::load::{File, Loaded};
 use crate::replay::DiskReads;
 use crate::replay::machine::Observer;
 use refault_mm::PageId;
-use refault_trace::{Act, ObjectInfo, Record, Via};
+use refault_trace::{ObjectInfo, Record, RecordKind, Via};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -86,11 +86,11 @@ impl OfKernel {
     /// Takes the next record; `length` is that of the file before it, in pages, where it is known.
     pub(super) fn take(&mut self, record: &Record, length: Option<u64>) {
         let pages = record.page..record.page.saturating_add(u64::from(record.pages));
-        if record.act == Act::Add {
+        if record.kind == RecordKind::Add {
             return self.add(record, pages, length.unwrap_or(u64::MAX));
         }
-        let is_access = record.act.is_touch() && record.act != Act::Sampled;
-        if !is_access && !matches!(record.act, Act::Advise(_)) {
+        let is_access = record.kind.is_touch() && record.kind != RecordKind::Sampled;
+        if !is_access && !matches!(record.kind, RecordKind::Advise(_)) {
             return;
         }
         self.runs.end_run(record.task);
@@ -136,7 +136,7 @@ impl OfLab {
     /// From now on it is for this record.
     pub(super) fn take(&mut self, record: &Record) {
         (self.task, self.object, self.counts) = (record.task, record.object, true);
-        if record.act != Act::Add {
+        if record.kind != RecordKind::Add {
             self.runs.end_run(record.task);
         }
     }
@@ -169,12 +169,12 @@ mod tests {
     use super::*;
     use refault_trace::{ObjectKind, Op};
 
-    fn record(act: Act, page: u64, pages: u32) -> Record {
-        Record { act, pages, ..Record::touch(page, Op { write: false, via: Some(Via::Fd) }) }
+    fn record(kind: RecordKind, page: u64, pages: u32) -> Record {
+        Record { kind, pages, ..Record::touch(page, Op { write: false, via: Some(Via::Fd) }) }
     }
 
     fn write(page: u64, pages: u32) -> Record {
-        Record { op: Op { write: true, via: Some(Via::Fd) }, ..record(Act::Miss, page, pages) }
+        Record { op: Op { write: true, via: Some(Via::Fd) }, ..record(RecordKind::Miss, page, pages) }
     }
 
     fn kernel(backing: Backing) -> OfKernel {
@@ -184,15 +184,21 @@ mod tests {
     #[test]
     fn runs_of_pages_are_requests() {
         let mut kernel = kernel(Backing::File);
-        let miss = record(Act::Miss, 0, 4);
+        let miss = record(RecordKind::Miss, 0, 4);
         // Reclaim that comes between two pages does not end a run, nor does another task.
-        let other = Record { task: 1, ..record(Act::Add, 90, 2) };
-        for record in [record(Act::Add, 0, 4), record(Act::Evict, 50, 1), other, record(Act::Add, 4, 8), miss] {
+        let other = Record { task: 1, ..record(RecordKind::Add, 90, 2) };
+        for record in [
+            record(RecordKind::Add, 0, 4),
+            record(RecordKind::Evict, 50, 1),
+            other,
+            record(RecordKind::Add, 4, 8),
+            miss,
+        ] {
             kernel.take(&record, None);
         }
         assert_eq!(kernel.total(), DiskReads { read_pages: 14, reads: 2, metadata_pages: 0 });
         // An access does, and a gap.
-        for record in [record(Act::Add, 12, 4), record(Act::Add, 17, 1)] {
+        for record in [record(RecordKind::Add, 12, 4), record(RecordKind::Add, 17, 1)] {
             kernel.take(&record, None);
         }
         assert_eq!(kernel.total(), DiskReads { read_pages: 19, reads: 4, metadata_pages: 0 });
@@ -201,13 +207,13 @@ mod tests {
     #[test]
     fn what_is_written_or_not_there_yet_is_not_read() {
         let mut kernel = kernel(Backing::File);
-        for record in [write(10, 4), record(Act::Add, 10, 2), record(Act::Add, 12, 4)] {
+        for record in [write(10, 4), record(RecordKind::Add, 10, 2), record(RecordKind::Add, 12, 4)] {
             kernel.take(&record, Some(15));
         }
         // Two pages lie behind the write, one of them behind the end of the file.
         assert_eq!(kernel.total(), DiskReads { read_pages: 1, reads: 1, metadata_pages: 0 });
         // The next access is no write of these.
-        for record in [record(Act::Hit, 0, 1), record(Act::Add, 10, 2)] {
+        for record in [record(RecordKind::Hit, 0, 1), record(RecordKind::Add, 10, 2)] {
             kernel.take(&record, Some(15));
         }
         assert_eq!(kernel.total(), DiskReads { read_pages: 3, reads: 2, metadata_pages: 0 });
@@ -217,7 +223,7 @@ mod tests {
     fn memory_is_not_read_and_devices_are_metadata() {
         let counts = |backing| {
             let mut kernel = kernel(backing);
-            kernel.take(&record(Act::Add, 3, 2), None);
+            kernel.take(&record(RecordKind::Add, 3, 2), None);
             kernel.total()
         };
         assert_eq!(counts(Backing::Memory), DiskReads::default());

@@ -1,7 +1,7 @@
 //! The engine, fed with a recording as the kernel was.
 
 use super::cache::Cache;
-use super::calls::Part;
+use super::calls::CallPart;
 use super::count::Compared;
 use super::length::Lengths;
 use super::load::Loaded;
@@ -11,7 +11,7 @@ use super::settings::Settings;
 use crate::replay::cell::Cell;
 use crate::replay::{DiskReads, EngineFigures};
 use refault_mm::{AccessAdvice, Counter, Engine, MappingId, MemcgId, PageId, Readahead, Stats};
-use refault_trace::{Act, Advised, PackedAccess, Record, Snapshot, Via};
+use refault_trace::{AdviceKind, PackedAccess, Record, RecordKind, Snapshot, Via};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -225,20 +225,20 @@ impl Run<'_> {
     fn count_kernel(&mut self, record: &Record) {
         self.kernel_reads.take(record, self.lengths.of(record.object));
         self.lengths.reached(record);
-        match record.act {
-            Act::Drop => {
+        match record.kind {
+            RecordKind::Drop => {
                 let passed = self.cache.passed_dropping(record);
                 self.lengths.dropped(record, passed.start);
             }
-            Act::Advise(advised) => {
+            RecordKind::Advise(advised) => {
                 self.cache.end_pass(record.task);
-                if advised == Advised::DontNeed {
+                if advised == AdviceKind::DontNeed {
                     self.lengths.gives_up(record);
                 }
             }
-            Act::Touch | Act::Hit | Act::Miss => {
+            RecordKind::Touch | RecordKind::Hit | RecordKind::Miss => {
                 self.cache.end_pass(record.task);
-                let (via, missed) = (record.op.via.unwrap_or(Via::Fd), record.act == Act::Miss);
+                let (via, missed) = (record.op.via.unwrap_or(Via::Fd), record.kind == RecordKind::Miss);
                 for i in 0..record.pages {
                     self.compared.access(record.time_ns, record.object, via, missed && i == 0, false);
                 }
@@ -279,22 +279,22 @@ impl Run<'_> {
         }
     }
 
-    fn take(&mut self, record: &Record, part: Part) {
+    fn take(&mut self, record: &Record, part: CallPart) {
         self.kernel_reads.take(record, self.lengths.of(record.object));
         self.cell.machine.observer.take(record);
         let length = self.lengths.reached(record);
         self.set_length(record.object, length);
         let mut others = 0;
-        match record.act {
-            Act::Add => self.add(record),
-            Act::AddOther => self.add_elsewhere(record),
-            Act::Evict => {
+        match record.kind {
+            RecordKind::Add => self.add(record),
+            RecordKind::AddOther => self.add_other(record),
+            RecordKind::Evict => {
                 self.cache.set(self.ids_of(record), false);
                 if !self.elsewhere.is_empty() {
                     others = self.ids_of(record).filter(|id| self.elsewhere.remove(id)).count() as u64;
                 }
             }
-            Act::Drop => {
+            RecordKind::Drop => {
                 let passed = self.cache.passed_dropping(record);
                 let length = self.lengths.dropped(record, passed.start);
                 self.set_length(record.object, length);
@@ -305,13 +305,13 @@ impl Run<'_> {
                     self.drop_page(id);
                 }
             }
-            Act::Advise(advised) => {
+            RecordKind::Advise(advised) => {
                 self.cache.end_pass(record.task);
                 self.advise(record, advised);
             }
-            Act::Sampled => self.sampled(record),
-            Act::Resident => {}
-            Act::Touch | Act::Hit | Act::Miss => {
+            RecordKind::Sampled => self.sampled(record),
+            RecordKind::Resident => {}
+            RecordKind::Touch | RecordKind::Hit | RecordKind::Miss => {
                 self.cache.end_pass(record.task);
                 self.cache.set(self.ids_of(record), true);
                 self.touch(record, part);
@@ -322,7 +322,7 @@ impl Run<'_> {
 
     /// Somebody else brings pages in, and is charged for them. A page that only the lab has stays
     /// with the group.
-    fn add_elsewhere(&mut self, record: &Record) {
+    fn add_other(&mut self, record: &Record) {
         let ids = self.ids_of(record);
         self.cache.set(ids.clone(), true);
         for id in ids.filter(|&id| self.cell.engine.folio_order(PageId(id)).is_none()) {

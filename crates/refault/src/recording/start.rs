@@ -8,7 +8,7 @@
 //! did there.
 
 use super::load::shmem;
-use refault_trace::{Act, Record, Recording, Via};
+use refault_trace::{Record, RecordKind, Recording, Via};
 use std::collections::{HashMap, HashSet};
 
 /// Pages in memory before a recording.
@@ -110,14 +110,16 @@ struct Seen {
 fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
     let mut seen: HashMap<(u32, u64), Seen> = HashMap::new();
     // Advice of programs says nothing of where pages are.
-    for (at, record) in records.iter().enumerate().filter(|(_, record)| !matches!(record.act, Act::Advise(_))) {
-        let is_touch = record.act.is_touch();
-        let leaves = matches!(record.act, Act::Evict | Act::Drop);
+    for (at, record) in records.iter().enumerate().filter(|(_, record)| !matches!(record.kind, RecordKind::Advise(_))) {
+        let is_touch = record.kind.is_touch();
+        let leaves = matches!(record.kind, RecordKind::Evict | RecordKind::Drop);
         for i in 0..record.pages {
             // Pages of a write come after it began; of reads the pages come before.
-            let in_place = match record.act {
-                Act::Hit | Act::Sampled | Act::Resident | Act::Evict | Act::Drop => true,
-                Act::Miss => i > 0 && record.op.via == Some(Via::Fd) && !record.op.write,
+            let in_place = match record.kind {
+                RecordKind::Hit | RecordKind::Sampled | RecordKind::Resident | RecordKind::Evict | RecordKind::Drop => {
+                    true
+                }
+                RecordKind::Miss => i > 0 && record.op.via == Some(Via::Fd) && !record.op.write,
                 _ => false,
             };
             let new = Seen { in_place, evicted: None, touched: None, touches: 0, first: at };
@@ -131,10 +133,10 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
             }
         }
     }
-    let touched: HashSet<u32> = records.iter().filter(|r| r.act.is_touch()).map(|r| r.object).collect();
+    let touched: HashSet<u32> = records.iter().filter(|r| r.kind.is_touch()).map(|r| r.object).collect();
     let (mut all, mut evicted): (Vec<_>, Vec<_>) = seen.into_iter().partition(|(_, page)| page.in_place);
     // Others brought them in: the group never had them.
-    evicted.retain(|(_, page)| records[page.first].act != Act::AddOther);
+    evicted.retain(|(_, page)| records[page.first].kind != RecordKind::AddOther);
     evicted.sort_unstable_by_key(|&(key, page)| (std::cmp::Reverse(page.first), key));
     // Reclaim takes the page first that was used longest ago; a program comes back first to the
     // page that it used last. Pages of which neither is known lie between.
@@ -157,10 +159,10 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refault_trace::{Advised, Op, Series, Snapshot};
+    use refault_trace::{AdviceKind, Op, Series, Snapshot};
 
-    fn record(act: Act, page: u64, pages: u32) -> Record {
-        Record { act, pages, ..Record::touch(page, Op { write: false, via: Some(Via::Fd) }) }
+    fn record(kind: RecordKind, page: u64, pages: u32) -> Record {
+        Record { kind, pages, ..Record::touch(page, Op { write: false, via: Some(Via::Fd) }) }
     }
 
     fn pages(records: &[Record]) -> Vec<(u64, u32)> {
@@ -169,23 +171,23 @@ mod tests {
 
     #[test]
     fn regression_advice_on_pages_in_place_does_not_hide_them() {
-        let records = [record(Act::Advise(Advised::MapExecutable), 0, 10), record(Act::Hit, 3, 1)];
+        let records = [record(RecordKind::Advise(AdviceKind::MapExecutable), 0, 10), record(RecordKind::Hit, 3, 1)];
         assert_eq!(pages(&records), [(3, 1)]);
     }
 
     #[test]
     fn pages_in_place_are_residents() {
         let records = [
-            record(Act::Resident, 20, 2),
-            record(Act::Hit, 1, 2),
-            record(Act::Add, 5, 2),
-            record(Act::Miss, 5, 2),
-            record(Act::Hit, 1, 1),
-            record(Act::Hit, 6, 2),
-            record(Act::Hit, 21, 1),
-            record(Act::Evict, 30, 1),
-            record(Act::Evict, 5, 1),
-            record(Act::Miss, 30, 1),
+            record(RecordKind::Resident, 20, 2),
+            record(RecordKind::Hit, 1, 2),
+            record(RecordKind::Add, 5, 2),
+            record(RecordKind::Miss, 5, 2),
+            record(RecordKind::Hit, 1, 1),
+            record(RecordKind::Hit, 6, 2),
+            record(RecordKind::Hit, 21, 1),
+            record(RecordKind::Evict, 30, 1),
+            record(RecordKind::Evict, 5, 1),
+            record(RecordKind::Miss, 30, 1),
         ];
         // Page 30 was the first to go; nothing is known of page 20; the others are older the later
         // they are touched.
@@ -200,17 +202,18 @@ mod tests {
         };
         let recording =
             Recording { group: Some("/g".to_owned()), attached: Some(true), series, ..Recording::default() };
-        let library = Record { object: 1, ..record(Act::Resident, 0, 200) };
+        let library = Record { object: 1, ..record(RecordKind::Resident, 0, 200) };
         // A file beside it that another program uses is evicted meanwhile.
-        let beside = Record { object: 2, ..record(Act::Evict, 0, 300) };
-        let own = [record(Act::Resident, 0, 40), record(Act::Hit, 0, 30), record(Act::Evict, 30, 5)];
+        let beside = Record { object: 2, ..record(RecordKind::Evict, 0, 300) };
+        let own =
+            [record(RecordKind::Resident, 0, 40), record(RecordKind::Hit, 0, 30), record(RecordKind::Evict, 30, 5)];
         let records = [&[library, beside][..], &own].concat();
         let start = Start::of(&recording, &records);
         assert!(start.is_own && start.is_warm);
         // 50 pages: 30 that are touched, 5 that are evicted, 15 of which nothing else is known.
         assert_eq!((start.pages.len(), start.stand_ins), (35, 15));
         // Pages that are used, and are more than twice what the group had, are another's.
-        let used = [record(Act::Hit, 0, 150)];
+        let used = [record(RecordKind::Hit, 0, 150)];
         assert!(!Start::of(&recording, &used).is_own);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{Loaded, Settings, run};
 use refault_trace::{
-    Act, Format, Header, ObjectInfo, ObjectKind, Op, Record, RecordSource, Recording, Series, Snapshot, TraceError, Via,
+    Format, Header, ObjectInfo, ObjectKind, Op, Record, RecordKind, RecordSource, Recording, Series, Snapshot,
+    TraceError, Via,
 };
 
 /// A recording in memory.
@@ -43,8 +44,9 @@ fn made(pages: u64, besides: &[(u64, u64)]) -> Loaded {
         ..Recording::default()
     });
     let op = Op { write: false, via: Some(Via::Fd) };
-    let read = |i: u64| Record { time_ns: i * 1000, act: Act::Hit, ..Record::touch(i * 37 % pages, op) };
-    let add = |record: Record| [Record { act: Act::Add, ..record }, Record { act: Act::Miss, ..record }];
+    let read = |i: u64| Record { time_ns: i * 1000, kind: RecordKind::Hit, ..Record::touch(i * 37 % pages, op) };
+    let add =
+        |record: Record| [Record { kind: RecordKind::Add, ..record }, Record { kind: RecordKind::Miss, ..record }];
     let first = (0..pages).flat_map(|i| add(read(i)));
     let mut source = Made { header, records: first.chain((pages..1000).map(read)).collect() };
     Loaded::read(&mut source).expect("a recording")
@@ -84,19 +86,24 @@ fn regression_a_lab_with_nothing_to_reclaim_stops() {
 #[test]
 fn regression_pages_that_another_group_brings_in_are_found_and_take_no_room() {
     let op = Op { write: false, via: Some(Via::Fd) };
-    let at = |time_ns: u64, act: Act, page: u64, pages: u32| Record { time_ns, act, pages, ..Record::touch(page, op) };
+    let at = |time_ns: u64, kind: RecordKind, page: u64, pages: u32| Record {
+        time_ns,
+        kind,
+        pages,
+        ..Record::touch(page, op)
+    };
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
     header.recording = Some(Recording { read_ahead_pages: Some(0), ..Recording::default() });
     let records = vec![
-        at(1, Act::Add, 0, 1),
-        at(2, Act::Miss, 0, 1),
-        at(3, Act::AddOther, 10, 20),
-        at(4, Act::Hit, 15, 1),
-        at(5, Act::Hit, 25, 1),
-        at(6, Act::Evict, 10, 20),
-        at(7, Act::Add, 15, 1),
-        at(8, Act::Miss, 15, 1),
+        at(1, RecordKind::Add, 0, 1),
+        at(2, RecordKind::Miss, 0, 1),
+        at(3, RecordKind::AddOther, 10, 20),
+        at(4, RecordKind::Hit, 15, 1),
+        at(5, RecordKind::Hit, 25, 1),
+        at(6, RecordKind::Evict, 10, 20),
+        at(7, RecordKind::Add, 15, 1),
+        at(8, RecordKind::Miss, 15, 1),
     ];
     let loaded = Loaded::read(&mut Made { header, records }).expect("a recording");
     let compared = run(&loaded, &Settings::of(&loaded.recording, None, None, false)).expect("a result");
@@ -121,7 +128,8 @@ fn regression_a_smaller_limit_does_not_know_what_is_touched_next() {
         },
         ..Recording::default()
     });
-    let read = |i: u64, factor: u64| Record { time_ns: i, act: Act::Hit, ..Record::touch(i * factor % 1000, op) };
+    let read =
+        |i: u64, factor: u64| Record { time_ns: i, kind: RecordKind::Hit, ..Record::touch(i * factor % 1000, op) };
     let records = (0..1000).map(|i| read(i, 333)).collect();
     let loaded = Loaded::read(&mut Made { header, records }).expect("a recording");
     let missed = |pages| {

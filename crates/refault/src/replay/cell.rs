@@ -4,7 +4,7 @@ use refault_mm::{Config, Engine, MappingId, MappingKind, MemcgId, MemcgLimits, O
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
 use super::groups::Tree;
-use super::machine::{DIRTY, MAPPED, Machine, Observer, WRITABLE, YOUNG};
+use super::machine::{DIRTY, MAPPED, Observer, ReplayWorld, WRITABLE, YOUNG};
 
 /// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one
 /// another.
@@ -58,7 +58,7 @@ pub struct Cell<O = ()> {
     /// The objects of the trace that are touched.
     pub(super) mappings: Vec<MappingId>,
     /// Page tables, and what went wrong.
-    pub machine: Machine<O>,
+    pub machine: ReplayWorld<O>,
     /// Accesses replayed.
     pub accesses: u64,
     /// Misses among them.
@@ -125,7 +125,7 @@ impl<O: Observer> Cell<O> {
     pub fn empty(cfg: Config, memory_pages: u64, swap_max_pages: u64, observer: O) -> Result<Cell<O>, String> {
         let mut engine = Engine::new(cfg)?;
         let group = engine.add_memcg(MemcgId::ROOT, "/replay", memory_pages, swap_max_pages)?;
-        let machine = Machine::new(0, observer);
+        let machine = ReplayWorld::new(0, observer);
         let (groups, mappings) = (vec![group], Vec::new());
         Ok(Cell { engine, group, groups, mappings, machine, accesses: 0, misses: 0, oom_at: None })
     }
@@ -304,7 +304,7 @@ impl<O: Observer> Cell<O> {
         } else if a.is_write() {
             Touch::Write
         } else if a.continues() {
-            Touch::ReadOn
+            Touch::ReadContinued
         } else {
             Touch::Read
         };

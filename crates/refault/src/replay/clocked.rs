@@ -101,7 +101,7 @@ impl RecordSource for Clocked {
         self.progress.add(out.len() as u64);
         self.has_groups = self.has_groups || out.iter().any(|record| record.memcg > 0);
         // A recording has more than accesses: pages that come and go, advice.
-        for record in out.iter().filter(|record| record.act.is_touch()) {
+        for record in out.iter().filter(|record| record.kind.is_touch()) {
             self.last_ns = self.last_ns.max(record.time_ns);
             if self.accesses >= self.next_note {
                 self.note();

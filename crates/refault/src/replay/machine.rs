@@ -33,7 +33,7 @@ impl Observer for () {
 
 /// Page tables, and what went wrong.
 #[derive(Clone, Debug)]
-pub struct Machine<O = ()> {
+pub struct ReplayWorld<O = ()> {
     /// A byte a page.
     pub pte: Vec<u8>,
     /// The memcg that ran out of memory.
@@ -44,10 +44,10 @@ pub struct Machine<O = ()> {
     pub observer: O,
 }
 
-impl<O> Machine<O> {
+impl<O> ReplayWorld<O> {
     /// Page tables of so many pages, none of them mapped.
-    pub fn new(pages: usize, observer: O) -> Machine<O> {
-        Machine { pte: vec![0; pages], oom: None, high_ns: 0, observer }
+    pub fn new(pages: usize, observer: O) -> ReplayWorld<O> {
+        ReplayWorld { pte: vec![0; pages], oom: None, high_ns: 0, observer }
     }
 }
 
@@ -59,7 +59,7 @@ fn young_of_eight(ptes: [u8; 8]) -> u64 {
     lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-impl<O: Observer> World for Machine<O> {
+impl<O: Observer> World for ReplayWorld<O> {
     // Which effect it is, the engine knows where it has it.
     #[inline(always)]
     fn effect(&mut self, effect: Effect) -> Ack {
@@ -143,7 +143,7 @@ mod tests {
     /// Asked for many pages at once it says what it says of each.
     #[test]
     fn young_pages_are_the_same_by_words_and_one_by_one() {
-        let mut machine = Machine::new(200, ());
+        let mut machine = ReplayWorld::new(200, ());
         let mut random = 1u64;
         let mut next = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -33,7 +33,7 @@ mod stream;
 pub mod swap_map;
 
 pub use columns::columns;
-pub use plan::{Done, Plan, PlugIn};
+pub use plan::{CellResult, Plan, PlugIn};
 pub use request::{Replay, curve_sizes, usual_sizes};
 pub use row::{DiskReads, EngineFigures, Row};
 pub use stream::run_stream;

@@ -85,7 +85,7 @@ pub(super) enum CellPolicy<'a> {
 }
 
 /// A row, and the bits of its misses if they were asked for.
-pub type Done = (Row, Option<MissBits>);
+pub type CellResult = (Row, Option<MissBits>);
 
 /// A cell of the engine on its way.
 #[derive(Debug)]
@@ -175,7 +175,7 @@ impl Plan<'_> {
     }
 
     /// The result of a cell.
-    pub(super) fn end(&self, running: Running<'_>) -> Done {
+    pub(super) fn end(&self, running: Running<'_>) -> CellResult {
         let Running { policy, cfg, plug_in, pages, cell, recorder, seconds } = running;
         let figures = EngineFigures::of(&cell, cfg, self.kernel, self.lru_gen);
         let inside = EngineFigures { swap_map: self.swap_map, ..figures };
@@ -208,7 +208,7 @@ impl Plan<'_> {
     }
 }
 
-pub(super) fn with_records(mut row: Row, recorder: Recorder) -> Done {
+pub(super) fn with_records(mut row: Row, recorder: Recorder) -> CellResult {
     row.window_misses = recorder.windows.map(Windows::into_misses);
     (row, recorder.bits)
 }

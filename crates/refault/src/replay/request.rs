@@ -1,7 +1,7 @@
 //! Replay of a trace as users ask for it: policies by name, sizes of memory as people write them,
 //! settings by key. Every field has the default of the command.
 
-use super::plan::{Done, Plan, PlugIn};
+use super::plan::{CellResult, Plan, PlugIn};
 use super::policy::RowPolicy;
 use crate::memory_size::{Size, human};
 use crate::settings::{self, Set, Thp};
@@ -92,7 +92,7 @@ impl Replay {
     ///
     /// # Errors
     /// A size or a setting that is impossible, or cancel.
-    pub fn run(&self, trace: &Trace, page_size: u32) -> Result<Vec<Done>, Failure> {
+    pub fn run(&self, trace: &Trace, page_size: u32) -> Result<Vec<CellResult>, Failure> {
         let configs = self.configs()?;
         let sizes = self.sizes(&trace.name, page_size, u64::from(trace.footprint_pages()))?;
         Ok(self.plan(trace, page_size, sizes, &configs, &[]).run()?)

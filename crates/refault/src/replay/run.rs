@@ -1,7 +1,7 @@
 //! The cells of one trace, spread over the cores; all read one decoded trace.
 
 use super::cell::MissSink;
-use super::plan::{Done, Plan, STEP, with_records};
+use super::plan::{CellResult, Plan, STEP, with_records};
 use super::policy::RowPolicy;
 use super::prefix::{Fork, SharedPrefix, Task, Tasks, before_file_writes, feed_prefix, prefixes};
 use crate::watch::Progress;
@@ -11,12 +11,12 @@ use std::time::Instant;
 
 impl Plan<'_> {
     /// Replays every cell; rows are by size, then by policy, whatever the threads.
-    pub fn run(&self) -> Result<Vec<Done>, String> {
+    pub fn run(&self) -> Result<Vec<CellResult>, String> {
         let cells = self.cells().len();
         let next = self.next_uses()?;
         let progress = self.progress(cells);
         let tasks = Tasks::new(prefixes(self), self.threads.min(cells));
-        let done: Mutex<Vec<Option<Result<Done, String>>>> = Mutex::new((0..cells).map(|_| None).collect());
+        let done: Mutex<Vec<Option<Result<CellResult, String>>>> = Mutex::new((0..cells).map(|_| None).collect());
         let put = |at: usize, result| {
             if let Ok(mut done) = done.lock() {
                 done[at] = Some(result);
@@ -59,7 +59,7 @@ impl Plan<'_> {
         next: &[u32],
         tasks: &Tasks<'p>,
         progress: &Progress,
-        put: &dyn Fn(usize, Result<Done, String>),
+        put: &dyn Fn(usize, Result<CellResult, String>),
     ) {
         let SharedPrefix { policy, cells } = prefix;
         let Some((&(largest, pages), smaller)) = cells.split_last() else { return };
@@ -86,13 +86,13 @@ impl Plan<'_> {
     }
 
     /// Replays what is left of the trace for a cell.
-    fn finish(&self, fork: Fork<'_>, progress: &Progress, put: &dyn Fn(usize, Result<Done, String>)) {
+    fn finish(&self, fork: Fork<'_>, progress: &Progress, put: &dyn Fn(usize, Result<CellResult, String>)) {
         let Fork { at, from, mut running } = fork;
         self.feed(&mut running, &self.trace.accesses[from..], self.times_from(from), progress);
         put(at, Ok(self.end(running)));
     }
 
-    fn opt(&self, next: &[u32], pages: u64, progress: &Progress) -> Done {
+    fn opt(&self, next: &[u32], pages: u64, progress: &Progress) -> CellResult {
         let mut opt = Opt::new(pages, next.len());
         let mut recorder = self.recorder();
         let keeps = recorder.keeps();

@@ -1,7 +1,7 @@
 //! A trace that is larger than memory: every cell takes the accesses piece by piece, all cells the
 //! same piece.
 
-use super::plan::{Done, Plan, Running};
+use super::plan::{CellResult, Plan, Running};
 use crate::Failure;
 use refault_trace::{Piece, Pieces, TraceError};
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ const PIECE: usize = 1 << 20;
 ///
 /// # Errors
 /// An impossible configuration, a trace that cannot be read, or cancel.
-pub fn run_stream(plan: &Plan<'_>, mut pieces: Pieces, has_times: bool) -> Result<Vec<Done>, Failure> {
+pub fn run_stream(plan: &Plan<'_>, mut pieces: Pieces, has_times: bool) -> Result<Vec<CellResult>, Failure> {
     let begun = plan.cells().into_iter().filter_map(|(pages, policy)| plan.begin(policy, pages));
     let cells: Vec<_> = begun.map(|cell| cell.map(Mutex::new)).collect::<Result<_, _>>()?;
     let progress = plan.progress(cells.len());

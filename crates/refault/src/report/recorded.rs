@@ -10,11 +10,11 @@ use crate::recording::{self, About, RecordedCell};
 use crate::replay::Row;
 use crate::replay::policy::RowPolicy;
 use refault_mm::{Config, PageId, Policy};
-use refault_trace::{Act, Header, ObjectKind, Record, RecordSource, Trace, TraceError};
+use refault_trace::{Header, ObjectKind, Record, RecordKind, RecordSource, Trace, TraceError};
 
 /// The machine that was recorded, and what of it the request changes.
 pub(super) struct Machine<'a> {
-    pub(super) machine: &'a recording::Machine,
+    pub(super) machine: &'a recording::RecordedMachine,
     pub(super) request: &'a ReportRequest,
 }
 
@@ -133,7 +133,7 @@ impl RecordSource for OfFiles {
             if is_recording {
                 let objects = &self.0.header().objects;
                 let is_file = |record: &Record| objects[record.object as usize].kind == ObjectKind::File;
-                out.retain(|record| record.act != Act::Sampled && is_file(record));
+                out.retain(|record| record.kind != RecordKind::Sampled && is_file(record));
             }
             if !out.is_empty() {
                 return Ok(true);

@@ -6,7 +6,7 @@ use super::request::{Open, ReportRequest};
 use super::trace::{Policies, Rules, Work, windows};
 use crate::Failure;
 use crate::document::trace::{GroupsUnder, TraceDocument};
-use crate::recording::{Kept, Machine};
+use crate::recording::{Kept, RecordedMachine};
 use crate::replay::clocked::Clocked;
 use crate::replay::groups::{Tree, load};
 use crate::replay::policy::RowPolicy;
@@ -14,10 +14,10 @@ use refault_trace::{Header, LoadOptions, RecordSource, Trace};
 
 /// A trace or a recording in memory.
 #[derive(Debug)]
-pub struct Subject {
+pub struct ReportSubject {
     trace: Trace,
     header: Header,
-    machine: Option<Machine>,
+    machine: Option<RecordedMachine>,
     /// Where windows begin, and the end.
     windows: Vec<u64>,
     /// The same in seconds, if the trace has times.
@@ -25,18 +25,18 @@ pub struct Subject {
     has_groups: bool,
 }
 
-impl Subject {
+impl ReportSubject {
     /// Reads a trace, or a recording as the machine that was recorded, too. `open` is called once.
     ///
     /// # Errors
     /// The trace cannot be read, holds nothing, or says nothing of the groups that have limits.
-    pub fn read(request: &ReportRequest, open: &Open<'_>) -> Result<Subject, Failure> {
+    pub fn read(request: &ReportRequest, open: &Open<'_>) -> Result<ReportSubject, Failure> {
         let mut source = open()?;
         let is_recording = source.header().recording.is_some();
         let mut machine = None;
         if is_recording {
             let kept = Kept::read(source)?;
-            machine = Some(Machine::read(&mut kept.clone(), request.max_accesses)?);
+            machine = Some(RecordedMachine::read(&mut kept.clone(), request.max_accesses)?);
             source = Box::new(kept);
         }
         // Groups are page by page: of a recording that would be another question.
@@ -46,11 +46,11 @@ impl Subject {
         let windows = windows(trace.accesses.len() as u64);
         let (seconds, has_groups) = (source.seconds(&windows), source.has_groups());
         let header = source.header().clone();
-        Ok(Subject { trace, header, machine, windows, seconds, has_groups })
+        Ok(ReportSubject { trace, header, machine, windows, seconds, has_groups })
     }
 
     /// The machine that was recorded; none: it is no recording.
-    pub fn machine(&self) -> Option<&Machine> {
+    pub fn machine(&self) -> Option<&RecordedMachine> {
         self.machine.as_ref()
     }
 

@@ -21,7 +21,7 @@ pub struct Job {
 
 /// A run that is over.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct FinishedRun {
     /// Its result.
     pub result: RunResult,
     /// How long it took.
@@ -47,10 +47,10 @@ impl Runner {
     }
 
     /// Runs all; results are in the order of the jobs. The first job that fails is the error.
-    pub fn run(&self, what: &str, jobs: &[Job]) -> Result<Vec<Done>, Failure> {
+    pub fn run(&self, what: &str, jobs: &[Job]) -> Result<Vec<FinishedRun>, Failure> {
         let progress = self.watch.machines(what, jobs.len());
         let (taken, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let done: Mutex<Vec<Option<Result<Done, String>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+        let done: Mutex<Vec<Option<Result<FinishedRun, String>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
         std::thread::scope(|scope| {
             for _ in 0..self.threads.min(jobs.len()) {
                 scope.spawn(|| {
@@ -87,7 +87,7 @@ impl Runner {
         at: usize,
         progress: Option<&dyn MachineMeter>,
         failed: &AtomicBool,
-    ) -> Result<Done, String> {
+    ) -> Result<FinishedRun, String> {
         let started = Instant::now();
         let mut machine = Machine::new(&job.scenario, &job.policy)?;
         if self.check {
@@ -106,7 +106,7 @@ impl Runner {
             let virtual_ns = (result.seconds * 1e9) as u64;
             progress.set(at, MachineState { virtual_ns, events: result.events, share: Some(1.0) });
         }
-        Ok(Done { result, real_seconds: started.elapsed().as_secs_f64() })
+        Ok(FinishedRun { result, real_seconds: started.elapsed().as_secs_f64() })
     }
 }
 

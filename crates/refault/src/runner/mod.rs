@@ -15,7 +15,7 @@ mod limits;
 mod policy;
 mod scale;
 
-pub use job::{Done, Job, Runner, ending_name, ending_text};
+pub use job::{FinishedRun, Job, Runner, ending_name, ending_text};
 pub use limits::limit;
 pub use policy::{Overrides, overrides, policy_text};
 pub use scale::{default_scale, parse_scale, scaled};

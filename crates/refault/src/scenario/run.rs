@@ -1,6 +1,6 @@
 //! A run of a scenario, and the numbers that every form of the output has.
 
-use crate::runner::Done;
+use crate::runner::FinishedRun;
 use refault_lab::machine::{RunResult, TaskResult};
 use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_mm::SwapMap;
@@ -15,7 +15,7 @@ pub struct ScenarioRun {
     /// Under which policy.
     pub policy: PolicySpec,
     /// Tasks, groups, events, devices and the time series.
-    pub done: Done,
+    pub done: FinishedRun,
     /// Write the generations at the end.
     pub lru_gen: bool,
     /// Write the clusters of the swap devices at the end.

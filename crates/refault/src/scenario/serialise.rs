@@ -8,7 +8,7 @@ use refault_lab::machine::{
     ContentionResult, CpuResult, DeviceResult, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
     MemcgResult, NodeResult, TaskResult, TierResult, TiersResult,
 };
-use refault_lab::metric::{Quantiles, Series};
+use refault_lab::metric::{MetricSeries, Quantiles};
 use refault_lab::scenario::{COLUMNS, Scenario, TIER_COLUMNS};
 use refault_mm::{Lru, PsiLine};
 use serde::{Serialize, Serializer};
@@ -266,7 +266,7 @@ fn contention(of: &ContentionResult) -> serde_json::Value {
 
 /// The columns of the time series, of many rows evenly chosen ones and the last. Counters that
 /// stayed 0 are left out.
-pub fn points(all: &Series) -> BTreeMap<&str, Vec<f64>> {
+pub fn points(all: &MetricSeries) -> BTreeMap<&str, Vec<f64>> {
     let step = all.len().div_ceil(ROWS).max(1);
     let rows: Vec<_> =
         all.rows().enumerate().filter(|(n, _)| n % step == 0 || n + 1 == all.len()).map(|(_, row)| row).collect();
@@ -278,7 +278,7 @@ pub fn points(all: &Series) -> BTreeMap<&str, Vec<f64>> {
     columns.chain([(SECONDS, rows.iter().map(|row| seconds(row.0)).collect())]).collect()
 }
 
-fn series(all: &Series) -> BTreeMap<&str, Vec<serde_json::Value>> {
+fn series(all: &MetricSeries) -> BTreeMap<&str, Vec<serde_json::Value>> {
     // Counts are written as whole numbers.
     let count = |n: f64| if n.fract() == 0.0 && n.abs() < 1e15 { (n as i64).into() } else { n.into() };
     let column = |(name, values): (_, Vec<f64>)| match name {

@@ -1,7 +1,7 @@
 //! A test of every `--set`: that some value of it changes what a replay counts, under some policy.
 
 use super::set::{Set, described};
-use crate::replay::machine::Machine;
+use crate::replay::machine::ReplayWorld;
 use refault_mm::{Advice, Config, Counter, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch};
 
 /// Settings that change nothing here, in their order, and why.
@@ -32,7 +32,7 @@ fn counts(mut cfg: Config, with_node: bool) -> String {
     cfg.node = with_node.then(|| NodeConfig::new(4096));
     cfg.readahead.history = true;
     let mut e = Engine::new(cfg).expect("a configuration");
-    let mut w = Machine::new((2 * (FILE + ANON)) as usize + 1024, ());
+    let mut w = ReplayWorld::new((2 * (FILE + ANON)) as usize + 1024, ());
     let groups = ["/a", "/b"].map(|name| e.add_memcg(MemcgId::ROOT, name, LIMIT, LIMIT).expect("a group"));
     let (_, file) = e.add_mapping(MappingKind::File, groups[0], 0..u64::from(FILE)).expect("a file");
     let (_, anon) = e.add_mapping(MappingKind::Anon, groups[0], 0..u64::from(ANON)).expect("a heap");

@@ -5,21 +5,21 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
-use crate::text::{At, LineFormat, words};
-use crate::units::Watch;
+use crate::text::{LineFormat, LinePosition, words};
+use crate::units::UnitDetector;
 
 pub(crate) struct Address {
     header: Header,
     /// Bytes that an address counts.
     unit: u32,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl Address {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Address, "memory", ObjectKind::Anon);
         header.page_size = opts.page_size;
-        Self { header, unit: opts.block_bytes.unwrap_or(1), watch: Watch::new(Format::Address, opts) }
+        Self { header, unit: opts.block_bytes.unwrap_or(1), watch: UnitDetector::new(Format::Address, opts) }
     }
 }
 
@@ -32,7 +32,7 @@ impl LineFormat for Address {
         self.watch.judge(&mut self.header);
     }
 
-    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn line(&mut self, line: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let mut fields = words(line);
         let write = match fields.next() {
             None => return Ok(()),

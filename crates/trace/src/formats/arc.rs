@@ -7,20 +7,20 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
-use crate::text::{At, LineFormat, words};
-use crate::units::Watch;
+use crate::text::{LineFormat, LinePosition, words};
+use crate::units::UnitDetector;
 
 pub(crate) struct Arc {
     header: Header,
     block_bytes: Option<u32>,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl Arc {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Arc, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self { header, block_bytes: opts.block_bytes, watch: Watch::new(Format::Arc, opts) }
+        Self { header, block_bytes: opts.block_bytes, watch: UnitDetector::new(Format::Arc, opts) }
     }
 }
 
@@ -33,7 +33,7 @@ impl LineFormat for Arc {
         self.watch.judge(&mut self.header);
     }
 
-    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn line(&mut self, line: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let mut fields = words(line);
         let mut numbers = [0; 4];
         for (i, what) in ["start block", "number of blocks", "third field", "request number"].into_iter().enumerate() {

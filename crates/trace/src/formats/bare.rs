@@ -6,14 +6,14 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
-use crate::units::Watch;
+use crate::units::UnitDetector;
 
 pub(crate) struct Bare {
     header: Header,
     size: usize,
     big_endian: bool,
     block_bytes: Option<u32>,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl Bare {
@@ -25,7 +25,7 @@ impl Bare {
             _ => 8,
         };
         let big_endian = matches!(format, Format::U32Be | Format::U64Be);
-        Self { header, size, big_endian, block_bytes: opts.block_bytes, watch: Watch::new(format, opts) }
+        Self { header, size, big_endian, block_bytes: opts.block_bytes, watch: UnitDetector::new(format, opts) }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
-use crate::units::Watch;
+use crate::units::UnitDetector;
 
 pub(crate) const SIZE: usize = 12;
 
@@ -32,7 +32,7 @@ pub(crate) struct Drmemtrace {
     instructions: bool,
     /// Bytes that an address counts.
     unit: u32,
-    watch: Watch,
+    watch: UnitDetector,
     tasks: std::collections::HashMap<u64, u32>,
     task: u32,
     begun: bool,
@@ -47,7 +47,7 @@ impl Drmemtrace {
             header,
             instructions: opts.instructions,
             unit: opts.block_bytes.unwrap_or(1),
-            watch: Watch::new(Format::Drmemtrace, opts),
+            watch: UnitDetector::new(Format::Drmemtrace, opts),
             tasks: std::collections::HashMap::new(),
             task: 0,
             begun: false,

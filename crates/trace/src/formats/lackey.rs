@@ -10,8 +10,8 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
-use crate::text::{At, LineFormat};
-use crate::units::Watch;
+use crate::text::{LineFormat, LinePosition};
+use crate::units::UnitDetector;
 
 /// The largest access of one instruction: state saved by `xsave` is below 16 KiB.
 const MAX_BYTES: u64 = 1 << 16;
@@ -21,7 +21,7 @@ pub(crate) struct Lackey {
     instructions: bool,
     /// Bytes that an address counts.
     unit: u32,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl Lackey {
@@ -29,7 +29,7 @@ impl Lackey {
         let mut header = Header::with_object(Format::Lackey, "memory", ObjectKind::Anon);
         header.page_size = opts.page_size;
         let unit = opts.block_bytes.unwrap_or(1);
-        Self { header, instructions: opts.instructions, unit, watch: Watch::new(Format::Lackey, opts) }
+        Self { header, instructions: opts.instructions, unit, watch: UnitDetector::new(Format::Lackey, opts) }
     }
 }
 
@@ -42,7 +42,7 @@ impl LineFormat for Lackey {
         self.watch.judge(&mut self.header);
     }
 
-    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn line(&mut self, line: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let (write, range) = match line {
             [b'I', b' ', b' ', range @ ..] if self.instructions => (false, range),
             [b'I', b' ', b' ', ..] | [] => return Ok(()),

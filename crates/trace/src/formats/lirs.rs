@@ -6,20 +6,20 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
-use crate::text::{At, LineFormat};
-use crate::units::Watch;
+use crate::text::{LineFormat, LinePosition};
+use crate::units::UnitDetector;
 
 pub(crate) struct Lirs {
     header: Header,
     block_bytes: Option<u32>,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl Lirs {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Lirs, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self { header, block_bytes: opts.block_bytes, watch: Watch::new(Format::Lirs, opts) }
+        Self { header, block_bytes: opts.block_bytes, watch: UnitDetector::new(Format::Lirs, opts) }
     }
 }
 
@@ -32,7 +32,7 @@ impl LineFormat for Lirs {
         self.watch.judge(&mut self.header);
     }
 
-    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn line(&mut self, line: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let line = line.trim_ascii();
         if line.is_empty() || line == b"*" {
             return Ok(());

@@ -7,6 +7,7 @@
 mod address;
 mod arc;
 mod bare;
+mod columns;
 pub(crate) mod drmemtrace;
 mod lackey;
 mod lirs;
@@ -59,6 +60,10 @@ fn of_format(format: Format, input: Input, opts: &OpenOptions) -> Result<Box<dyn
         Format::Lackey => text(input, lackey::Lackey::new(opts)),
         Format::Address => text(input, address::Address::new(opts)),
         Format::Drmemtrace => binary(input, drmemtrace::Drmemtrace::new(opts)),
+        Format::Columns => match opts.columns.clone() {
+            Some(columns) => text(input, columns::ColumnLines::new(columns, opts)),
+            None => return Err(TraceError::usage("format columns", "needs its columns: columns:time:us,offset:bytes")),
+        },
         Format::Generated => {
             let what = format!("format {format} cannot be read from a file");
             return Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what));

@@ -8,8 +8,8 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
-use crate::text::{At, LineFormat};
-use crate::units::Watch;
+use crate::text::{LineFormat, LinePosition};
+use crate::units::UnitDetector;
 use std::collections::HashMap;
 
 const TICK_NS: u64 = 100;
@@ -23,7 +23,7 @@ pub(crate) struct Msr {
     /// Nanoseconds that a timestamp counts.
     tick_ns: u64,
     start: Option<u64>,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl Msr {
@@ -31,10 +31,10 @@ impl Msr {
         let mut header = Header::new(Format::Msr);
         header.page_size = opts.page_size;
         let (unit, tick_ns) = (opts.block_bytes.unwrap_or(1), opts.tick_ns.unwrap_or(TICK_NS));
-        Self { header, disks: HashMap::new(), unit, tick_ns, start: None, watch: Watch::new(Format::Msr, opts) }
+        Self { header, disks: HashMap::new(), unit, tick_ns, start: None, watch: UnitDetector::new(Format::Msr, opts) }
     }
 
-    fn object(&mut self, host: &[u8], disk: &[u8], at: &At<'_>) -> Result<u32, TraceError> {
+    fn object(&mut self, host: &[u8], disk: &[u8], at: &LinePosition<'_>) -> Result<u32, TraceError> {
         let mut key = host.to_vec();
         key.push(b'.');
         key.extend_from_slice(disk);
@@ -80,7 +80,7 @@ impl LineFormat for Msr {
         self.watch.judge(&mut self.header);
     }
 
-    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn line(&mut self, line: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         if line.is_empty() || at.is_first() && is_header(line) {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
-use crate::units::Watch;
+use crate::units::UnitDetector;
 
 pub(crate) const SIZE: usize = 24;
 const SECTOR: u64 = 512;
@@ -22,7 +22,7 @@ pub(crate) struct OracleGeneral {
     /// Nanoseconds that a time counts.
     tick_ns: u64,
     start: Option<u32>,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl OracleGeneral {
@@ -36,7 +36,7 @@ impl OracleGeneral {
             unit,
             tick_ns: opts.tick_ns.unwrap_or(1_000_000_000),
             start: None,
-            watch: Watch::new(Format::OracleGeneral, opts),
+            watch: UnitDetector::new(Format::OracleGeneral, opts),
         }
     }
 }

@@ -9,20 +9,20 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
-use crate::text::{At, LineFormat, words};
-use crate::units::Watch;
+use crate::text::{LineFormat, LinePosition, words};
+use crate::units::UnitDetector;
 
 pub(crate) struct Plain {
     header: Header,
     block_bytes: Option<u32>,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl Plain {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Plain, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self { header, block_bytes: opts.block_bytes, watch: Watch::new(Format::Plain, opts) }
+        Self { header, block_bytes: opts.block_bytes, watch: UnitDetector::new(Format::Plain, opts) }
     }
 }
 
@@ -35,7 +35,7 @@ impl LineFormat for Plain {
         self.watch.judge(&mut self.header);
     }
 
-    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+    fn line(&mut self, line: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let mut fields = words(line);
         let Some(number) = fields.next() else {
             return Ok(());

@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
-use crate::units::Watch;
+use crate::units::UnitDetector;
 
 const SECTOR: u64 = 512;
 const MICROSECOND: u64 = 1000;
@@ -57,7 +57,7 @@ pub(crate) struct Vscsi {
     /// Nanoseconds that a time counts.
     tick_ns: u64,
     start: Option<u64>,
-    watch: Watch,
+    watch: UnitDetector,
 }
 
 impl Vscsi {
@@ -76,7 +76,7 @@ impl Vscsi {
         header.page_size = opts.page_size;
         let unit = opts.block_bytes.map_or(SECTOR, u64::from);
         let tick_ns = opts.tick_ns.unwrap_or(MICROSECOND);
-        Ok(Self { header, layout, unit, tick_ns, start: None, watch: Watch::new(Format::Vscsi, opts) })
+        Ok(Self { header, layout, unit, tick_ns, start: None, watch: UnitDetector::new(Format::Vscsi, opts) })
     }
 }
 

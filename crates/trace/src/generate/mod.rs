@@ -18,7 +18,7 @@ mod spec;
 mod zipf;
 
 pub use normal::Normal;
-pub use rng::{Chance, Rng};
+pub use rng::{Probability, Rng};
 pub use run::Generator;
 pub use zipf::Zipf;
 

@@ -79,17 +79,17 @@ impl Fraction {
 
 /// Something that happens with a probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chance {
+pub struct Probability {
     /// Parts of 2^53 below which it does.
     below: u64,
 }
 
-impl Chance {
+impl Probability {
     /// With this probability; what is below 0 never happens.
-    pub fn new(share: f64) -> Chance {
+    pub fn new(share: f64) -> Probability {
         // The scale is a power of two: nothing is rounded but by `ceil`, and a number of whole
         // parts is below that if it is below the share. The cast saturates.
-        Chance { below: (share * (1u64 << Fraction::BITS) as f64).ceil() as u64 }
+        Probability { below: (share * (1u64 << Fraction::BITS) as f64).ceil() as u64 }
     }
 
     /// Whether it can happen at all.
@@ -132,7 +132,7 @@ mod tests {
     fn a_chance_is_a_number_below_its_share() {
         for share in [-1.0, 0.0, 1e-300, 1e-9, 0.2, 0.5, 1.0 / 3.0, 1.0 - 1e-16, 1.0, 2.0, f64::NAN] {
             let (mut one, mut other) = (Rng::new(3, &[]), Rng::new(3, &[]));
-            let chance = Chance::new(share);
+            let chance = Probability::new(share);
             for _ in 0..1000 {
                 assert_eq!(chance.happens(&mut one), other.unit() < share, "{share}");
             }

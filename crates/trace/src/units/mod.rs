@@ -1,9 +1,9 @@
 //! Numbers that could be meant in more than one unit: pages, sectors, addresses in bytes, keys,
 //! times; and columns that could stand in another order.
 //!
-//! A format says how its numbers are read, and shows them to a [`Watch`] as it reads. `table` has
-//! what else each could be and what speaks for that; `column` keeps what is needed to judge. Doubts
-//! are in [`Header::doubts`], and refused if asked to.
+//! A format says how its numbers are read, and shows them to a [`UnitDetector`] as it reads.
+//! `table` has what else each could be and what speaks for that; `column` keeps what is needed to
+//! judge. Doubts are in [`Header::doubts`], and refused if asked to.
 
 mod column;
 mod table;
@@ -22,7 +22,7 @@ pub(crate) const LOOKED_AT: u64 = 1_000_000;
 
 /// The fields of the records of a trace, as far as they have any that could be meant otherwise.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct UnitDetector {
     format: Format,
     opts: OpenOptions,
     seen: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Watch {
     end: u64,
 }
 
-impl Watch {
+impl UnitDetector {
     pub(crate) fn new(format: Format, opts: &OpenOptions) -> Self {
         Self {
             format,

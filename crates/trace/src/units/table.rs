@@ -1,7 +1,7 @@
 //! The other units and orders of columns that each format's numbers could be meant in, what speaks
 //! for each, and the flags for both.
 
-use super::Watch;
+use super::UnitDetector;
 use super::column::{Column, LEAST};
 use crate::format::Format;
 use crate::options::OpenOptions;
@@ -55,7 +55,7 @@ pub(super) struct Alternative {
     /// The field and how it is read.
     read: &'static str,
     /// Sign that speaks for the other reading; `None`: nothing does.
-    sign: fn(&Watch) -> Option<String>,
+    sign: fn(&UnitDetector) -> Option<String>,
     /// Meaning of the numbers in the other reading.
     pub(super) meant: &'static str,
     /// The flags for the other reading and for this one; `{page}` is the size of a page.
@@ -267,7 +267,7 @@ pub(super) const TABLE: &[Alternative] = &[
 ];
 
 /// Doubts after the numbers that were seen, a sentence a topic.
-pub(super) fn doubts(watch: &Watch) -> Vec<String> {
+pub(super) fn doubts(watch: &UnitDetector) -> Vec<String> {
     let mut topics = Vec::new();
     let mut said = Vec::new();
     for of in TABLE.iter().filter(|of| of.formats.contains(&watch.format)) {
@@ -283,23 +283,23 @@ pub(super) fn doubts(watch: &Watch) -> Vec<String> {
     said
 }
 
-fn enough(watch: &Watch) -> bool {
+fn enough(watch: &UnitDetector) -> bool {
     watch.number.is_enough()
 }
 
 /// Whether all are multiples of a unit; the largest one that is a block is said.
-fn multiples(watch: &Watch, unit: u64) -> Option<String> {
+fn multiples(watch: &UnitDetector, unit: u64) -> Option<String> {
     let found = watch.number.multiple_of().min(4096);
     (enough(watch) && found >= unit).then(|| format!("all are multiples of {found}"))
 }
 
-fn beyond_pages(watch: &Watch) -> Option<String> {
+fn beyond_pages(watch: &UnitDetector) -> Option<String> {
     (enough(watch) && watch.number.most() >= BEYOND_PAGES)
         .then(|| format!("{} is more than memory or a disk has pages", watch.number.most()))
 }
 
 /// Numbers that have nothing but zeros in their lower half.
-fn other_order(watch: &Watch) -> Option<String> {
+fn other_order(watch: &UnitDetector) -> Option<String> {
     let half = if matches!(watch.format, U32Le | U32Be) { 1 << 16 } else { 1 << 32 };
     (enough(watch) && watch.number.multiple_of() >= half).then(|| format!("all are multiples of {half}"))
 }
@@ -309,19 +309,19 @@ fn odd(column: &Column, what: &str) -> Option<String> {
     (odd >= 100 - MOST).then(|| format!("{odd} % of the {what} are no whole sectors"))
 }
 
-fn keys(watch: &Watch) -> Option<String> {
+fn keys(watch: &UnitDetector) -> Option<String> {
     odd(&watch.count, "sizes").filter(|_| enough(watch)).or_else(|| anywhere(watch))
 }
 
 /// Sectors of whole pages: these begin at the same place in a page, unless there are partitions of
 /// several kinds.
-fn anywhere(watch: &Watch) -> Option<String> {
+fn anywhere(watch: &UnitDetector) -> Option<String> {
     (enough(watch) && watch.number.aligned() < 75 && watch.count.whole_pages() >= MOST)
         .then(|| "accesses of whole pages begin anywhere in a page".to_owned())
 }
 
 /// The lowest byte of numbers in their own order is the one with most values.
-fn lowest_byte(watch: &Watch) -> Option<String> {
+fn lowest_byte(watch: &UnitDetector) -> Option<String> {
     let highest = if matches!(watch.format, U32Le | U32Be) { 3 } else { 7 };
     let [low, high] = watch.number.bytes(highest);
     (enough(watch) && 4 * low < high)
@@ -346,8 +346,8 @@ fn no_filetime(column: &Column) -> Option<String> {
         .then(|| format!("they begin at {}, which is no time since 1970 in ticks since 1601", column.first()))
 }
 
-fn columns_of_arc(watch: &Watch) -> Option<String> {
-    let Watch { number, count, third, request, .. } = watch;
+fn columns_of_arc(watch: &UnitDetector) -> Option<String> {
+    let UnitDetector { number, count, third, request, .. } = watch;
     if ![number, count, third, request].into_iter().any(Column::is_enough) {
         return None;
     }
@@ -374,7 +374,7 @@ fn columns_of_arc(watch: &Watch) -> Option<String> {
     }
 }
 
-fn counts_of_arc(watch: &Watch) -> Option<String> {
+fn counts_of_arc(watch: &UnitDetector) -> Option<String> {
     let unit = watch.count.multiple_of().min(4096);
     // Requests of 4 pages each are nothing special.
     (enough(watch) && (unit >= 8 || unit == 4 && !watch.count.is_constant()))

@@ -10,7 +10,7 @@ use crate::replay::rules;
 use crate::{Failure, Given, print};
 use refault::document::Document;
 use refault::document::replay::ReplayDocument;
-use refault::replay::groups::{GroupPlan, Row, load};
+use refault::replay::groups::{GroupPlan, GroupedRow, load};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions};
 use std::path::Path;
@@ -64,7 +64,7 @@ fn linux<'a>(
     Ok(policies.iter().filter_map(|(policy, cfg)| Some((*policy, cfg.as_ref()?))).collect())
 }
 
-fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> Result<Vec<Row>, Failure> {
+fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> Result<Vec<GroupedRow>, Failure> {
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
     let (trace, tree, page_size) = load(args.input.open(path)?, &options)?;
@@ -99,7 +99,7 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
 }
 
 /// The output as it was asked for; `rules` is a line of those that are not the default ones.
-fn render(args: &ReplayArgs, traces: &[Vec<Row>], rules: &str) -> Result<String, Failure> {
+fn render(args: &ReplayArgs, traces: &[Vec<GroupedRow>], rules: &str) -> Result<String, Failure> {
     let out = &args.output;
     let all = || traces.iter().flatten().cloned().collect::<Vec<_>>();
     if out.json {

@@ -3,7 +3,7 @@
 use crate::flags::size::human;
 use crate::replay::text::{WORK_HEADS, quoted, trace_caption};
 use crate::table::Table;
-use refault::replay::groups::{GroupRow, Row, limits_text};
+use refault::replay::groups::{GroupRow, GroupedRow, limits_text};
 use refault::words::{duration, grouped, printable};
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ pub(crate) const EVENT_HEADS: [&str; 5] = ["events\nlow", "\nhigh", "\nmax", "\n
 pub(crate) const EVENTS: [&str; 5] = ["low", "high", "max", "oom", "oom_kill"];
 
 /// The table of one trace, and the line of its rules.
-pub(super) fn table(rows: &[Row], rules: &str) -> String {
+pub(super) fn table(rows: &[GroupedRow], rules: &str) -> String {
     let first = &rows[0];
     let mut text = trace_caption(&first.trace, first.trace_accesses, first.footprint_pages, first.page_size);
     text += rules;
@@ -39,11 +39,11 @@ pub(super) fn table(rows: &[Row], rules: &str) -> String {
     text
 }
 
-fn memory(row: &Row) -> String {
+fn memory(row: &GroupedRow) -> String {
     if row.memory_pages == u64::MAX { "max".to_owned() } else { human(row.memory_pages * row.page_size) }
 }
 
-fn cells_of(row: &Row, group: &GroupRow) -> Vec<String> {
+fn cells_of(row: &GroupedRow, group: &GroupRow) -> Vec<String> {
     let size = |name: &str| human(group.gauge(name) * row.page_size);
     let mut cells = vec![
         printable(&group.path),
@@ -69,7 +69,7 @@ fn cells_of(row: &Row, group: &GroupRow) -> Vec<String> {
 }
 
 /// All counters and sizes of every group, as `memory.stat` has them.
-pub(super) fn vmstat(row: &Row) -> String {
+pub(super) fn vmstat(row: &GroupedRow) -> String {
     let mut text = String::new();
     for group in &row.groups {
         let of = format!("{} {} {} {}", printable(&row.trace), row.policy, memory(row), printable(&group.path));
@@ -94,7 +94,7 @@ pub(super) fn vmstat(row: &Row) -> String {
 }
 
 /// Comma-separated values, a line a group; `all` adds a column for every counter and size.
-pub(super) fn csv(rows: &[Row], all: bool) -> String {
+pub(super) fn csv(rows: &[GroupedRow], all: bool) -> String {
     let mut text = String::from(
         "trace,policy,memory_pages,memory_bytes,footprint_pages,group,accesses,hits,misses,hit_rate,refaults,activations,\
          restores,evicted_anon,evicted_file,swap_ins,swap_outs,peak_pages,current_pages",
@@ -115,7 +115,7 @@ pub(super) fn csv(rows: &[Row], all: bool) -> String {
     text
 }
 
-fn csv_line(text: &mut String, row: &Row, group: &GroupRow, all: bool) {
+fn csv_line(text: &mut String, row: &GroupedRow, group: &GroupRow, all: bool) {
     let optional = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
     let memory = Some(row.memory_pages).filter(|&pages| pages != u64::MAX);
     let count = &group.count;

@@ -11,7 +11,7 @@ use crate::replay::command::{policies_of, sizes_or_recorded, write};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
 use crate::{Failure, Given, print};
-use refault::replay::sample::{Estimate, OneIn, Question, estimate};
+use refault::replay::sample::{OneIn, Question, SampledEstimate, estimate};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions, Samples};
 use std::io::{IsTerminal, stdout};
@@ -67,7 +67,7 @@ pub(in crate::replay) fn run(
         _ if args.output.csv => text::csv(&estimates.concat()),
         _ => {
             let colour = to_terminal && std::env::var_os("NO_COLOR").is_none();
-            let one = |(of_trace, words): (&Vec<Estimate>, &Words)| {
+            let one = |(of_trace, words): (&Vec<SampledEstimate>, &Words)| {
                 let mut text = text::table(of_trace, one_in, &words.rules);
                 if args.output.curve {
                     text += &text::curve(of_trace, colour);
@@ -97,7 +97,7 @@ fn replay(
     one_in: OneIn,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
-) -> Result<(Vec<Estimate>, Words), Failure> {
+) -> Result<(Vec<SampledEstimate>, Words), Failure> {
     let source = args.input.open(path)?;
     let page_size = source.header().page_size;
     let recording = source.header().recording.as_ref();
@@ -126,7 +126,7 @@ fn replay(
 }
 
 /// Remarks on quantities that a sample of that kind cannot tell, if any.
-fn notes(args: &ReplayArgs, one_in: OneIn, samples: &Samples, estimates: &[Estimate]) -> String {
+fn notes(args: &ReplayArgs, one_in: OneIn, samples: &Samples, estimates: &[SampledEstimate]) -> String {
     let mut text = String::new();
     if one_in.0 == 1 {
         return text;

@@ -12,4 +12,4 @@ mod text;
 
 pub use args::SampleArgs;
 pub(super) use command::{is_possible, run};
-pub use refault::replay::sample::{Estimate, OneIn, Question, SampleRow, estimate};
+pub use refault::replay::sample::{OneIn, Question, SampleRow, SampledEstimate, estimate};

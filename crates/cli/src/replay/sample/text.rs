@@ -8,7 +8,7 @@ use crate::replay::policy::RowPolicy;
 use crate::replay::text::{quoted, trace_caption};
 use crate::table::Table;
 use refault::replay::Row;
-use refault::replay::sample::{Estimate, OneIn};
+use refault::replay::sample::{OneIn, SampledEstimate};
 use refault::words::{counted, grouped};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ fn samples(n: usize) -> String {
 }
 
 /// The estimates of one trace, and the line of its rules.
-pub(super) fn table(estimates: &[Estimate], one_in: OneIn, rules: &str) -> String {
+pub(super) fn table(estimates: &[SampledEstimate], one_in: OneIn, rules: &str) -> String {
     let Some(first) = estimates.first() else { return String::new() };
     let mut text = trace_caption(&first.trace, first.accesses, first.footprint_pages, first.page_size);
     text += rules;
@@ -60,12 +60,12 @@ pub(super) fn table(estimates: &[Estimate], one_in: OneIn, rules: &str) -> Strin
 }
 
 /// The means as a curve.
-pub(super) fn curve(estimates: &[Estimate], colour: bool) -> String {
+pub(super) fn curve(estimates: &[SampledEstimate], colour: bool) -> String {
     let rows: Vec<_> = estimates.iter().map(row).collect();
     curve::draw(&rows, colour)
 }
 
-fn row(e: &Estimate) -> Row {
+fn row(e: &SampledEstimate) -> Row {
     Row {
         trace: e.trace.clone(),
         policy: e.policy,
@@ -87,7 +87,7 @@ fn row(e: &Estimate) -> Row {
 }
 
 /// A line for each.
-pub(super) fn csv(estimates: &[Estimate]) -> String {
+pub(super) fn csv(estimates: &[SampledEstimate]) -> String {
     let mut text = String::from(
         "trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hit_rate,standard_error,lowest,highest,\
          misses,out_of_memory,maccesses_per_s\n",
@@ -114,8 +114,8 @@ pub(super) fn csv(estimates: &[Estimate]) -> String {
 }
 
 /// One object; a line a row.
-pub(super) fn json(estimates: &[Estimate], one_in: OneIn, notes: &[String]) -> Result<String, Failure> {
-    let line = |e: &Estimate| {
+pub(super) fn json(estimates: &[SampledEstimate], one_in: OneIn, notes: &[String]) -> Result<String, Failure> {
+    let line = |e: &SampledEstimate| {
         let (low, high) = e.range();
         let samples = e.samples.iter().map(|sample| {
             json!({

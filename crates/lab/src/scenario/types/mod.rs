@@ -14,8 +14,8 @@ pub use memcg::{EventAction, EventSpec, LimitChanges, MemcgSpec};
 pub use policy::{PolicySpec, TieringSpec};
 pub use published::{Band, BandFrom, Better, Parameters, Published, PublishedRatio, PublishedRow, PublishedVariant};
 pub use task::{
-    Action, Burst, ContentSpec, LoopSpec, ObjectSpec, Pattern, PhaseSpec, Share, StreamSpec, Sync, TaskSpec, TraceSpec,
-    Until,
+    AccessPattern, Action, Burst, ContentSpec, LoopSpec, ObjectSpec, PhaseSpec, Share, StreamSpec, Sync, TaskSpec,
+    TraceSpec, Until,
 };
 pub use watch::{Amount, Condition, SysctlChanges, Victim, WatchSpec};
 

@@ -163,7 +163,7 @@ pub struct StreamSpec {
     /// Call after each block that the program has written by descriptor.
     pub sync: Sync,
     /// In which order.
-    pub pattern: Pattern,
+    pub pattern: AccessPattern,
     /// Share of the blocks, relative to the other streams of the phase.
     pub weight: f64,
     /// By descriptor or by mapping.
@@ -234,7 +234,7 @@ pub enum Share {
 
 /// The order of accesses.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pattern {
+pub enum AccessPattern {
     /// One block after the other, round and round.
     Sequential,
     /// Every block is as likely.

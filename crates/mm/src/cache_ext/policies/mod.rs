@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `fifo` | first in, first out |
 //! | `clock` | second chance |
-//! | `recency` | least and most recently used, exactly |
+//! | `exact_lru` | least and most recently used, exactly |
 //! | `lfu` | least frequently used of a sample |
 //! | `sieve` | SIEVE |
 //! | `s3fifo` | S3-FIFO |
@@ -20,6 +20,7 @@
 
 pub(super) mod arc;
 pub(super) mod clock;
+pub(super) mod exact_lru;
 pub(super) mod fifo;
 pub(super) mod get_scan;
 pub(super) mod lfu;
@@ -27,7 +28,6 @@ pub(super) mod lirs;
 pub(super) mod mglru;
 #[cfg(test)]
 mod plain;
-pub(super) mod recency;
 pub(super) mod s3fifo;
 pub(super) mod sieve;
 pub(super) mod twoq;

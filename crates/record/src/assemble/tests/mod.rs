@@ -5,7 +5,7 @@ mod files;
 use super::*;
 use crate::scan::{Memory, Scan};
 use refault_testing::Rng;
-use refault_trace::Advised;
+use refault_trace::AdviceKind;
 
 /// Files of ten pages each.
 #[derive(Default)]
@@ -36,15 +36,15 @@ impl Files for Ten {
         if address < 0x20000 { vec![(A, first + 2, bytes >> 12)] } else { Vec::new() }
     }
 
-    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> Numbered {
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32) -> NewFile {
         self.memory_numbered(object, pid);
         // One file has page 2, and pages that come later, in memory.
         let look = match inode {
-            C => Look::Seen(vec![2..3, 5..7], NOW_NS),
-            LARGE => Look::Later,
-            _ => Look::Never,
+            C => Residency::Seen(vec![2..3, 5..7], NOW_NS),
+            LARGE => Residency::Later,
+            _ => Residency::Never,
         };
-        Numbered { pages: Some(10), look, shmem: false }
+        NewFile { pages: Some(10), look, shmem: false }
     }
 
     /// All from 4 GiB on.
@@ -74,11 +74,11 @@ const C: Inode = Inode { dev: 1, ino: 3 };
 const LARGE: Inode = Inode { dev: 1, ino: 4 };
 
 /// Records that come out of these events, each by a thread, a nanosecond apart.
-fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
+fn records(events: &[(u32, EventKind)]) -> Vec<(RecordKind, bool, u64, u32)> {
     let mut assembler = Assembler::new(100, [99]).with_pagers_out([98].into_iter().collect());
     let (mut files, mut out) = (Ten::default(), Vec::new());
-    for (time_ns, &(tid, what)) in (100..).zip(events) {
-        assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, what }, tid < 50, &mut files);
+    for (time_ns, &(tid, kind)) in (100..).zip(events) {
+        assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, kind }, tid < 50, &mut files);
         assembler.validate().expect("consistent");
         assembler.passed(time_ns);
         assembler.emit(&mut out, false);
@@ -86,58 +86,58 @@ fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
     assembler.passed(u64::MAX);
     assembler.emit(&mut out, true);
     assert!(out.is_sorted_by_key(|r| r.time_ns));
-    out.iter().map(|r| (r.act, r.op.write, r.page, r.pages)).collect()
+    out.iter().map(|r| (r.kind, r.op.write, r.page, r.pages)).collect()
 }
 
-fn read(first: u64, last: u64) -> What {
-    What::Read { inode: A, first, last }
+fn read(first: u64, last: u64) -> EventKind {
+    EventKind::Read { inode: A, first, last }
 }
 
-fn add(page: u64) -> What {
-    What::Add { inode: A, page, order: 0 }
+fn add(page: u64) -> EventKind {
+    EventKind::Add { inode: A, page, order: 0 }
 }
 
 #[test]
 fn advice_on_a_descriptor_is_of_its_file() {
-    let advise = |fd, advice| What::Advise { fd, advice, offset: 0, bytes: 0 };
+    let advise = |fd, advice| EventKind::Advise { fd, advice, offset: 0, bytes: 0 };
     // Number 7 is none, 9 is open no more, 99 is not recorded.
     let events = [(1, advise(3, 1)), (1, advise(3, 7)), (1, advise(9, 1)), (99, advise(3, 2)), (1, advise(3, 0))];
-    let want = [Advised::Random, Advised::Normal].map(|advised| (Act::Advise(advised), false, 0, 1));
+    let want = [AdviceKind::Random, AdviceKind::Normal].map(|advised| (RecordKind::Advise(advised), false, 0, 1));
     assert_eq!(records(&events), want);
 }
 
 #[test]
 fn an_add_after_a_call_began_is_a_miss() {
-    let begin = |pos, bytes| (1, What::Begin { inode: A, pos, bytes });
+    let begin = |pos, bytes| (1, EventKind::Begin { inode: A, pos, bytes });
     let events = [begin(4096, 8192), (1, add(1)), (1, add(2)), begin(8192, 1), begin(8192, 0), begin(12288, 1)];
-    let (miss, hit) = ((Act::Miss, false, 1, 2), |page| (Act::Hit, false, page, 1));
-    assert_eq!(records(&events), [miss, (Act::Add, false, 1, 2), hit(2), hit(3)]);
+    let (miss, hit) = ((RecordKind::Miss, false, 1, 2), |page| (RecordKind::Hit, false, page, 1));
+    assert_eq!(records(&events), [miss, (RecordKind::Add, false, 1, 2), hit(2), hit(3)]);
 }
 
 #[test]
 fn regression_a_page_that_is_read_ahead_evicted_and_read_again_is_a_miss() {
-    let gone = |page| (99, What::Delete { inode: A, page, order: 0 });
+    let gone = |page| (99, EventKind::Delete { inode: A, page, order: 0 });
     // The page that is read goes while those behind it come in, and is read by itself.
     let ahead = [(1, add(4)), (1, add(5)), gone(4), (1, add(6)), (1, add(4)), (1, read(2, 2))];
-    let kernel = |act, page, pages| (act, false, page, pages);
+    let kernel = |kind, page, pages| (kind, false, page, pages);
     let want = [
-        kernel(Act::Add, 4, 2),
-        kernel(Act::Evict, 4, 1),
-        kernel(Act::Add, 6, 1),
-        kernel(Act::Add, 4, 1),
-        kernel(Act::Miss, 4, 1),
-        kernel(Act::Hit, 2, 1),
+        kernel(RecordKind::Add, 4, 2),
+        kernel(RecordKind::Evict, 4, 1),
+        kernel(RecordKind::Add, 6, 1),
+        kernel(RecordKind::Add, 4, 1),
+        kernel(RecordKind::Miss, 4, 1),
+        kernel(RecordKind::Hit, 2, 1),
     ];
     assert_eq!(records(&ahead), want);
     // After a read that went on, pages that are added later are of the next one.
     let later = [(1, add(4)), (1, read(4, 4)), gone(4), (1, add(4)), (1, read(4, 4))];
-    assert_eq!(records(&later).iter().filter(|(act, ..)| *act == Act::Miss).count(), 2);
+    assert_eq!(records(&later).iter().filter(|(kind, ..)| *kind == RecordKind::Miss).count(), 2);
 }
 
 #[test]
 fn advice_on_a_range_is_of_its_pages() {
-    let advise = |advice, offset, bytes| (1, What::Advise { fd: 3, advice, offset, bytes });
-    let (will, dont) = (Act::Advise(Advised::WillNeed), Act::Advise(Advised::DontNeed));
+    let advise = |advice, offset, bytes| (1, EventKind::Advise { fd: 3, advice, offset, bytes });
+    let (will, dont) = (RecordKind::Advise(AdviceKind::WillNeed), RecordKind::Advise(AdviceKind::DontNeed));
     let events = [
         // Ranges that are wanted, with the pages in which they begin and end.
         advise(3, 4095, 2),
@@ -150,33 +150,41 @@ fn advice_on_a_range_is_of_its_pages() {
         advise(3, 40960, 4096),
     ];
     let want = [(will, 0, 2), (dont, 1, 2), (dont, 1, 9), (dont, 2, 8)];
-    assert_eq!(records(&events), want.map(|(act, first, pages)| (act, false, first, pages)));
+    assert_eq!(records(&events), want.map(|(kind, first, pages)| (kind, false, first, pages)));
 }
 
 #[test]
 fn advice_on_memory_is_of_what_is_mapped_there() {
-    let advise = |advice, address| (1, What::AdviseMemory { address, bytes: 8192, advice });
+    let advise = |advice, address| (1, EventKind::AdviseMemory { address, bytes: 8192, advice });
     // 4 and 8 are of anonymous memory, and nothing of a file is at the last address.
     let events = [advise(1, 0x11000), advise(4, 0x11000), advise(8, 0x11000), advise(20, 0x10000), advise(3, 0x30000)];
-    let want = [(Act::Advise(Advised::MapRandom), 3), (Act::Advise(Advised::Cold), 2)];
-    assert_eq!(records(&events), want.map(|(act, first)| (act, false, first, 2)));
+    let want = [(RecordKind::Advise(AdviceKind::MapRandom), 3), (RecordKind::Advise(AdviceKind::Cold), 2)];
+    assert_eq!(records(&events), want.map(|(kind, first)| (kind, false, first, 2)));
 }
 
 #[test]
 fn what_is_paged_out_is_evicted_until_the_thread_does_something_else() {
-    let advise = (1, What::AdviseMemory { address: 0x10000, bytes: 4096, advice: 21 });
-    let gone = |page| (1, What::Delete { inode: A, page, order: 0 });
+    let advise = (1, EventKind::AdviseMemory { address: 0x10000, bytes: 4096, advice: 21 });
+    let gone = |page| (1, EventKind::Delete { inode: A, page, order: 0 });
     let all = records(&[advise, gone(2), (1, read(5, 5)), gone(7)]);
-    let acts: Vec<_> = all.iter().map(|&(act, ..)| act).collect();
-    assert_eq!(acts, [Act::Advise(Advised::PageOut), Act::Evict, Act::Hit, Act::Drop]);
+    let acts: Vec<_> = all.iter().map(|&(kind, ..)| kind).collect();
+    assert_eq!(acts, [RecordKind::Advise(AdviceKind::PageOut), RecordKind::Evict, RecordKind::Hit, RecordKind::Drop]);
 }
 
 #[test]
 fn regression_what_damon_reclaims_is_paged_out_and_not_dropped() {
-    let delete = |page| What::Delete { inode: A, page, order: 0 };
+    let delete = |page| EventKind::Delete { inode: A, page, order: 0 };
     let all = records(&[(1, read(5, 5)), (98, delete(8)), (1, delete(9))]);
-    let acts: Vec<_> = all.iter().map(|&(act, _, page, _)| (act, page)).collect();
-    assert_eq!(acts, [(Act::Hit, 5), (Act::Advise(Advised::PageOut), 8), (Act::Evict, 8), (Act::Drop, 9)]);
+    let acts: Vec<_> = all.iter().map(|&(kind, _, page, _)| (kind, page)).collect();
+    assert_eq!(
+        acts,
+        [
+            (RecordKind::Hit, 5),
+            (RecordKind::Advise(AdviceKind::PageOut), 8),
+            (RecordKind::Evict, 8),
+            (RecordKind::Drop, 9)
+        ]
+    );
 }
 
 #[test]
@@ -184,8 +192,8 @@ fn the_largest_folio_of_each_file_is_known() {
     let (mut assembler, mut files) = (Assembler::new(100, []), Ten::default());
     let adds = [(A, 0, 0), (B, 4, 2), (B, 0, 1), (A, 1, 0), (B, 8, 0)];
     for (time_ns, (inode, page, order)) in (100..).zip(adds) {
-        let what = What::Add { inode, page, order };
-        assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, what }, true, &mut files);
+        let kind = EventKind::Add { inode, page, order };
+        assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, kind }, true, &mut files);
     }
     assert_eq!([0, 1, 2].map(|object| assembler.folio_order(object)), [0, 2, 0]);
 }
@@ -194,74 +202,82 @@ fn the_largest_folio_of_each_file_is_known() {
 fn an_add_before_a_read_is_a_miss() {
     let events = [(1, add(0)), (1, add(1)), (1, read(0, 0)), (1, read(1, 1)), (1, read(0, 0))];
     let want = [
-        (Act::Add, false, 0, 2),
-        (Act::Miss, false, 0, 1),
+        (RecordKind::Add, false, 0, 2),
+        (RecordKind::Miss, false, 0, 1),
         // It came with the read before.
-        (Act::Hit, false, 1, 1),
-        (Act::Hit, false, 0, 1),
+        (RecordKind::Hit, false, 1, 1),
+        (RecordKind::Hit, false, 0, 1),
     ];
     assert_eq!(records(&events), want);
     // Another thread brought it in.
     let events = [(2, add(0)), (1, read(0, 0))];
-    assert_eq!(records(&events), [(Act::Add, false, 0, 1), (Act::Hit, false, 0, 1)]);
+    assert_eq!(records(&events), [(RecordKind::Add, false, 0, 1), (RecordKind::Hit, false, 0, 1)]);
 }
 
 #[test]
 fn batches_of_one_read_are_cut_where_the_next_begins() {
-    let events = [(1, read(0, 8)), (1, What::Address { address: 0, write: false }), (1, read(3, 8)), (1, read(6, 8))];
-    let want = [(Act::Hit, false, 0, 3), (Act::Hit, false, 3, 3), (Act::Hit, false, 6, 3)];
+    let events =
+        [(1, read(0, 8)), (1, EventKind::Address { address: 0, write: false }), (1, read(3, 8)), (1, read(6, 8))];
+    let want = [(RecordKind::Hit, false, 0, 3), (RecordKind::Hit, false, 3, 3), (RecordKind::Hit, false, 6, 3)];
     assert_eq!(records(&events), want);
     // Two reads, each to its end.
     let events = [(1, read(0, 2)), (1, read(3, 5))];
-    assert_eq!(records(&events), [(Act::Hit, false, 0, 3), (Act::Hit, false, 3, 3)]);
+    assert_eq!(records(&events), [(RecordKind::Hit, false, 0, 3), (RecordKind::Hit, false, 3, 3)]);
 }
 
 #[test]
 fn a_read_ends_with_its_file() {
-    assert_eq!(records(&[(1, read(8, 300))]), [(Act::Hit, false, 8, 2)]);
+    assert_eq!(records(&[(1, read(8, 300))]), [(RecordKind::Hit, false, 8, 2)]);
     // A page that was written is there.
-    let write = What::Write { inode: A, pos: 11 * 4096, bytes: 10 };
-    assert_eq!(records(&[(1, write), (1, read(11, 300))])[1], (Act::Hit, false, 11, 1));
+    let write = EventKind::Write { inode: A, pos: 11 * 4096, bytes: 10 };
+    assert_eq!(records(&[(1, write), (1, read(11, 300))])[1], (RecordKind::Hit, false, 11, 1));
 }
 
 #[test]
 fn an_add_after_a_write_or_a_fault_is_a_miss() {
-    let write = |pos, bytes| What::Write { inode: A, pos, bytes };
+    let write = |pos, bytes| EventKind::Write { inode: A, pos, bytes };
     let events = [(1, write(4096, 4096)), (1, add(1)), (1, write(4096, 10)), (1, add(5)), (1, read(5, 5))];
     let want = [
-        (Act::Miss, true, 1, 1),
-        (Act::Add, false, 1, 1),
-        (Act::Hit, true, 1, 1),
-        (Act::Add, false, 5, 1),
-        (Act::Miss, false, 5, 1),
+        (RecordKind::Miss, true, 1, 1),
+        (RecordKind::Add, false, 1, 1),
+        (RecordKind::Hit, true, 1, 1),
+        (RecordKind::Add, false, 5, 1),
+        (RecordKind::Miss, false, 5, 1),
     ];
     assert_eq!(records(&events), want);
     // Folio after folio of one call.
     let events = [(1, write(0, 12288)), (1, write(4096, 8192)), (1, write(8192, 4096))];
-    assert_eq!(records(&events), [(Act::Hit, true, 0, 1), (Act::Hit, true, 1, 1), (Act::Hit, true, 2, 1)]);
-    let fault = What::Fault { inode: A, page: 4 };
+    assert_eq!(
+        records(&events),
+        [(RecordKind::Hit, true, 0, 1), (RecordKind::Hit, true, 1, 1), (RecordKind::Hit, true, 2, 1)]
+    );
+    let fault = EventKind::Fault { inode: A, page: 4 };
     let events = [(1, fault), (1, add(4)), (1, fault)];
-    assert_eq!(records(&events), [(Act::Miss, false, 4, 1), (Act::Add, false, 4, 1), (Act::Hit, false, 4, 1)]);
+    assert_eq!(
+        records(&events),
+        [(RecordKind::Miss, false, 4, 1), (RecordKind::Add, false, 4, 1), (RecordKind::Hit, false, 4, 1)]
+    );
 }
 
 #[test]
 fn fault_around_says_which_block_and_the_address_which_page() {
     let (address, around) =
-        (What::Address { address: 0x7000_3123, write: false }, What::Around { inode: A, first: 0, last: 9 });
-    assert_eq!(records(&[(1, address), (1, around)]), [(Act::Hit, false, 3, 1)]);
+        (EventKind::Address { address: 0x7000_3123, write: false }, EventKind::Around { inode: A, first: 0, last: 9 });
+    assert_eq!(records(&[(1, address), (1, around)]), [(RecordKind::Hit, false, 3, 1)]);
     // The page itself was not there: the fault says it.
-    let fault = What::Fault { inode: A, page: 7 };
+    let fault = EventKind::Fault { inode: A, page: 7 };
     let events = [(1, address), (1, around), (1, fault), (1, add(7))];
-    assert_eq!(records(&events), [(Act::Miss, false, 7, 1), (Act::Add, false, 7, 1)]);
+    assert_eq!(records(&events), [(RecordKind::Miss, false, 7, 1), (RecordKind::Add, false, 7, 1)]);
 }
 
 /// Each was recorded as a hit more, or took the place of the hit before.
 #[test]
 fn regression_a_fault_that_begins_anew_is_one_access() {
-    let address = |page: u64| What::Address { address: 0x7000_0000 + (page << 12), write: false };
-    let (around, fault) = (What::Around { inode: A, first: 0, last: 9 }, |page| What::Fault { inode: A, page });
-    let miss = |page| [(Act::Miss, false, page, 1), (Act::Add, false, page, 1)];
-    let hit = (Act::Hit, false, 3, 1);
+    let address = |page: u64| EventKind::Address { address: 0x7000_0000 + (page << 12), write: false };
+    let (around, fault) =
+        (EventKind::Around { inode: A, first: 0, last: 9 }, |page| EventKind::Fault { inode: A, page });
+    let miss = |page| [(RecordKind::Miss, false, page, 1), (RecordKind::Add, false, page, 1)];
+    let hit = (RecordKind::Hit, false, 3, 1);
     // Nothing was in the block: fault-around tells of it when the page has been read.
     let missed = [(1, address(7)), (1, fault(7)), (1, add(7)), (1, around)];
     assert_eq!(records(&missed), miss(7));
@@ -276,23 +292,23 @@ fn regression_a_fault_that_begins_anew_is_one_access() {
 
 #[test]
 fn removals_are_evictions_in_reclaim_and_drops_otherwise() {
-    let delete = |page| What::Delete { inode: A, page, order: 0 };
+    let delete = |page| EventKind::Delete { inode: A, page, order: 0 };
     let events = [
         (1, read(0, 5)),
-        (1, What::ReclaimBegin),
+        (1, EventKind::ReclaimBegin),
         (1, delete(0)),
-        (1, What::ReclaimEnd),
+        (1, EventKind::ReclaimEnd),
         (1, delete(1)),
         (99, delete(2)),
         (60, delete(3)),
-        (1, What::Delete { inode: B, page: 0, order: 0 }),
+        (1, EventKind::Delete { inode: B, page: 0, order: 0 }),
     ];
     let want = [
-        (Act::Hit, false, 0, 6),
-        (Act::Evict, false, 0, 1),
-        (Act::Drop, false, 1, 1),
-        (Act::Evict, false, 2, 1),
-        (Act::Drop, false, 3, 1),
+        (RecordKind::Hit, false, 0, 6),
+        (RecordKind::Evict, false, 0, 1),
+        (RecordKind::Drop, false, 1, 1),
+        (RecordKind::Evict, false, 2, 1),
+        (RecordKind::Drop, false, 3, 1),
     ];
     assert_eq!(records(&events), want);
 }
@@ -300,14 +316,14 @@ fn removals_are_evictions_in_reclaim_and_drops_otherwise() {
 #[test]
 fn others_are_not_recorded_but_for_what_they_do_to_the_same_files() {
     let events = [(60, read(0, 0)), (60, add(1)), (1, read(0, 0)), (60, add(2)), (60, read(2, 2))];
-    assert_eq!(records(&events), [(Act::Hit, false, 0, 1), (Act::AddOther, false, 2, 1)]);
+    assert_eq!(records(&events), [(RecordKind::Hit, false, 0, 1), (RecordKind::AddOther, false, 2, 1)]);
 }
 
 #[test]
 fn a_deleted_file_is_another_one_afterwards() {
     let (mut assembler, mut files, mut out) = (Assembler::new(0, []), Ten::default(), Vec::new());
-    for (time_ns, what) in [(1, read(0, 0)), (2, What::Freed { inode: A }), (3, read(0, 0))] {
-        assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, what }, true, &mut files);
+    for (time_ns, kind) in [(1, read(0, 0)), (2, EventKind::Freed { inode: A }), (3, read(0, 0))] {
+        assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, kind }, true, &mut files);
     }
     assembler.emit(&mut out, true);
     assert_eq!(out.iter().map(|r| r.object).collect::<Vec<_>>(), [0, 1]);
@@ -316,10 +332,10 @@ fn a_deleted_file_is_another_one_afterwards() {
 #[test]
 fn code_is_known_before_it_is_touched_once() {
     let (address, around) =
-        (What::Address { address: 0x10000, write: false }, What::Around { inode: B, first: 0, last: 3 });
+        (EventKind::Address { address: 0x10000, write: false }, EventKind::Around { inode: B, first: 0, last: 3 });
     let seen = records(&[(1, address), (1, around), (2, address), (2, around)]);
-    let code = (Act::Advise(Advised::MapExecutable), false, 0, 4);
-    assert_eq!(seen, [code, (Act::Hit, false, 0, 1), (Act::Hit, false, 0, 1)]);
+    let code = (RecordKind::Advise(AdviceKind::MapExecutable), false, 0, 4);
+    assert_eq!(seen, [code, (RecordKind::Hit, false, 0, 1), (RecordKind::Hit, false, 0, 1)]);
 }
 
 /// One object stands for the memory of a process, until it ends or runs another program.
@@ -327,37 +343,37 @@ fn code_is_known_before_it_is_touched_once() {
 fn memory_of_a_process_is_an_object() {
     let (mut assembler, mut files, mut out) = (Assembler::new(0, []), Ten::default(), Vec::new());
     assembler.record_memory();
-    let event = |time_ns, what| Event { time_ns, pid: 1, tid: 1, cgroup: 0, what };
+    let event = |time_ns, kind| Event { time_ns, pid: 1, tid: 1, cgroup: 0, kind };
     let page = |n: u64| (1 << 32) + (n << 12);
     let memory = |first, pages, is_there, touched| Memory { first: page(first) >> 12, pages, is_there, touched };
-    assembler.take(&event(1, What::Address { address: page(3), write: true }), true, &mut files);
+    assembler.take(&event(1, EventKind::Address { address: page(3), write: true }), true, &mut files);
     // A file's fault, and one of another program.
-    assembler.take(&event(2, What::Address { address: 4096, write: true }), true, &mut files);
-    assembler.take(&event(2, What::Address { address: page(9), write: true }), false, &mut files);
+    assembler.take(&event(2, EventKind::Address { address: 4096, write: true }), true, &mut files);
+    assembler.take(&event(2, EventKind::Address { address: page(9), write: true }), false, &mut files);
     let scan = Scan {
         files: vec![(A, 5, 2)],
         in_view: vec![A, B],
         memory: vec![memory(2, 1, true, true), memory(3, 1, false, false)],
         writes: false,
     };
-    assembler.look(&event(3, What::Look), &scan, &mut files);
-    assembler.take(&event(4, What::Address { address: page(3), write: false }), true, &mut files);
-    assembler.take(&event(5, What::Comm { name: [0; 16], exec: true }), true, &mut files);
-    assembler.take(&event(6, What::Address { address: page(3), write: false }), true, &mut files);
-    assembler.take(&event(7, What::Exit), true, &mut files);
-    assembler.take(&event(8, What::Exit), true, &mut files);
+    assembler.look(&event(3, EventKind::Look), &scan, &mut files);
+    assembler.take(&event(4, EventKind::Address { address: page(3), write: false }), true, &mut files);
+    assembler.take(&event(5, EventKind::Comm { name: [0; 16], exec: true }), true, &mut files);
+    assembler.take(&event(6, EventKind::Address { address: page(3), write: false }), true, &mut files);
+    assembler.take(&event(7, EventKind::Exit), true, &mut files);
+    assembler.take(&event(8, EventKind::Exit), true, &mut files);
     assembler.validate().expect("consistent");
     assembler.emit(&mut out, true);
-    let of = |r: &Record| (r.object, r.act, r.op.write, r.page & 0xffff, r.pages);
+    let of = |r: &Record| (r.object, r.kind, r.op.write, r.page & 0xffff, r.pages);
     let want = [
-        (0, Act::Hit, true, 3, 1),
-        (1, Act::Sampled, false, 5, 2),
-        (0, Act::Sampled, true, 2, 1),
-        (0, Act::Evict, false, 3, 1),
-        (0, Act::Miss, false, 3, 1),
-        (0, Act::Drop, false, 2, 2),
-        (2, Act::Hit, false, 3, 1),
-        (2, Act::Drop, false, 3, 1),
+        (0, RecordKind::Hit, true, 3, 1),
+        (1, RecordKind::Sampled, false, 5, 2),
+        (0, RecordKind::Sampled, true, 2, 1),
+        (0, RecordKind::Evict, false, 3, 1),
+        (0, RecordKind::Miss, false, 3, 1),
+        (0, RecordKind::Drop, false, 2, 2),
+        (2, RecordKind::Hit, false, 3, 1),
+        (2, RecordKind::Drop, false, 3, 1),
     ];
     assert_eq!(out.iter().map(of).collect::<Vec<_>>(), want);
     assert_eq!((assembler.accesses, assembler.touches), (0, 6), "they are counted by themselves");
@@ -389,30 +405,30 @@ fn nothing_breaks_it() {
                     writes: rng.one_in(2),
                 };
                 let tid = rng.below(6) as u32;
-                assembler.look(&Event { time_ns, pid: tid, tid, cgroup: 0, what: What::Look }, &scan, &mut files);
+                assembler.look(&Event { time_ns, pid: tid, tid, cgroup: 0, kind: EventKind::Look }, &scan, &mut files);
             }
-            let what = match rng.below(13) {
-                0 | 1 => What::Read { inode, first: page, last: page.saturating_add(span) },
-                2 => What::Write { inode, pos: page.wrapping_mul(3000), bytes: span * 2000 },
-                3 => What::Fault { inode, page },
-                4 => What::Around { inode, first: page, last: page.saturating_add(span) },
-                5 => What::Address { address: rng.next() >> (rng.next() % 64), write: rng.next() & 1 == 0 },
-                6 => What::Add { inode, page, order: rng.below(5) as u8 },
-                7 => What::Delete { inode, page, order: rng.below(5) as u8 },
-                8 => What::ReclaimBegin,
-                9 => What::ReclaimEnd,
-                10 => What::Exit,
-                11 => What::Comm { name: [b'x'; 16], exec: rng.one_in(2) },
-                _ => What::Freed { inode },
+            let kind = match rng.below(13) {
+                0 | 1 => EventKind::Read { inode, first: page, last: page.saturating_add(span) },
+                2 => EventKind::Write { inode, pos: page.wrapping_mul(3000), bytes: span * 2000 },
+                3 => EventKind::Fault { inode, page },
+                4 => EventKind::Around { inode, first: page, last: page.saturating_add(span) },
+                5 => EventKind::Address { address: rng.next() >> (rng.next() % 64), write: rng.next() & 1 == 0 },
+                6 => EventKind::Add { inode, page, order: rng.below(5) as u8 },
+                7 => EventKind::Delete { inode, page, order: rng.below(5) as u8 },
+                8 => EventKind::ReclaimBegin,
+                9 => EventKind::ReclaimEnd,
+                10 => EventKind::Exit,
+                11 => EventKind::Comm { name: [b'x'; 16], exec: rng.one_in(2) },
+                _ => EventKind::Freed { inode },
             };
             let tid = rng.below(6) as u32;
-            assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, what }, tid != 4, &mut files);
+            assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, kind }, tid != 4, &mut files);
             assembler.validate().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             assembler.emit(&mut out, false);
         }
         assembler.emit(&mut out, true);
         assert!(out.is_sorted_by_key(|r| r.time_ns), "seed {seed}");
-        assert!(out.iter().all(|r| r.object < files.0 && r.pages > 0 && r.act != Act::Touch), "seed {seed}");
+        assert!(out.iter().all(|r| r.object < files.0 && r.pages > 0 && r.kind != RecordKind::Touch), "seed {seed}");
     }
 }
 
@@ -421,8 +437,8 @@ fn the_length_of_a_file_is_that_at_its_first_event() {
     let first_pages = |writes: &[(u64, u64)]| {
         let (mut assembler, mut files) = (Assembler::new(100, []), Ten::default());
         for &(time_ns, pos) in writes {
-            let what = What::Write { inode: A, pos, bytes: 4096 };
-            assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, what }, true, &mut files);
+            let kind = EventKind::Write { inode: A, pos, bytes: 4096 };
+            assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, kind }, true, &mut files);
         }
         (assembler.first_pages(0), assembler.first_pages(1))
     };
@@ -435,6 +451,6 @@ fn the_length_of_a_file_is_that_at_its_first_event() {
 
 #[test]
 fn a_file_that_is_written_out_is_told() {
-    let sync = |tid| (tid, What::Sync { inode: A });
-    assert_eq!(records(&[sync(99), sync(1)]), [(Act::Advise(Advised::Sync), false, 0, 1)]);
+    let sync = |tid| (tid, EventKind::Sync { inode: A });
+    assert_eq!(records(&[sync(99), sync(1)]), [(RecordKind::Advise(AdviceKind::Sync), false, 0, 1)]);
 }

@@ -13,6 +13,6 @@ mod tree;
 pub use cell::{GroupCount, Grouped};
 pub use plan::feed;
 pub use plan::{GroupPlan, load};
-pub use row::{GroupRow, Row, limits, limits_text};
+pub use row::{GroupRow, GroupedRow, limits, limits_text};
 pub use serialise::limits_json;
 pub use tree::{Group, Tree};

@@ -1,7 +1,7 @@
 //! The cells of one trace with memory cgroups, spread over the cores.
 
 use super::cell::Grouped;
-use super::row::{GroupRow, Row};
+use super::row::{GroupRow, GroupedRow};
 use super::tree::{Group, Tree};
 use crate::Failure;
 use crate::replay::policy::RowPolicy;
@@ -58,7 +58,7 @@ impl GroupPlan<'_> {
     ///
     /// # Errors
     /// An impossible configuration, or cancel.
-    pub fn run(&self) -> Result<Vec<Row>, String> {
+    pub fn run(&self) -> Result<Vec<GroupedRow>, String> {
         let cell = |pages: u64| self.policies.iter().map(move |policy| (pages, *policy));
         let cells: Vec<_> = self.sizes.iter().flat_map(|&pages| cell(pages)).collect();
         let total = self.trace.accesses.len() as u64 * cells.len() as u64;
@@ -69,11 +69,11 @@ impl GroupPlan<'_> {
         rows
     }
 
-    fn row(&self, pages: u64, policy: RowPolicy, cfg: &Config, progress: &Progress) -> Result<Row, String> {
+    fn row(&self, pages: u64, policy: RowPolicy, cfg: &Config, progress: &Progress) -> Result<GroupedRow, String> {
         let started = Instant::now();
         let mut cell = Grouped::new(self.trace, self.tree, cfg.clone(), pages, self.swap_max_pages)?;
         feed(&mut cell, self.trace, progress, &self.watch);
-        Ok(Row {
+        Ok(GroupedRow {
             trace: self.trace.name.clone(),
             policy,
             kernel: self.kernel,

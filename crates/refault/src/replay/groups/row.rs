@@ -25,7 +25,7 @@ pub struct GroupRow {
 
 /// One row.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct GroupedRow {
     /// The trace.
     pub trace: String,
     /// The policy.
@@ -90,7 +90,7 @@ impl GroupRow {
     }
 }
 
-impl Row {
+impl GroupedRow {
     /// Million accesses a second.
     pub fn maccesses_per_s(&self) -> f64 {
         let accesses = self.groups.first().map_or(0, |whole| whole.count.accesses);

@@ -1,17 +1,17 @@
 //! A row for programs; the schema is in docs/reference/replay.md.
 
-use super::row::{GroupRow, Row, limits};
+use super::row::{GroupRow, GroupedRow, limits};
 use refault_mm::MemcgLimits;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-impl Serialize for Row {
+impl Serialize for GroupedRow {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         row(self).serialize(to)
     }
 }
 
-fn row(row: &Row) -> Value {
+fn row(row: &GroupedRow) -> Value {
     let memory = Some(row.memory_pages).filter(|&pages| pages != u64::MAX);
     json!({
         "trace": row.trace,

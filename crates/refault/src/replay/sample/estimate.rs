@@ -52,7 +52,7 @@ pub struct SampleRow {
 
 /// Estimate of one (trace, policy, size) by samples.
 #[derive(Clone, Debug)]
-pub struct Estimate {
+pub struct SampledEstimate {
     /// The trace.
     pub trace: String,
     /// The policy.
@@ -71,7 +71,7 @@ pub struct Estimate {
     pub samples: Vec<SampleRow>,
 }
 
-impl Estimate {
+impl SampledEstimate {
     /// The hit rate of the whole as one sample has it.
     pub fn hit_rate_of(&self, sample: &SampleRow) -> f64 {
         if sample.out_of_memory {
@@ -119,8 +119,8 @@ impl Estimate {
 }
 
 /// Replays every sample; estimates are by size, then by policy.
-pub fn estimate(samples: &Samples, question: &Question<'_>) -> Result<Vec<Estimate>, Failure> {
-    let mut estimates: Vec<Estimate> = Vec::new();
+pub fn estimate(samples: &Samples, question: &Question<'_>) -> Result<Vec<SampledEstimate>, Failure> {
+    let mut estimates: Vec<SampledEstimate> = Vec::new();
     for trace in &samples.traces {
         let pages = u64::from(trace.footprint_pages());
         if pages == 0 {
@@ -141,7 +141,7 @@ pub fn estimate(samples: &Samples, question: &Question<'_>) -> Result<Vec<Estima
         for (&whole, &size) in question.sizes.iter().zip(&sizes) {
             for row in replay(trace, question, size, &part)? {
                 if at == estimates.len() {
-                    estimates.push(Estimate {
+                    estimates.push(SampledEstimate {
                         trace: trace.name.clone(),
                         policy: row.policy,
                         kernel: question.kernel,

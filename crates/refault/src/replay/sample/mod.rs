@@ -3,5 +3,5 @@
 mod estimate;
 mod one_in;
 
-pub use estimate::{Estimate, Question, SampleRow, estimate};
+pub use estimate::{Question, SampleRow, SampledEstimate, estimate};
 pub use one_in::OneIn;

@@ -7,7 +7,7 @@ use parquet::column::page::Page;
 use parquet::errors::{ParquetError, Result};
 
 /// Refuses pages that do not hold together, in themselves or with those before.
-pub(super) struct Checked {
+pub(super) struct PageChecks {
     /// Values that the row group still promises.
     left: u64,
     /// Bytes a value.
@@ -24,7 +24,7 @@ const MAX_DELTA_BLOCK: u64 = 1 << 16;
 /// Bits of an index into a dictionary.
 const MAX_INDEX_BITS: u8 = 32;
 
-impl Checked {
+impl PageChecks {
     /// For the pages of a column of so many rows, of `width` bytes each.
     pub(super) fn new(rows: u64, width: usize, optional: bool) -> Self {
         Self { left: rows, width, first: true, dictionary: false, optional }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn check(optional: bool, pages: &[Page]) -> Result<()> {
-        let mut checked = Checked::new(10, 8, optional);
+        let mut checked = PageChecks::new(10, 8, optional);
         pages.iter().try_for_each(|page| checked.check(page))
     }
 

@@ -25,7 +25,7 @@ mod write;
 pub(crate) use read::{from_input, from_path};
 pub use write::NativeWriter;
 
-use crate::record::{Act, Advised, Op, Via};
+use crate::record::{AdviceKind, Op, RecordKind, Via};
 
 /// Bytes that every Parquet file starts and ends with.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
@@ -70,7 +70,7 @@ const MISS: i32 = 16;
 const DROP: i32 = 32;
 const ADD: i32 = 33;
 const EVICT: i32 = 34;
-/// Code of the first of [`Advised::ALL`].
+/// Code of the first of [`AdviceKind::ALL`].
 const ADVISE: i32 = 35;
 /// Pages that were in memory when the recorder first looked.
 const RESIDENT: i32 = 48;
@@ -84,46 +84,46 @@ const OPS: &str = "0 to 5, 8 to 13, 16 to 21, 32 to 49 or 64 to 69";
 
 /// The code of an operation. In the code of a touch bit 0 is write, bits 1 and 2 are 0 unspecified,
 /// 1 by descriptor, 2 by mapping.
-fn op_code(op: Op, act: Act) -> i32 {
+fn op_code(op: Op, kind: RecordKind) -> i32 {
     let via = match op.via {
         None => 0,
         Some(Via::Fd) => 1,
         Some(Via::Map) => 2,
     };
     let touch = via << 1 | i32::from(op.write);
-    match act {
-        Act::Touch => touch,
-        Act::Hit => HIT | touch,
-        Act::Miss => MISS | touch,
-        Act::Sampled => SAMPLED | touch,
-        Act::Drop => DROP,
-        Act::Add => ADD,
-        Act::Evict => EVICT,
-        Act::Advise(advised) => ADVISE + advised as i32,
-        Act::Resident => RESIDENT,
-        Act::AddOther => ADD_OTHER,
+    match kind {
+        RecordKind::Touch => touch,
+        RecordKind::Hit => HIT | touch,
+        RecordKind::Miss => MISS | touch,
+        RecordKind::Sampled => SAMPLED | touch,
+        RecordKind::Drop => DROP,
+        RecordKind::Add => ADD,
+        RecordKind::Evict => EVICT,
+        RecordKind::Advise(advised) => ADVISE + advised as i32,
+        RecordKind::Resident => RESIDENT,
+        RecordKind::AddOther => ADD_OTHER,
     }
 }
 
 /// The operation of a code.
 #[inline]
-fn op_from_code(code: i64) -> Option<(Op, Act)> {
+fn op_from_code(code: i64) -> Option<(Op, RecordKind)> {
     let code = i32::try_from(code).ok()?;
-    let act = match code & !7 {
-        0 => Act::Touch,
-        HIT => Act::Hit,
-        MISS => Act::Miss,
-        SAMPLED => Act::Sampled,
+    let kind = match code & !7 {
+        0 => RecordKind::Touch,
+        HIT => RecordKind::Hit,
+        MISS => RecordKind::Miss,
+        SAMPLED => RecordKind::Sampled,
         _ => {
-            let act = match code {
-                DROP => Act::Drop,
-                ADD => Act::Add,
-                EVICT => Act::Evict,
-                RESIDENT => Act::Resident,
-                ADD_OTHER => Act::AddOther,
-                _ => Act::Advise(*Advised::ALL.get(usize::try_from(code.checked_sub(ADVISE)?).ok()?)?),
+            let kind = match code {
+                DROP => RecordKind::Drop,
+                ADD => RecordKind::Add,
+                EVICT => RecordKind::Evict,
+                RESIDENT => RecordKind::Resident,
+                ADD_OTHER => RecordKind::AddOther,
+                _ => RecordKind::Advise(*AdviceKind::ALL.get(usize::try_from(code.checked_sub(ADVISE)?).ok()?)?),
             };
-            return Some((Op::READ, act));
+            return Some((Op::READ, kind));
         }
     };
     let via = match code >> 1 & 3 {
@@ -132,7 +132,7 @@ fn op_from_code(code: i64) -> Option<(Op, Act)> {
         2 => Some(Via::Map),
         _ => return None,
     };
-    Some((Op { write: code & 1 == 1, via }, act))
+    Some((Op { write: code & 1 == 1, via }, kind))
 }
 
 #[cfg(test)]
@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn op_codes_round_trip() {
         for code in (0..6).chain(8..14).chain(16..22).chain(32..50).chain(64..70) {
-            let (op, act) = op_from_code(code).expect("documented code");
-            assert_eq!(i64::from(op_code(op, act)), code);
+            let (op, kind) = op_from_code(code).expect("documented code");
+            assert_eq!(i64::from(op_code(op, kind)), code);
         }
         for code in [-1, 6, 7, 14, 15, 22, 24, 31, 50, 63, 70, 72, 256, i64::MAX] {
             assert_eq!(op_from_code(code), None, "{code}");

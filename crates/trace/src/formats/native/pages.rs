@@ -1,6 +1,6 @@
 //! The pages of a column, read and decompressed; none is larger than its values can be.
 
-use super::checked::Checked;
+use super::checked::PageChecks;
 use super::header::{Head, Kind};
 use bytes::Bytes;
 use parquet::basic::Encoding;
@@ -32,7 +32,7 @@ const WINDOW: usize = 1 << 16;
 pub(super) struct Pages {
     file: Window,
     codec: Codec,
-    checked: Checked,
+    checked: PageChecks,
     rows: u64,
     optional: bool,
 }
@@ -56,7 +56,7 @@ impl Pages {
         optional: bool,
     ) -> std::result::Result<Self, String> {
         let codec = Codec::of(codec)?;
-        let checked = Checked::new(rows, width, optional);
+        let checked = PageChecks::new(rows, width, optional);
         Ok(Self { file: Window { file, part, buffer: Vec::new(), used: 0 }, codec, checked, rows, optional })
     }
 

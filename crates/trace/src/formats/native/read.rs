@@ -247,7 +247,7 @@ impl<'a> Rows<'a> {
         let counted = (1..=i64::from(MAX_PAGES_PER_RECORD)).contains(&pages);
         let ends = (page as u64).checked_add(pages as u64).is_some();
         match op_from_code(op) {
-            Some((op, act)) if !wide && known && counted && ends => Ok(Record {
+            Some((op, kind)) if !wide && known && counted && ends => Ok(Record {
                 time_ns: time_ns as u64,
                 page: page as u64,
                 task: task as u32,
@@ -255,7 +255,7 @@ impl<'a> Rows<'a> {
                 object: object as u32,
                 pages: pages as u32,
                 op,
-                act,
+                kind,
             }),
             _ => Err(self.wrong(i)),
         }

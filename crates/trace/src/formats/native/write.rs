@@ -4,7 +4,7 @@ use super::sums::{Summed, Sums};
 use super::{COLUMNS, SCHEMA, VERSION, key, op_code};
 use crate::atomic::{AtomicFile, PartFile, WholeFile};
 use crate::error::{ErrorKind, Place, TraceError};
-use crate::record::{Act, Header, MAX_PAGES_PER_RECORD, Record};
+use crate::record::{Header, MAX_PAGES_PER_RECORD, Record, RecordKind};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -43,7 +43,7 @@ impl Columns {
         self.object.push(record.object as i32);
         self.page.push(record.page as i64);
         self.pages.push(record.pages as i32);
-        self.op.push(op_code(record.op, record.act));
+        self.op.push(op_code(record.op, record.kind));
     }
 
     fn clear(&mut self) {
@@ -152,7 +152,7 @@ impl<F: WholeFile> NativeWriter<F> {
     }
 
     fn push(&mut self, record: &Record) -> Result<(), TraceError> {
-        self.acts |= record.act != Act::Touch;
+        self.acts |= record.kind != RecordKind::Touch;
         self.columns.push(record);
         if self.columns.op.len() == GROUP_ROWS {
             self.flush()?;
@@ -195,10 +195,10 @@ impl<F: WholeFile> NativeWriter<F> {
 
 /// Whether `next` may be merged into `last` without a loss.
 fn follows(last: &Record, next: &Record) -> bool {
-    let same = |r: &Record| (r.time_ns, r.task, r.memcg, r.object, r.op, r.act);
+    let same = |r: &Record| (r.time_ns, r.task, r.memcg, r.object, r.op, r.kind);
     same(last) == same(next)
         // Only the first of several misses in one row would be left.
-        && next.act != Act::Miss
+        && next.kind != RecordKind::Miss
         && last.page.checked_add(u64::from(last.pages)) == Some(next.page)
         && last.pages <= MAX_PAGES_PER_RECORD.saturating_sub(next.pages)
 }

@@ -3,21 +3,28 @@
 
 use refault_mm::{Outcome, PageId, ThrottleReason, Touch, World as _};
 
-use super::context::{Burst, Step};
-use crate::kernel::Kernel;
+use super::context::{AccessEnd, OnCpu};
+use crate::kernel::LabKernel;
 use crate::scenario::PhaseSpec;
 use crate::sched::{PsiState, Stop, TICK_NS};
 use crate::task::{Access, Task};
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// One access of one page.
-    pub(super) fn access(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, clock: u64, access: Access) -> Step {
+    pub(super) fn access(
+        &mut self,
+        t: usize,
+        task: &mut Task,
+        phase: &PhaseSpec,
+        clock: u64,
+        access: Access,
+    ) -> AccessEnd {
         if std::mem::take(&mut self.threads[t].read_failed) {
             // The error is the task's; the thread that touches the page next has it read again.
             let ns = self.kernel.costs.minor_fault_ns.max(1);
             task.spend(phase, 0, ns);
             task.finish_access(phase, clock + ns, false);
-            return Step::Go(ns);
+            return AccessEnd::Go(ns);
         }
         if task.script.as_ref().is_some_and(|s| s.mincore) {
             self.kernel.set_now_ns(clock);
@@ -47,7 +54,7 @@ impl Burst<'_> {
             task.spend(phase, phase.cpu_ns, hit);
             task.count(phase, true);
             task.finish_access(phase, clock + ns, true);
-            return Step::Go(ns.max(1));
+            return AccessEnd::Go(ns.max(1));
         }
         if let Some(step) = self.give_way(t, (task, phase), clock, outcome) {
             return step;
@@ -56,16 +63,16 @@ impl Burst<'_> {
     }
 
     /// A hit in the page table after `mincore`, which may have woken kswapd or reclaimed.
-    fn pay_for_probe(&mut self, t: usize, clock: u64, ns: u64) -> Step {
+    fn pay_for_probe(&mut self, t: usize, clock: u64, ns: u64) -> AccessEnd {
         if !self.kernel.hw.has_news() {
-            return Step::Go(ns);
+            return AccessEnd::Go(ns);
         }
         let bill = self.settle(clock);
         self.threads[t].debt_ns += bill.reclaim_ns;
         let ns = ns + bill.io_ns;
-        let Some((reason, max_wait_ns)) = self.kernel.take_throttle() else { return Step::Go(ns) };
+        let Some((reason, max_wait_ns)) = self.kernel.take_throttle() else { return AccessEnd::Go(ns) };
         self.threads.wait_throttled(t, reason, clock + ns + bill.reclaim_ns + max_wait_ns, self.clock);
-        Step::Stop(ns, Stop::Blocked(PsiState::Stalled))
+        AccessEnd::Stop(ns, Stop::Blocked(PsiState::Stalled))
     }
 
     /// The task gave up its CPU before it reclaimed: if that was all of the access, it stops.
@@ -75,8 +82,8 @@ impl Burst<'_> {
         (task, phase): (&mut Task, &PhaseSpec),
         clock: u64,
         outcome: Outcome,
-    ) -> Option<Step> {
-        if !std::mem::take(&mut self.kernel.hw.turn.yielded) {
+    ) -> Option<AccessEnd> {
+        if !std::mem::take(&mut self.kernel.hw.slice.yielded) {
             return None;
         }
         self.threads[t].owes_reclaim = true;
@@ -89,10 +96,10 @@ impl Burst<'_> {
         task.spend(phase, 0, ns + bill.reclaim_ns);
         // Reclaim of its group came before, and may have asked it to wait.
         let Some((reason, max_wait_ns)) = self.kernel.take_throttle() else {
-            return Some(Step::Stop(ns, Stop::Preempted));
+            return Some(AccessEnd::Stop(ns, Stop::Preempted));
         };
         self.threads.wait_throttled(t, reason, clock + ns + bill.reclaim_ns + max_wait_ns, self.clock);
-        Some(Step::Stop(ns, Stop::Blocked(PsiState::Stalled)))
+        Some(AccessEnd::Stop(ns, Stop::Blocked(PsiState::Stalled)))
     }
 
     /// Nanoseconds of a touch that needs no fault; `None` if it needs one.
@@ -118,7 +125,7 @@ impl Burst<'_> {
             (true, false) => engine.access(hw, page, Touch::MapRead),
             (true, true) => engine.access(hw, page, Touch::MapWrite),
             (false, true) => engine.access(hw, page, Touch::Write),
-            (false, false) if continues => engine.access(hw, page, Touch::ReadOn),
+            (false, false) if continues => engine.access(hw, page, Touch::ReadContinued),
             (false, false) => engine.read_file(hw, page, left, Touch::Read, &mut s.readahead),
         }
     }
@@ -130,7 +137,7 @@ impl Burst<'_> {
         task: &mut Task,
         phase: &PhaseSpec,
         (clock, access, outcome): (u64, Access, Outcome),
-    ) -> Step {
+    ) -> AccessEnd {
         let Access { page, write, mapped, .. } = access;
         let done = matches!(outcome, Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh);
         let kernel = &mut *self.kernel;
@@ -164,15 +171,15 @@ impl Burst<'_> {
         let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
         match (throttle, step) {
             // Waiting for the page is enough.
-            (Some((reason, _)), Step::Stop(ns, stop)) => {
+            (Some((reason, _)), AccessEnd::Stop(ns, stop)) => {
                 self.kernel.engine.throttle_ended(reason);
-                Step::Stop(ns, stop)
+                AccessEnd::Stop(ns, stop)
             }
-            (Some((reason, max_wait_ns)), Step::Go(ns)) => {
+            (Some((reason, max_wait_ns)), AccessEnd::Go(ns)) => {
                 let until = clock + ns + bill.reclaim_ns + max_wait_ns;
                 self.threads.wait_throttled(t, reason, until, self.clock);
                 let psi_state = if reason == ThrottleReason::Dirty { PsiState::Idle } else { PsiState::Stalled };
-                Step::Stop(ns, Stop::Blocked(psi_state))
+                AccessEnd::Stop(ns, Stop::Blocked(psi_state))
             }
             (None, step) => step,
         }
@@ -180,7 +187,7 @@ impl Burst<'_> {
 
     /// A task touches a page that was marked: what the engine makes of it. The touch itself comes
     /// again.
-    fn hint_fault(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, (page, clock): (PageId, u64)) -> Step {
+    fn hint_fault(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, (page, clock): (PageId, u64)) -> AccessEnd {
         let kernel = &mut *self.kernel;
         kernel.set_now_ns(clock);
         let _ = kernel.engine.hint_fault(&mut kernel.hw, page);
@@ -190,7 +197,7 @@ impl Burst<'_> {
         self.kernel.skip_throttle();
         let ns = self.kernel.costs.hint_fault_ns + bill.io_ns;
         task.spend(phase, 0, ns + bill.reclaim_ns);
-        Step::Go(ns)
+        AccessEnd::Go(ns)
     }
 
     /// Turns the outcome into what the task does next.
@@ -201,49 +208,49 @@ impl Burst<'_> {
         phase: &PhaseSpec,
         (page, outcome): (PageId, Outcome),
         (clock, ns): (u64, u64),
-    ) -> Step {
+    ) -> AccessEnd {
         match outcome {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
                 task.count(phase, outcome.is_hit());
                 let ns = ns + phase.cpu_ns;
                 task.finish_access(phase, clock + ns, true);
-                Step::Go(ns)
+                AccessEnd::Go(ns)
             }
             Outcome::Failed => {
                 task.count(phase, false);
                 task.finish_access(phase, clock + ns, false);
-                Step::Go(ns)
+                AccessEnd::Go(ns)
             }
             Outcome::Waiting => {
                 task.count(phase, false);
                 let psi_state =
                     if self.kernel.engine.is_refault_wait(page) { PsiState::Stalled } else { PsiState::Idle };
                 self.threads.wait_for_page(t, page);
-                Step::Stop(ns, Stop::Blocked(psi_state))
+                AccessEnd::Stop(ns, Stop::Blocked(psi_state))
             }
             Outcome::Throttled => {
                 let is_full = self.kernel.hw.is_write_queue_full();
                 self.threads.wait_for_room(t, is_full, clock + ns, self.clock);
-                Step::Stop(ns, Stop::Blocked(PsiState::Stalled))
+                AccessEnd::Stop(ns, Stop::Blocked(PsiState::Stalled))
             }
             Outcome::Oom(memcg) => {
                 self.kill_for(memcg);
                 self.threads[t].begin_wait();
-                Step::Stop(ns, Stop::Sleep(clock + ns + TICK_NS))
+                AccessEnd::Stop(ns, Stop::Sleep(clock + ns + TICK_NS))
             }
         }
     }
 }
 
 /// The touch itself, after a fault.
-fn first_touch_of(kernel: &mut Kernel, page: PageId, write: bool, lines: u32, clock: u64) -> u64 {
+fn first_touch_of(kernel: &mut LabKernel, page: PageId, write: bool, lines: u32, clock: u64) -> u64 {
     let node = kernel.engine.page_node(page);
     node.map_or(0, |n| kernel.hw.nodes.access(n.index(), write, lines, clock))
 }
 
 /// A read or write by descriptor: what copying takes longer than with the memory that it was
 /// measured with.
-fn copy_of(kernel: &mut Kernel, page: PageId, write: bool, clock: u64) -> u64 {
+fn copy_of(kernel: &mut LabKernel, page: PageId, write: bool, clock: u64) -> u64 {
     if kernel.hw.nodes.is_empty() {
         return 0;
     }
@@ -252,7 +259,7 @@ fn copy_of(kernel: &mut Kernel, page: PageId, write: bool, clock: u64) -> u64 {
 }
 
 /// Nanoseconds of an access, apart from reclaim, I/O, and nodes of memory.
-fn cost_of(kernel: &Kernel, outcome: Outcome, mapped: bool, write: bool) -> u64 {
+fn cost_of(kernel: &LabKernel, outcome: Outcome, mapped: bool, write: bool) -> u64 {
     let c = &kernel.costs;
     let copy = match (mapped, write) {
         (true, _) => c.map_hit_ns,

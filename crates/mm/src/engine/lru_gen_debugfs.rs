@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId};
-use crate::reclaim::lru_gen::LruGenFile;
+use crate::reclaim::lru_gen_debugfs::LruGenFile;
 use crate::scan::ScanControl;
 use crate::world::World;
 

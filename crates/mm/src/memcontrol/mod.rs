@@ -21,7 +21,7 @@ pub(crate) mod reparent;
 
 /// Pages with the groups that are charged for them and the frames that they take: what may change
 /// when a page comes or goes.
-pub(crate) struct Charged<'a> {
+pub(crate) struct Memcontrol<'a> {
     pub(crate) cfg: &'a Config,
     pub(crate) pages: &'a mut Pages,
     pub(crate) groups: &'a mut Groups,

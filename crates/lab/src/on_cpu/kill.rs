@@ -2,9 +2,9 @@
 
 use refault_mm::{Counter, MappingId};
 
-use super::context::Burst;
+use super::context::OnCpu;
 use crate::scenario::{Scenario, Victim};
-use crate::sched::State;
+use crate::sched::ThreadState;
 
 /// A copy of a task that could be killed.
 struct Candidate {
@@ -19,7 +19,7 @@ fn is_within(spec: &Scenario, group: Option<usize>, within: Option<usize>) -> bo
     within.is_none() || std::iter::successors(group, |&g| spec.memcgs[g].parent).any(|g| Some(g) == within)
 }
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// Kills in a group or below it; how many tasks, and what they are called together. `scanned`:
     /// by group the pages that reclaim had looked at before.
     pub(crate) fn kill_by_daemon(
@@ -57,7 +57,7 @@ impl Burst<'_> {
         for (task, s) in spec.tasks.iter().enumerate() {
             let group = self.groups.of_task(task);
             for copy in 0..s.count {
-                let is_there = self.threads[thread].state != State::Off && !self.threads[thread].killed;
+                let is_there = self.threads[thread].state != ThreadState::Off && !self.threads[thread].killed;
                 if is_there && is_within(spec, group, within) {
                     let mappings = self.programs.anon_of(spec, task, copy);
                     all.push(Candidate { thread, task, group, mappings });

@@ -2,11 +2,11 @@
 
 use refault_mm::{MappingId, MemcgId, OomTask};
 
-use super::context::Burst;
+use super::context::OnCpu;
 use crate::results::Ending;
-use crate::sched::{Event, State};
+use crate::sched::{Event, ThreadState};
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// The out-of-memory killer: the engine says who.
     pub(super) fn kill_for(&mut self, memcg: MemcgId) {
         if self.kill_within(memcg) == 0 {
@@ -25,7 +25,9 @@ impl Burst<'_> {
             // Without a group it has not begun.
             let group = self.groups.id_or_root(self.groups.of_task(n));
             for copy in 0..s.count {
-                if let (Some(group), false) = (group, self.threads[at].state == State::Off || self.threads[at].killed) {
+                if let (Some(group), false) =
+                    (group, self.threads[at].state == ThreadState::Off || self.threads[at].killed)
+                {
                     threads.push(at);
                     let mappings = self.programs.anon_of(spec, n, copy);
                     tasks.push(OomTask { memcg: group, score_adj: s.oom_score_adj, mappings });

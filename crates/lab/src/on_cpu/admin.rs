@@ -3,8 +3,8 @@
 
 use refault_mm::{MemcgId, ReclaimRequest, ReclaimRound, Swapoff, SwapoffError, World as _};
 
-use super::context::Burst;
-use crate::kernel::Kernel;
+use super::context::OnCpu;
+use crate::kernel::LabKernel;
 use crate::results::EventResult;
 use crate::scenario::{EventAction, EventSpec, LimitChanges, Scenario, SysctlChanges};
 use crate::sched::{PsiState, Stop};
@@ -67,7 +67,7 @@ impl EventProgress {
     }
 }
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// Limits change; what is beyond them is reclaimed by a thread of its own.
     pub(crate) fn set_limits(
         &mut self,
@@ -207,7 +207,7 @@ impl Burst<'_> {
         if let Err(why) = self.kill_for_limit(id) {
             return progress.give_up(&why);
         }
-        let Kernel { engine, hw, .. } = &*self.kernel;
+        let LabKernel { engine, hw, .. } = &*self.kernel;
         if !engine.is_over_limit(id) {
             return Stop::Done;
         }

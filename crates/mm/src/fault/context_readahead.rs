@@ -20,7 +20,7 @@ impl Pages {
 
 impl<W: World> Fault<'_, W> {
     /// The window to read now.
-    pub(crate) fn window_by_history(
+    pub(crate) fn context_window(
         &mut self,
         page: PageId,
         asked: u32,

@@ -3,18 +3,18 @@
 //!
 //! Mechanism: `docs/mechanisms.md#removing-a-memcg`.
 
-use crate::charged::Charged;
 use crate::folio::mapping::{Fill, MappingKind};
 use crate::ids::{LruvecId, MappingId, MemcgId, PageId};
 use crate::lru::lruvec::Lruvec;
-use crate::memcg::group::{Life, Memcg};
+use crate::memcg::group::{Memcg, MemcgState};
 use crate::memcg::memcg_lru::Rotation;
+use crate::memcontrol::Memcontrol;
 use crate::swap::Swap;
 
 /// So many groups may be gone before their numbers are looked for.
 const GONE_BEFORE_SCAN: usize = 1024;
 
-impl Charged<'_> {
+impl Memcontrol<'_> {
     /// Removes a memcg without children, as `rmdir` does; its tasks are gone. Its pages in memory
     /// go to its parent (`lru_reparent`), or stay charged to it, and are first in line when its
     /// ancestors are reclaimed. Its mappings go to its parent once nothing of them is left.
@@ -35,7 +35,7 @@ impl Charged<'_> {
             self.reparent_folios(now_ns, id);
         }
         let m = self.groups.memcgs.get_mut(id);
-        m.life = Life::Offline;
+        m.state = MemcgState::Offline;
         m.protection.setting = [0; 2];
         // Nobody charges it in Linux any more; here, the user of its mappings does, and no limit
         // may be in their way.
@@ -115,7 +115,7 @@ impl Charged<'_> {
         self.groups.memcgs.unlink(id);
         self.groups.memcg_lru.iter_mut().for_each(|lru| lru.release(id));
         let m = self.groups.memcgs.get_mut(id);
-        m.life = Life::Gone;
+        m.state = MemcgState::Gone;
         self.groups.memcgs.gone.push(id);
         true
     }

@@ -1,15 +1,15 @@
 //! Giving back: folios, page tables, and the pages of kernel objects, with what was charged for
 //! them.
 
-use crate::charged::Charged;
 use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, MemcgId, ZoneId};
 use crate::memcg::group::PAGE_BYTES;
+use crate::memcontrol::Memcontrol;
 use crate::node::page_blocks::Mobility;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 
-impl Charged<'_> {
+impl Memcontrol<'_> {
     /// Page tables of which nothing is mapped: the tasks that had them are gone.
     pub(crate) fn release_tables(&mut self, id: MemcgId) {
         if self.groups.memcgs.get(id).page_tables == 0 {
@@ -67,7 +67,7 @@ impl Charged<'_> {
     #[inline]
     pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: State) {
         if self.pages.ext.is_some() {
-            self.pages.tell_removed(f, false);
+            self.pages.cache_ext_removed(f, false);
         }
         let own = self.pages.folios.lruvec(f);
         let memcg = self.pages.lruvecs[own.index()].memcg;

@@ -2,15 +2,21 @@
 
 use refault_mm::{Ack, PageId};
 
-use super::context::{Burst, Step};
+use super::context::{AccessEnd, OnCpu};
 use crate::scenario::{PhaseSpec, Sync};
 use crate::sched::{PsiState, Stop};
-use crate::task::{Direct, Syncing, Task};
+use crate::task::{Direct, SyncStep, Task};
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// A block is read or written past the page cache. Dirty pages of it in the cache are written
     /// first; pages that are written leave the cache.
-    pub(super) fn direct(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, (clock, d): (u64, Direct)) -> Step {
+    pub(super) fn direct(
+        &mut self,
+        t: usize,
+        task: &mut Task,
+        phase: &PhaseSpec,
+        (clock, d): (u64, Direct),
+    ) -> AccessEnd {
         if task.is_direct_sent {
             let ok = !std::mem::take(&mut self.threads[t].read_failed);
             return self.end_direct(task, phase, clock, d, (ok, 0));
@@ -35,7 +41,7 @@ impl Burst<'_> {
         task.spend(phase, 0, ns);
         task.is_direct_sent = true;
         self.threads.wait_for_device(t);
-        Step::Stop(ns, Stop::Blocked(PsiState::Idle))
+        AccessEnd::Stop(ns, Stop::Blocked(PsiState::Idle))
     }
 
     fn end_direct(
@@ -45,16 +51,22 @@ impl Burst<'_> {
         clock: u64,
         d: Direct,
         (ok, kernel_ns): (bool, u64),
-    ) -> Step {
+    ) -> AccessEnd {
         let user_ns = phase.cpu_ns * u64::from(d.pages);
         let ns = (user_ns + kernel_ns).max(1);
         task.spend(phase, user_ns, ns - user_ns);
         task.finish_direct(phase, d.pages, clock + ns, ok);
-        Step::Go(ns)
+        AccessEnd::Go(ns)
     }
 
     /// A file is written as far as the program asked for it.
-    pub(super) fn sync(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, (clock, s): (u64, Syncing)) -> Step {
+    pub(super) fn sync(
+        &mut self,
+        t: usize,
+        task: &mut Task,
+        phase: &PhaseSpec,
+        (clock, s): (u64, SyncStep),
+    ) -> AccessEnd {
         self.kernel.set_now_ns(clock);
         let stream = &task.streams[s.stream];
         let (extent, kind) = (stream.extent, stream.sync);
@@ -67,7 +79,7 @@ impl Burst<'_> {
                 kernel.engine.fsync(&mut kernel.hw, self.programs.instances[extent].mapping);
             }
             if let Some(page) = kernel.engine.next_written(from, end - from.0) {
-                task.syncing = Some(Syncing { waits_from: Some(page), ..s });
+                task.syncing = Some(SyncStep { waits_from: Some(page), ..s });
                 return self.wait_for_write(t, task, phase, (clock, page));
             }
         } else {
@@ -79,15 +91,21 @@ impl Burst<'_> {
         let ns = (self.kernel.costs.madvise_ns + bill.io_ns + bill.reclaim_ns).max(1);
         task.spend(phase, 0, ns);
         task.finish_sync(phase, clock + ns);
-        Step::Go(ns)
+        AccessEnd::Go(ns)
     }
 
     /// Until a page has been written.
-    fn wait_for_write(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, (clock, page): (u64, PageId)) -> Step {
+    fn wait_for_write(
+        &mut self,
+        t: usize,
+        task: &mut Task,
+        phase: &PhaseSpec,
+        (clock, page): (u64, PageId),
+    ) -> AccessEnd {
         let bill = self.settle(clock);
         let ns = (self.kernel.costs.madvise_ns + bill.io_ns + bill.reclaim_ns).max(1);
         task.spend(phase, 0, ns);
         self.threads.wait_for_page(t, page);
-        Step::Stop(ns, Stop::Blocked(PsiState::Idle))
+        AccessEnd::Stop(ns, Stop::Blocked(PsiState::Idle))
     }
 }

@@ -1,4 +1,4 @@
-//! Next turn of a task, and its results so far.
+//! Next step of a task, and its results so far.
 
 use refault_mm::PageId;
 
@@ -9,7 +9,7 @@ pub(crate) const WAITS: usize = 3;
 
 /// Results of a task in the phases that count.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct TaskTotals {
     pub(crate) accesses: u64,
     pub(crate) hits: u64,
     pub(crate) ops: u64,
@@ -28,15 +28,15 @@ pub(crate) struct Done {
 
 /// Next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum TaskStep {
     /// Access this page of this stream; so many pages of its block are left, this one included.
     Access(Access),
     /// Read or write these pages past the page cache.
     Direct(Direct),
     /// Have a file written.
-    Sync(Syncing),
+    Sync(SyncStep),
     /// Say something about these pages.
-    Advise(Advised),
+    Advise(AdviseStep),
     /// Nothing before that time.
     SleepUntil(u64),
     /// The phase is over.
@@ -66,7 +66,7 @@ pub(crate) struct Direct {
 
 /// A file of which pages are to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Syncing {
+pub(crate) struct SyncStep {
     pub(crate) stream: usize,
     /// The block that was written last.
     pub(crate) first: PageId,
@@ -77,7 +77,7 @@ pub(crate) struct Syncing {
 
 /// Consecutive pages that are dropped or paged out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Advised {
+pub(crate) struct AdviseStep {
     pub(crate) stream: usize,
     pub(crate) first: PageId,
     pub(crate) pages: u32,
@@ -87,7 +87,7 @@ pub(crate) struct Advised {
 
 /// Consequence of the end of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum PhaseEnd {
     /// Another phase.
     Phase,
     /// The loop (an index) was gone through once; another phase.

@@ -1,7 +1,7 @@
 //! State that a thread with a CPU may change.
 
 use crate::groups::Groups;
-use crate::kernel::{Bill, Kernel};
+use crate::kernel::{CallCost, LabKernel};
 use crate::programs::Programs;
 use crate::record::Records;
 use crate::results::Ending;
@@ -12,10 +12,10 @@ use crate::tiers::Tiering;
 
 /// A thread has a CPU: the parts of the machine that it works with. Not among them: which CPU is
 /// whose, devices, samples.
-pub(crate) struct Burst<'a> {
+pub(crate) struct OnCpu<'a> {
     pub(crate) spec: &'a Scenario,
     pub(crate) clock: &'a mut Clock,
-    pub(crate) kernel: &'a mut Kernel,
+    pub(crate) kernel: &'a mut LabKernel,
     pub(crate) threads: &'a mut Threads,
     pub(crate) programs: &'a mut Programs,
     pub(crate) groups: &'a Groups,
@@ -27,16 +27,16 @@ pub(crate) struct Burst<'a> {
 }
 
 /// How an access goes on.
-pub(super) enum Step {
+pub(super) enum AccessEnd {
     /// It is done after so many nanoseconds.
     Go(u64),
     /// The thread stops after so many nanoseconds.
     Stop(u64, Stop),
 }
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// Carries out what an engine call asked for, and says what it costs.
-    pub(super) fn settle(&mut self, at_ns: u64) -> Bill {
+    pub(super) fn settle(&mut self, at_ns: u64) -> CallCost {
         self.kernel.settle(at_ns, self.clock, self.threads)
     }
 

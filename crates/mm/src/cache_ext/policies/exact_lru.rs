@@ -10,20 +10,20 @@ const MOST_UNREAD: u64 = 200;
 
 /// The next one to go is at the head.
 #[derive(Clone, Debug)]
-pub(crate) struct Recency {
+pub(crate) struct ExactLru {
     list: ListId,
     most_recent_goes: bool,
 }
 
-impl Recency {
+impl ExactLru {
     /// The least recently used goes.
-    pub(crate) fn lru() -> Recency {
-        Recency { list: ListId::default(), most_recent_goes: false }
+    pub(crate) fn lru() -> ExactLru {
+        ExactLru { list: ListId::default(), most_recent_goes: false }
     }
 
     /// The most recently used goes: for scans that come again and again.
-    pub(crate) fn mru() -> Recency {
-        Recency { list: ListId::default(), most_recent_goes: true }
+    pub(crate) fn mru() -> ExactLru {
+        ExactLru { list: ListId::default(), most_recent_goes: true }
     }
 
     fn used(&self, cache: &mut Cache<'_>, folio: FolioId) {
@@ -34,7 +34,7 @@ impl Recency {
     }
 }
 
-impl CacheExtOps for Recency {
+impl CacheExtOps for ExactLru {
     fn init(&mut self, cache: &mut Cache<'_>) {
         self.list = cache.lists.new_list();
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_goes() {
-        let mut cache = Plain::new(Box::new(Recency::lru()), 3);
+        let mut cache = Plain::new(Box::new(ExactLru::lru()), 3);
         assert_eq!(cache.misses(&[1, 2, 3, 1, 4]), 4);
         assert_eq!(cache.resident(), [1, 3, 4]);
     }
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn a_scan_that_comes_again_finds_its_beginning() {
         let scan: Vec<u32> = (0..100).collect();
-        let mut lru = Plain::new(Box::new(Recency::lru()), 70);
-        let mut mru = Plain::new(Box::new(Recency::mru()), 70);
+        let mut lru = Plain::new(Box::new(ExactLru::lru()), 70);
+        let mut mru = Plain::new(Box::new(ExactLru::mru()), 70);
         for misses in [100, 31, 31] {
             assert_eq!(lru.misses(&scan), 100);
             assert!(mru.misses(&scan) <= misses);

@@ -4,7 +4,7 @@
 
 use crate::config::lru::{Generations, ScanBudget};
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::lruvec::{ANON, FILE, list_index};
+use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_index};
 use crate::lru::sort::Scan;
 use crate::reclaim::Reclaim;
@@ -181,9 +181,9 @@ impl<W: World> Reclaim<'_, W> {
         // The highest zone first: while it yields enough, what lies in lower ones stays. Zones that
         // are of no use come last.
         let nr_zones = self.mem.frames.nodes.get(nid).zone_lists();
-        let of_use = nr_zones.min(self.sc.highest_zone + 1);
+        let of_use = nr_zones.min(self.sc.reclaim_idx + 1);
         for zone in (0..of_use).rev().chain((of_use..nr_zones).rev()) {
-            scan.is_of_no_use = zone >= of_use;
+            scan.above_reclaim_idx = zone >= of_use;
             self.mem.pages.scan_zone(v, zone, &mut scan, list);
             if scan.remaining == 0 || scan.isolated >= self.mem.cfg.lru.part(MIN_LRU_BATCH) || scan.blocked {
                 break;

@@ -10,19 +10,19 @@ const CHUNK_SHIFT: u32 = 15;
 
 /// Counts of pages that CPUs have not added yet; empty: the count is exact.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Level {
+pub(super) struct VmStatDiff {
     threshold: i64,
     unseen: Vec<i64>,
     /// Sum of `unseen` over all CPUs.
     sum: i64,
 }
 
-impl Level {
+impl VmStatDiff {
     /// The level of a zone of so many pages that is used by so many CPUs.
-    pub(super) fn new(managed: u64, cpus: usize) -> Level {
+    pub(super) fn new(managed: u64, cpus: usize) -> VmStatDiff {
         let bits = |n: u64| u64::from(u64::BITS - n.leading_zeros());
         let threshold = 2 * bits(cpus as u64) * (1 + bits(managed >> CHUNK_SHIFT));
-        Level { threshold: threshold.min(MOST) as i64, unseen: vec![0; cpus], sum: 0 }
+        VmStatDiff { threshold: threshold.min(MOST) as i64, unseen: vec![0; cpus], sum: 0 }
     }
 
     /// A CPU gave back so many pages, or took them (negative), one after the other: it adds up what
@@ -64,14 +64,14 @@ mod tests {
     /// As `/proc/zoneinfo` of a guest of 512 MiB with one CPU shows them.
     #[test]
     fn thresholds_are_those_of_a_guest() {
-        assert_eq!(Level::new(3840, 1).threshold, 2);
-        assert_eq!(Level::new(115_162, 1).threshold, 6);
-        assert_eq!(Level::new(1 << 30, 4096).threshold, 125);
+        assert_eq!(VmStatDiff::new(3840, 1).threshold, 2);
+        assert_eq!(VmStatDiff::new(115_162, 1).threshold, 6);
+        assert_eq!(VmStatDiff::new(1 << 30, 4096).threshold, 125);
     }
 
     #[test]
     fn the_level_moves_by_one_more_than_the_threshold() {
-        let mut level = Level::new(3840, 1);
+        let mut level = VmStatDiff::new(3840, 1);
         let mut free = 480;
         let mut seen = Vec::new();
         for _ in 0..7 {
@@ -87,13 +87,13 @@ mod tests {
         assert_eq!(level.seen(free + 4), 477);
         level.note(0, 31);
         assert_eq!((level.seen(free + 35), level.validate()), (477 + 30, Ok(())));
-        assert_eq!(Level::default().seen(7), 7);
+        assert_eq!(VmStatDiff::default().seen(7), 7);
     }
 
     /// From then on it moves from where it was seen.
     #[test]
     fn what_is_added_up_is_seen() {
-        let mut level = Level::new(3840, 1);
+        let mut level = VmStatDiff::new(3840, 1);
         level.note(0, -2);
         assert_eq!(level.seen(478), 480);
         level.add_up();

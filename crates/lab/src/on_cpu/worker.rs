@@ -2,11 +2,11 @@
 
 use refault_mm::{KswapdStep, NodeId, ZswapStep};
 
-use super::context::Burst;
-use crate::kernel::Kernel;
+use super::context::OnCpu;
+use crate::kernel::LabKernel;
 use crate::sched::{Clock, PsiState, Stop, Threads};
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// kswapd, one pass of it. Where it finds that the working set cannot be kept (`min_ttl`), a
     /// task is killed.
     pub(crate) fn run_kswapd(&mut self, node: NodeId, start_ns: u64) -> (u64, Stop) {
@@ -47,7 +47,7 @@ impl Burst<'_> {
 }
 
 /// The worker of zswap: a step of it.
-pub(crate) fn zswap(start_ns: u64, kernel: &mut Kernel, clock: &mut Clock, threads: &mut Threads) -> (u64, Stop) {
+pub(crate) fn zswap(start_ns: u64, kernel: &mut LabKernel, clock: &mut Clock, threads: &mut Threads) -> (u64, Stop) {
     kernel.set_now_ns(start_ns);
     let step = kernel.engine.zswap_step(&mut kernel.hw);
     // Waits that reclaim for its pages would have had do not hold it up.

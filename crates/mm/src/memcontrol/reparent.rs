@@ -3,11 +3,11 @@
 //!
 //! Mechanism: `docs/mechanisms.md#removing-a-memcg`.
 
-use crate::charged::Charged;
 use crate::ids::MemcgId;
 use crate::lru::policy::LruPolicy;
+use crate::memcontrol::Memcontrol;
 
-impl Charged<'_> {
+impl Memcontrol<'_> {
     /// Folios, page tables and mappings of a group belong to its parent from now on. Its pages in
     /// swap stay charged to it. Nothing waits in a batch.
     pub(crate) fn reparent_folios(&mut self, now_ns: u64, id: MemcgId) {

@@ -1,11 +1,11 @@
 //! Accesses in a row that are plain hits: what they mean for the task is added up once, at the end
 //! of the row.
 
-use super::context::Burst;
+use super::context::OnCpu;
 use crate::scenario::PhaseSpec;
 use crate::task::{Access, Block, Direction, Hits, Task};
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// Makes the accesses that a task has drawn ahead, from `clock` to `end`, up to the first that
     /// is more than a hit; the time then.
     pub(super) fn run_hits(&mut self, task: &mut Task, phase: &PhaseSpec, mut clock: u64, end: u64) -> u64 {

@@ -16,19 +16,19 @@ use crate::sched::Thread;
 
 /// Settings of EEVDF on a machine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fair {
+pub(super) struct Eevdf {
     /// `CONFIG_PREEMPT_LAZY`: in the kernel a thread gives way at a tick only, and first at the one
     /// after it was asked to.
     is_lazy: bool,
 }
 
-impl Fair {
+impl Eevdf {
     /// Kernels before EEVDF have none. Debian's of 6.18 and later preempt lazily.
-    pub(super) fn new(spec: &Scenario) -> Option<Fair> {
+    pub(super) fn new(spec: &Scenario) -> Option<Eevdf> {
         let kernel = spec.policy.kernel;
         let is_old = matches!(kernel, Kernel::V2022V14 | Kernel::V6_1);
         let is_lazy = !matches!(kernel, Kernel::V6_6Rc | Kernel::V6_6 | Kernel::V6_12);
-        (spec.machine.tick_ns > 0 && !is_old).then_some(Fair { is_lazy })
+        (spec.machine.tick_ns > 0 && !is_old).then_some(Eevdf { is_lazy })
     }
 }
 
@@ -74,7 +74,7 @@ impl Threads {
     /// Whether a thread that is woken is owed the CPU.
     pub(super) fn is_owed(&self, t: usize, now_ns: u64) -> bool {
         let (n, sum) = self.others(t, now_ns);
-        self.fair.is_none() || self.all[t].served_ns * n <= sum
+        self.eevdf.is_none() || self.all[t].served_ns * n <= sum
     }
 
     /// Whether nobody who waits was served less than the thread on a CPU; else who was is next.
@@ -88,20 +88,20 @@ impl Threads {
     /// A worker of the kernel takes the CPU of a thread. It runs for next to no time, but then who
     /// goes on is chosen anew.
     pub(crate) fn give_way(&mut self, t: usize) {
-        self.all[t].gives_way = self.fair.is_some();
+        self.all[t].gives_way = self.eevdf.is_some();
     }
 
     /// Whether the thread is to give way as soon as it can.
     pub(super) fn gives_way_at_once(&self, t: usize) -> bool {
-        self.fair.is_some_and(|f| !f.is_lazy) && self.all[t].gives_way
+        self.eevdf.is_some_and(|f| !f.is_lazy) && self.all[t].gives_way
     }
 
     /// When the turn of a thread ends that has had a CPU since then, and would have it until the
     /// end of its slice.
     pub(super) fn end_of_turn(&self, thread: &Thread, since_ns: u64, slice_ends_ns: u64) -> u64 {
-        let (Some(fair), Some(ticks)) = (self.fair, self.ticks) else { return slice_ends_ns };
+        let (Some(eevdf), Some(ticks)) = (self.eevdf, self.ticks) else { return slice_ends_ns };
         match thread.gives_way {
-            _ if !fair.is_lazy || !thread.is_of_kernel => slice_ends_ns,
+            _ if !eevdf.is_lazy || !thread.is_of_kernel => slice_ends_ns,
             true => ticks.next(since_ns),
             false => ticks.next(slice_ends_ns),
         }
@@ -129,7 +129,7 @@ phase = [{{ read = "file", passes = 4 }}]
 "#
         );
         let spec = Scenario::parse("t", &text).unwrap();
-        let task = Thread::new(crate::sched::Work::Flusher, vec![0]);
+        let task = Thread::new(crate::sched::ThreadWork::Flusher, vec![0]);
         let mut threads = Threads::new(&spec, vec![Thread { is_of_kernel: false, ..task }]);
         let kswapd = threads.kswapd(refault_mm::NodeId(0));
         threads.start(0);

@@ -3,13 +3,13 @@
 use refault_mm::AccessAdvice;
 use refault_trace::generate::Rng;
 
-use super::context::{Burst, Step};
+use super::context::{AccessEnd, OnCpu};
 use crate::hardware::Extent;
 use crate::scenario::{PhaseSpec, StreamSpec};
 use crate::sched::{PsiState, Stop};
-use crate::task::{Advised, Next, Stream, Task, Turn};
+use crate::task::{AdviseStep, PhaseEnd, Stream, Task, TaskStep};
 
-impl Burst<'_> {
+impl OnCpu<'_> {
     /// Runs a task from `start_ns` on; when it stops, and why.
     pub(crate) fn run_task(&mut self, t: usize, task: &mut Task, start_ns: u64) -> (u64, Stop) {
         if self.threads[t].killed {
@@ -41,25 +41,25 @@ impl Burst<'_> {
             if task.is_dry() {
                 self.look_ahead(task);
             }
-            let step = match task.turn(phase, clock) {
-                Turn::SleepUntil(until) => {
+            let step = match task.next_step(phase, clock) {
+                TaskStep::SleepUntil(until) => {
                     self.threads[t].begin_wait();
-                    Step::Stop(0, Stop::Sleep(until))
+                    AccessEnd::Stop(0, Stop::Sleep(until))
                 }
-                Turn::PhaseOver => match self.end_phase(task, clock) {
-                    true => Step::Go(0),
-                    false => Step::Stop(0, Stop::Done),
+                TaskStep::PhaseOver => match self.end_phase(task, clock) {
+                    true => AccessEnd::Go(0),
+                    false => AccessEnd::Stop(0, Stop::Done),
                 },
-                Turn::Advise(advised) => self.advise(task, phase, clock, advised),
-                Turn::Direct(direct) => self.direct(t, task, phase, (clock, direct)),
-                Turn::Sync(syncing) => self.sync(t, task, phase, (clock, syncing)),
-                Turn::Access(access) => self.access(t, task, phase, clock, access),
+                TaskStep::Advise(advised) => self.advise(task, phase, clock, advised),
+                TaskStep::Direct(direct) => self.direct(t, task, phase, (clock, direct)),
+                TaskStep::Sync(syncing) => self.sync(t, task, phase, (clock, syncing)),
+                TaskStep::Access(access) => self.access(t, task, phase, clock, access),
             };
-            let loses_cpu = std::mem::take(&mut self.kernel.woke) && self.kernel.hw.turn.left_ns.is_some();
+            let loses_cpu = std::mem::take(&mut self.kernel.woke) && self.kernel.hw.slice.left_ns.is_some();
             match step {
-                Step::Go(ns) if loses_cpu => return (clock + ns, Stop::Preempted),
-                Step::Go(ns) => clock += ns,
-                Step::Stop(ns, stop) => return (clock + ns, stop),
+                AccessEnd::Go(ns) if loses_cpu => return (clock + ns, Stop::Preempted),
+                AccessEnd::Go(ns) => clock += ns,
+                AccessEnd::Stop(ns, stop) => return (clock + ns, stop),
             }
         }
         (clock, Stop::Preempted)
@@ -70,7 +70,7 @@ impl Burst<'_> {
     fn turn_ns(&self) -> u64 {
         self.kernel
             .hw
-            .turn
+            .slice
             .left_ns
             .map_or(self.spec.machine.quantum_ns, |left| left.clamp(1, self.spec.machine.quantum_ns))
     }
@@ -109,13 +109,13 @@ impl Burst<'_> {
         let spec = self.spec;
         self.count_hottest(task, -1.0);
         let more = match task.next_phase(&spec.tasks[task.spec], now_ns) {
-            Next::Phase => true,
-            Next::End => false,
-            Next::Repeat(l) => {
+            PhaseEnd::Phase => true,
+            PhaseEnd::End => false,
+            PhaseEnd::Repeat(l) => {
                 self.records.end_iteration(spec, task.spec, l, &self.kernel.engine);
                 true
             }
-            Next::Leave(l, more) => {
+            PhaseEnd::Leave(l, more) => {
                 self.records.end_iteration(spec, task.spec, l, &self.kernel.engine);
                 more
             }
@@ -127,7 +127,7 @@ impl Burst<'_> {
     }
 
     /// Drops a block, or pages it out: the program's own time.
-    fn advise(&mut self, task: &mut Task, phase: &PhaseSpec, clock: u64, advised: Advised) -> Step {
+    fn advise(&mut self, task: &mut Task, phase: &PhaseSpec, clock: u64, advised: AdviseStep) -> AccessEnd {
         let kernel = &mut *self.kernel;
         kernel.set_now_ns(clock);
         let is_file = !self.programs.instances[task.streams[advised.stream].extent].anon;
@@ -154,7 +154,7 @@ impl Burst<'_> {
         let ns = (walk_ns + bill.reclaim_ns + bill.io_ns).max(1);
         task.spend(phase, 0, ns);
         task.finish_advice(phase, clock + ns);
-        Step::Go(ns)
+        AccessEnd::Go(ns)
     }
 
     fn enter_phase(&mut self, task: &mut Task, now_ns: u64) {

@@ -1,13 +1,13 @@
 //! Until when the thread on a CPU with ticks may go on, for the engine, which asks in the middle of
 //! a call (`cond_resched`).
 
-use refault_mm::Work;
+use refault_mm::ReclaimWork;
 
 use crate::cost::Costs;
 
-/// The turn of the thread for which the engine is called.
+/// Slice of the thread for which the engine is called.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Slice {
     costs: Costs,
     /// With ticks: the time until the one that ends it. None: nobody is interrupted.
     pub(crate) left_ns: Option<u64>,
@@ -15,9 +15,9 @@ pub(crate) struct Turn {
     pub(crate) yielded: bool,
 }
 
-impl Turn {
-    pub(super) fn new(costs: Costs) -> Turn {
-        Turn { costs, left_ns: None, yielded: false }
+impl Slice {
+    pub(super) fn new(costs: Costs) -> Slice {
+        Slice { costs, left_ns: None, yielded: false }
     }
 
     /// A page that reclaim unmaps.
@@ -26,7 +26,7 @@ impl Turn {
     }
 
     /// Whether what kswapd has done, and what it took beside that, is as much as it may.
-    pub(super) fn is_over(&self, work: &Work, other_ns: u64) -> bool {
+    pub(super) fn is_over(&self, work: &ReclaimWork, other_ns: u64) -> bool {
         self.left_ns.is_some_and(|left_ns| self.costs.walk_ns(work) + other_ns >= left_ns)
     }
 }

@@ -7,11 +7,12 @@ use std::fmt::Write;
 use crate::config::lru::{Generations, Lru};
 use crate::config::memcg::MemcgSelection;
 use crate::ids::{LruvecId, MemcgId, NodeId};
-use crate::lru::lruvec::{ANON, FILE, Lruvec};
+use crate::lru::lru_list::{ANON, FILE};
+use crate::lru::lruvec::Lruvec;
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
 use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
-use crate::memcg::protection::Shield;
+use crate::memcg::protection::BelowProtection;
 use crate::reclaim::Reclaim;
 use crate::scan::ScanControl;
 use crate::world::{Effect, World};
@@ -184,6 +185,6 @@ impl<W: World> Reclaim<'_, W> {
         let total: u64 = v.r#gen.nr_pages.iter().map(|pages| pages[types.clone()].iter().sum::<u64>()).sum();
         let is_online = self.mem.groups.memcgs.get(v.memcg).is_online();
         let taken = if is_online { lru.share_of_priority(total, self.sc.priority) } else { total };
-        taken > 0 && self.mem.groups.memcgs.shield(MemcgId::ROOT, v.memcg) != Shield::Min
+        taken > 0 && self.mem.groups.memcgs.below_protection(MemcgId::ROOT, v.memcg) != BelowProtection::Min
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `context` | [`Burst`]: the parts of the machine that a thread with a CPU may change |
+//! | `context` | [`OnCpu`]: the parts of the machine that a thread with a CPU may change |
 //! | `task` | turns and phases of a task |
 //! | `hits` | accesses in a row that are plain hits |
 //! | `access` | one access of a page |
@@ -28,5 +28,5 @@ mod task;
 mod worker;
 
 pub(crate) use admin::{EventProgress, event_results};
-pub(crate) use context::Burst;
+pub(crate) use context::OnCpu;
 pub(crate) use worker::zswap;

@@ -1,0 +1,147 @@
+//! Words of names: those of `docs/glossary.md`, and never one of the synonyms below.
+
+use super::crates::{crates, root, rust_files};
+use super::names::APART;
+use super::rust::{Token, tokens};
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Words that no name has, each with the one to use.
+const BANNED: [(&str, &str); 33] = [
+    ("ageing", "aging"),
+    ("alike", "bulk"),
+    ("astray", "wrong"),
+    ("bill", "cost"),
+    ("bio", "request"),
+    ("bury", "remove"),
+    ("census", "the noun that is counted"),
+    ("dump", "trace"),
+    ("elsewhere", "other"),
+    ("evictee", "victim"),
+    ("ghost", "shadow"),
+    ("hear", "receive"),
+    ("helper", "the verb that it does"),
+    ("helpers", "the verb that they do"),
+    ("hugepage", "folio"),
+    ("kick", "wake"),
+    ("misc", "the noun that it has"),
+    ("pageframe", "frame"),
+    ("pageout", "page_out"),
+    ("pagevec", "batch"),
+    ("paging", "reclaim"),
+    ("purge", "reclaim"),
+    ("rung", "woken"),
+    ("shield", "protection"),
+    ("sim", "lab"),
+    ("simulation", "replay"),
+    ("simulator", "lab"),
+    ("steer", "control"),
+    ("steers", "control"),
+    ("superpage", "folio"),
+    ("swapper", "kswapd"),
+    ("thrash", "refault"),
+    ("timeslice", "slice"),
+];
+
+/// Words that say too little to name a type alone.
+const VAGUE_TYPES: [&str; 13] =
+    ["Act", "Bill", "Done", "Known", "Level", "Look", "Next", "Orders", "Part", "Served", "Step", "Turn", "What"];
+
+/// How many words the vocabulary has.
+const VOCABULARY: std::ops::RangeInclusive<usize> = 60..=80;
+
+/// The words of a name in either style.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_lower = false;
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() && after_lower {
+            words.push(String::new());
+        }
+        if c != '_' {
+            words.last_mut().expect("a word").extend(c.to_lowercase());
+        }
+        after_lower = c.is_lowercase() || c.is_numeric();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Names that are wrong, each with the words to use.
+fn wrong(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in names {
+        let words = words_of(&name);
+        let banned = BANNED.iter().filter(|(word, _)| words.iter().any(|own| own == word));
+        found.extend(banned.map(|(word, instead)| format!("{name}: for \"{word}\" write {instead}")));
+        if VAGUE_TYPES.contains(&name.as_str()) {
+            found.push(format!("{name}: say of what"));
+        }
+    }
+    found
+}
+
+/// Names that a file defines outside of its tests: types, functions, constants, modules.
+fn defined(text: &str) -> Vec<String> {
+    let defines =
+        |word: &str| ["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"].contains(&word);
+    let tokens = tokens(text);
+    let pairs = tokens.windows(2).filter_map(|pair| match pair {
+        [Token::Word(word), Token::Word(name)] if defines(word) => Some(name.clone()),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// Identifiers that a page sets as code: keys, flags, columns.
+fn keys(page: &str) -> BTreeSet<String> {
+    let is_key = |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    page.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).filter(is_key).map(str::to_owned).collect()
+}
+
+#[test]
+fn names_are_made_of_the_vocabulary() {
+    let mut all = Vec::new();
+    for name in crates().into_iter().filter(|name| !APART.iter().any(|(apart, _)| apart == name)) {
+        for path in rust_files(&root().join("crates").join(&name).join("src")) {
+            let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            let file = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            let found = wrong(defined(&text).into_iter().chain([file]));
+            all.extend(found.into_iter().map(|wrong| format!("{}: {wrong}", path.display())));
+        }
+    }
+    for entry in fs::read_dir(root().join("docs/reference")).expect("docs/reference") {
+        let path = entry.expect("a page").path();
+        let page = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        all.extend(wrong(keys(&page)).into_iter().map(|wrong| format!("{}: {wrong}", path.display())));
+    }
+    assert!(all.is_empty(), "words of docs/glossary.md, one for each thing:\n  {}", all.join("\n  "));
+}
+
+#[test]
+fn the_vocabulary_is_short_and_has_no_synonyms() {
+    let page = fs::read_to_string(root().join("docs/glossary.md")).expect("docs/glossary.md");
+    let (_, words) = page.split_once("## Words").expect("the words");
+    let (words, _) = words.split_once("## Not used").expect("the words that are not used");
+    let rows = words.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let rows: Vec<_> = rows.filter(|row| *row != "word").collect();
+    assert!(VOCABULARY.contains(&rows.len()), "{} words", rows.len());
+    for row in rows {
+        let banned = BANNED.iter().find(|(word, _)| row.split([' ', ',']).any(|own| own == *word));
+        assert_eq!(banned, None, "a word of the vocabulary is banned: {row}");
+    }
+}
+
+#[test]
+fn a_banned_word_is_found_in_each_style() {
+    assert_eq!(words_of("ScanControl"), ["scan", "control"]);
+    assert_eq!(words_of("MAX_LRU_GENS"), ["max", "lru", "gens"]);
+    let text = "struct PageCensus; fn bury_memcg() {} mod ghost_list;\n\
+                const KICK_MS: u64 = 1; enum What {} fn census_taker() {}\n\
+                #[cfg(test)]\nmod tests { fn shield() {} }\nfn similar() {}";
+    let found = wrong(defined(text));
+    let names: Vec<&str> = found.iter().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(names, ["PageCensus", "bury_memcg", "ghost_list", "KICK_MS", "What", "census_taker"]);
+    assert_eq!(found[1], "bury_memcg: for \"bury\" write remove");
+    assert_eq!(wrong(keys("| `dump_pages` | of `memory` | `--flag` |")), ["dump_pages: for \"dump\" write trace"]);
+}

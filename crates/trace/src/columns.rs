@@ -1,0 +1,291 @@
+//! Columns of text, as a person describes them: which field is the time, the kind of access, the
+//! place and the size, and in which units. Formats of others that are plain columns are such
+//! descriptions with a name.
+
+use crate::error::TraceError;
+use std::str::FromStr;
+
+/// A description of columns: `time:us,object,op=R|W,offset:bytes,size:512`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// One for each field of a line, in their order.
+    pub(crate) fields: Vec<Field>,
+    /// Byte between fields; `None`: any number of spaces and tabs.
+    pub(crate) separator: Option<u8>,
+    /// Lines at the front that are not looked at.
+    pub(crate) skip_lines: u64,
+}
+
+/// Meaning of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// Nothing that is needed (`_`).
+    Skip,
+    /// This field and all that follow, however many (`*`).
+    Rest,
+    /// A time, in units of so many nanoseconds; a fraction is read, too.
+    Time(u64),
+    /// The kind of access, by words: of reads, of writes, and of lines to pass over (`*`: all
+    /// others).
+    Op { reads: Vec<String>, writes: Vec<String>, passed: Vec<String> },
+    /// Flags of block I/O, as blkparse prints them: with an `R` a read, with a `W` a write, others
+    /// are passed over.
+    Rwbs,
+    /// Lines with another word here are passed over.
+    Is(String),
+    /// The place of an access in its object.
+    Offset(Unit),
+    /// Its length.
+    Size(Unit),
+    /// A name in the place of a number, such as that of an object of a cache: each is a page.
+    Key,
+    /// The object (file, disk, volume) by its name.
+    Object,
+    /// The task by its name or number.
+    Task,
+}
+
+/// Meaning of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// So many bytes.
+    Bytes(u32),
+    /// A byte address in hexadecimal digits, with `0x` or without.
+    Hex,
+    /// Pages.
+    Pages,
+}
+
+/// Descriptions by name: format, separator, lines at the front, columns, and what it is.
+const NAMED: [(&str, &str, u64, &str, &str); 17] = [
+    ("alibaba", ",", 0, "object,op=R|W,offset:bytes,size:bytes,time:us", "Alibaba's block traces of 2020"),
+    ("tencent", ",", 0, "time:s,offset:512,size:512,op=0|1,object", "Tencent's block traces"),
+    ("systor", ",", 0, "time:s,_,op=R|W|*,object,offset:bytes,size:bytes", "Systor '17: enterprise block traces"),
+    ("spc", ",", 0, "object,offset:512,size:bytes,op=R|W,time:s", "SPC-1, UMass: block traces"),
+    (
+        "twitter",
+        ",",
+        0,
+        "time:s,key,_,_,_,op=get+gets|set+add+replace+cas+append+prepend+incr+decr|delete,_",
+        "Twitter's cache traces; each key is a page",
+    ),
+    ("libcachesim-csv", ",", 0, "time:s,key,_", "csv of libCacheSim, time,id,size; each id is a page"),
+    ("camelab", "space", 0, "time:s,op=R|W,offset:512,size:512,_", "CAMELab's block traces"),
+    ("mqsim", "space", 0, "time:ns,object,offset:512,size:512,op=1|0", "traces of MQSim"),
+    ("fiu", "space", 0, "time:ns,_,task,offset:512,size:512,op=R|W,*", "FIU's block traces"),
+    (
+        "ibm-cos",
+        "space",
+        0,
+        "time:ms,op=REST.GET.OBJECT+REST.HEAD.OBJECT|REST.PUT.OBJECT+REST.COPY.OBJECT|REST.DELETE.OBJECT,key,*",
+        "IBM's object store; each object is a page",
+    ),
+    (
+        "blkparse",
+        "space",
+        0,
+        "object,_,_,time:s,task,is=Q,rwbs,offset:512,_,size:512,*",
+        "text of blkparse: requests queued",
+    ),
+    ("biosnoop", "space", 0, "time:s,_,task,object,op=R|W,offset:512,size:bytes,_", "output of biosnoop"),
+    (
+        "fio-iolog-2",
+        "space",
+        1,
+        "object,op=read|write|add+open+close+sync+datasync+trim+wait,offset:bytes,size:bytes",
+        "iolog of fio, version 2",
+    ),
+    (
+        "fio-iolog-3",
+        "space",
+        1,
+        "time:us,object,op=read|write|add+open+close+sync+datasync+trim+wait,offset:bytes,size:bytes",
+        "iolog of fio, version 3",
+    ),
+    ("dinero", "space", 0, "op=0+2|1,offset:hex", "traces of Dinero: accesses to memory"),
+    ("pinatrace", "space", 0, "_,op=R|W,offset:hex", "output of Pin's pinatrace: accesses to memory"),
+    ("prospero", "space", 0, "_,op=R|W,offset:bytes,size:bytes", "traces of Prospero: accesses to memory"),
+];
+
+impl Columns {
+    /// Columns with that separator, `space` for any number of blanks or one character, that begin
+    /// after so many lines.
+    pub fn new(fields: &str, separator: &str, skip_lines: u64) -> Result<Columns, TraceError> {
+        let separator = match (separator, separator.as_bytes()) {
+            ("space", _) => None,
+            ("tab", _) => Some(b'\t'),
+            (_, [byte]) if byte.is_ascii() && *byte != b'\n' => Some(*byte),
+            _ => {
+                let what = "is neither one character nor space or tab";
+                return Err(TraceError::usage(format!("separator {separator:?}"), what));
+            }
+        };
+        let fields = fields.split(',').map(|text| field(text.trim())).collect::<Result<Vec<_>, _>>()?;
+        let columns = Columns { fields, separator, skip_lines };
+        columns.check().map(|()| columns)
+    }
+
+    /// The description of a format of others by its name.
+    pub fn named(name: &str) -> Option<Columns> {
+        let (_, separator, skip_lines, fields, _) = NAMED.iter().find(|named| named.0 == name)?;
+        Some(Columns::new(fields, separator, *skip_lines).expect("a test reads each"))
+    }
+
+    /// Formats of others that are read as columns: name, columns, and what each is.
+    pub fn all_named() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+        NAMED.into_iter().map(|(name, _, _, fields, what)| (name, fields, what))
+    }
+
+    /// The same columns with another separator, or that begin after other lines.
+    pub fn with(self, separator: Option<&str>, skip_lines: Option<u64>) -> Result<Columns, TraceError> {
+        let separator = match separator {
+            Some(text) => Columns::new("key", text, 0)?.separator,
+            None => self.separator,
+        };
+        Ok(Columns { separator, skip_lines: skip_lines.unwrap_or(self.skip_lines), ..self })
+    }
+
+    fn check(&self) -> Result<(), TraceError> {
+        let count = |is: fn(&Field) -> bool| self.fields.iter().filter(|field| is(field)).count();
+        let error = |what: &str| Err(TraceError::usage("columns", what));
+        let places = count(|f| matches!(f, Field::Offset(_) | Field::Key));
+        let single: [fn(&Field) -> bool; 5] = [
+            |f| matches!(f, Field::Time(_)),
+            |f| matches!(f, Field::Op { .. } | Field::Rwbs),
+            |f| matches!(f, Field::Size(_)),
+            |f| matches!(f, Field::Object),
+            |f| matches!(f, Field::Task),
+        ];
+        let rest = self.fields.iter().position(|f| *f == Field::Rest);
+        match () {
+            () if places != 1 => error("one of them is the place: offset:UNIT, page or key"),
+            () if single.iter().any(|is| count(*is) > 1) => {
+                error("each of time, op, size, object and task is there once")
+            }
+            () if rest.is_some_and(|at| at + 1 != self.fields.len()) => {
+                error("* is the rest of a line, so it is the last")
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Columns {
+    type Err = TraceError;
+
+    /// Columns between commas.
+    fn from_str(fields: &str) -> Result<Columns, TraceError> {
+        Columns::new(fields, ",", 0)
+    }
+}
+
+/// One field of a description.
+fn field(text: &str) -> Result<Field, TraceError> {
+    let error = |what: String| TraceError::usage(format!("column {text:?}"), what);
+    let (name, unit) = text.split_once(':').map_or((text, None), |(name, unit)| (name, Some(unit)));
+    let plain = |field: Field| match unit {
+        None => Ok(field),
+        Some(_) => Err(error(format!("has a unit, and {name} takes none"))),
+    };
+    if let Some(words) = text.strip_prefix("op=") {
+        return op(words).map_err(error);
+    }
+    if let Some(word) = text.strip_prefix("is=").filter(|word| !word.is_empty()) {
+        return Ok(Field::Is(word.to_owned()));
+    }
+    match name {
+        "_" => plain(Field::Skip),
+        "*" => plain(Field::Rest),
+        "key" => plain(Field::Key),
+        "object" => plain(Field::Object),
+        "task" => plain(Field::Task),
+        "rwbs" => plain(Field::Rwbs),
+        "page" => plain(Field::Offset(Unit::Pages)),
+        "time" => time_unit(unit.unwrap_or("s")).map(Field::Time).map_err(error),
+        "offset" => number_unit(unit).map(Field::Offset).map_err(error),
+        "size" => number_unit(unit).map(Field::Size).map_err(error),
+        _ => Err(error(
+            "is not known; one of time:UNIT, op=READS|WRITES, rwbs, offset:UNIT, page, key, size:UNIT, object, task, \
+             is=WORD, _ and *"
+                .into(),
+        )),
+    }
+}
+
+fn op(words: &str) -> Result<Field, String> {
+    let lists: Vec<Vec<String>> =
+        words.split('|').map(|list| list.split('+').filter(|w| !w.is_empty()).map(str::to_owned).collect()).collect();
+    let [reads, writes, passed] = match lists.as_slice() {
+        [reads, writes] => [reads.clone(), writes.clone(), Vec::new()],
+        [reads, writes, passed] => [reads.clone(), writes.clone(), passed.clone()],
+        _ => {
+            return Err(
+                "needs the words of reads and of writes: op=R|W, or op=get+gets|set|delete, the last of which \
+                         are passed over"
+                    .into(),
+            );
+        }
+    };
+    match reads.is_empty() && writes.is_empty() {
+        true => Err("has no word for a read or a write".into()),
+        false => Ok(Field::Op { reads, writes, passed }),
+    }
+}
+
+fn time_unit(unit: &str) -> Result<u64, String> {
+    match unit {
+        "ns" => Ok(1),
+        "100ns" => Ok(100),
+        "us" => Ok(1000),
+        "ms" => Ok(1_000_000),
+        "s" => Ok(1_000_000_000),
+        _ => Err(format!("has the unit {unit}; a time has ns, 100ns, us, ms or s")),
+    }
+}
+
+fn number_unit(unit: Option<&str>) -> Result<Unit, String> {
+    match unit {
+        None => Err("needs its unit: bytes, hex, pages, or a number of bytes such as 512".into()),
+        Some("bytes") => Ok(Unit::Bytes(1)),
+        Some("hex") => Ok(Unit::Hex),
+        Some("pages") => Ok(Unit::Pages),
+        Some(number) => match number.parse() {
+            Ok(bytes @ 1..) => Ok(Unit::Bytes(bytes)),
+            _ => Err(format!("has the unit {number}; it is bytes, hex, pages, or a number of bytes such as 512")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_named_description_is_read() {
+        for (name, ..) in Columns::all_named() {
+            assert!(Columns::named(name).is_some(), "{name}");
+        }
+        assert_eq!(Columns::named("nothing"), None);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, what) in [
+            ("time,size:bytes", "one of them is the place"),
+            ("offset:bytes,key", "one of them is the place"),
+            ("offset", "needs its unit"),
+            ("offset:furlongs", "has the unit furlongs"),
+            ("key,time:h", "a time has"),
+            ("key,op=R", "the words of reads and of writes"),
+            ("key,op=|", "no word for a read"),
+            ("key,key:bytes", "takes none"),
+            ("key,*,_", "it is the last"),
+            ("key,task,task", "is there once"),
+            ("key,speed", "is not known"),
+        ] {
+            let error = text.parse::<Columns>().unwrap_err().to_string();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+        assert!(Columns::new("key", "ab", 0).is_err());
+    }
+}

@@ -1,0 +1,272 @@
+//! Lines of columns that the caller has described.
+
+use crate::columns::{Columns, Field, Unit};
+use crate::error::{TraceError, quote};
+use crate::format::Format;
+use crate::options::OpenOptions;
+use crate::pages;
+use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
+use crate::text::{LineFormat, LinePosition, is_names, words};
+use std::collections::HashMap;
+
+/// The longest name of an object, a task or a key.
+const MAX_NAME: usize = 4096;
+
+pub(crate) struct ColumnLines {
+    header: Header,
+    columns: Columns,
+    /// Pages of keys, numbers of objects and of tasks, each by name.
+    keys: HashMap<Vec<u8>, u64>,
+    objects: HashMap<Vec<u8>, u32>,
+    tasks: HashMap<Vec<u8>, u32>,
+    /// Time of the first record.
+    start_ns: Option<u64>,
+    has_filter: bool,
+}
+
+/// Parts of a line that were read.
+#[derive(Default)]
+struct Line {
+    time_ns: Option<u64>,
+    write: bool,
+    offset: Option<(u64, Option<u32>)>,
+    size: Option<(u64, Option<u32>)>,
+    object: u32,
+    task: u32,
+}
+
+impl ColumnLines {
+    pub(crate) fn new(columns: Columns, opts: &OpenOptions) -> Self {
+        let has_object = columns.fields.contains(&Field::Object);
+        let mut header = match has_object {
+            true => Header::new(Format::Columns),
+            false => Header::with_object(Format::Columns, "blocks", ObjectKind::File),
+        };
+        header.page_size = opts.page_size;
+        let is_filter = |f: &Field| matches!(f, Field::Is(_) | Field::Rwbs | Field::Op { .. });
+        let has_filter = columns.fields.iter().any(is_filter);
+        let (keys, objects, tasks) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { header, columns, keys, objects, tasks, start_ns: None, has_filter }
+    }
+
+    /// The fields of a line; `None`: one of them says that it is to be passed over.
+    fn fields<'l>(&self, line: &'l [u8], at: &LinePosition<'_>) -> Result<Option<Vec<&'l [u8]>>, TraceError> {
+        let unquoted = |field: &'l [u8]| {
+            let field = field.trim_ascii();
+            field.strip_prefix(b"\"").and_then(|f| f.strip_suffix(b"\"")).unwrap_or(field)
+        };
+        let found: Vec<&[u8]> = match self.columns.separator {
+            None => words(line).collect(),
+            Some(separator) => line.split(|b| *b == separator).map(unquoted).collect(),
+        };
+        // Lines of another kind may have another number of fields.
+        if self.has_filter && self.columns.fields.iter().zip(&found).any(|(field, text)| passes_over(field, text)) {
+            return Ok(None);
+        }
+        let wanted = self.columns.fields.len();
+        let has_rest = self.columns.fields.last() == Some(&Field::Rest);
+        match (found.len(), has_rest) {
+            (n, false) if n == wanted => Ok(Some(found)),
+            (n, true) if n + 1 >= wanted => Ok(Some(found)),
+            // A filter that the line does not reach.
+            (n, _) if self.columns.fields.iter().skip(n).any(|f| matches!(f, Field::Is(_))) => Ok(None),
+            (n, _) => {
+                let at_least = if has_rest { "at least " } else { "" };
+                Err(at.error(format!("{n} fields instead of {at_least}{}", wanted - usize::from(has_rest))))
+            }
+        }
+    }
+
+    /// Whether a field that is a number or a kind holds a name, as in the line on top of a table.
+    fn has_names(&self, found: &[&[u8]], at: &LinePosition<'_>) -> bool {
+        self.columns.fields.iter().zip(found).any(|(field, text)| match field {
+            Field::Time(unit) => time_ns(text, *unit).is_err(),
+            Field::Offset(unit) | Field::Size(unit) => number(text, *unit, "", at).is_err(),
+            Field::Op { reads, writes, .. } => kind(text, reads, writes).is_err(),
+            _ => false,
+        })
+    }
+
+    /// Reads a field into the line.
+    fn take(&mut self, field: &Field, text: &[u8], line: &mut Line, at: &LinePosition<'_>) -> Result<(), TraceError> {
+        match field {
+            Field::Skip | Field::Rest | Field::Is(_) => {}
+            Field::Time(unit) => line.time_ns = Some(time_ns(text, *unit).map_err(|why| at.error(why))?),
+            Field::Op { reads, writes, .. } => line.write = kind(text, reads, writes).map_err(|why| at.error(why))?,
+            Field::Rwbs => line.write = text.contains(&b'W'),
+            Field::Offset(unit) => line.offset = Some(number(text, *unit, "offset", at)?),
+            Field::Size(unit) => line.size = Some(number(text, *unit, "size", at)?),
+            Field::Key => line.offset = Some((self.key(text, at)?, None)),
+            Field::Object => line.object = self.object(text, at)?,
+            Field::Task => line.task = self.task(text, at)?,
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, name: &[u8], at: &LinePosition<'_>) -> Result<u64, TraceError> {
+        bounded(name, "key", at)?;
+        if let Some(page) = self.keys.get(name) {
+            return Ok(*page);
+        }
+        let page = self.keys.len() as u64;
+        self.keys.insert(name.to_owned(), page);
+        Ok(page)
+    }
+
+    fn object(&mut self, name: &[u8], at: &LinePosition<'_>) -> Result<u32, TraceError> {
+        bounded(name, "object", at)?;
+        if let Some(object) = self.objects.get(name) {
+            return Ok(*object);
+        }
+        let object = self.header.objects.len() as u32;
+        if object >= MAX_OBJECTS {
+            return Err(at.error(format!("more than {MAX_OBJECTS} objects")));
+        }
+        self.header.objects.push(ObjectInfo::new(String::from_utf8_lossy(name).into_owned(), ObjectKind::File));
+        self.objects.insert(name.to_owned(), object);
+        Ok(object)
+    }
+
+    fn task(&mut self, name: &[u8], at: &LinePosition<'_>) -> Result<u32, TraceError> {
+        bounded(name, "task", at)?;
+        let next = self.tasks.len() as u32;
+        if next >= MAX_OBJECTS && !self.tasks.contains_key(name) {
+            return Err(at.error(format!("more than {MAX_OBJECTS} tasks")));
+        }
+        Ok(*self.tasks.entry(name.to_owned()).or_insert(next))
+    }
+
+    /// The pages of a line.
+    fn pages(&self, line: &Line, at: &LinePosition<'_>) -> Result<(u64, u32), TraceError> {
+        let page_size = self.header.page_size;
+        let bytes = |(number, unit): (u64, Option<u32>)| match number.checked_mul(u64::from(unit.unwrap_or(page_size)))
+        {
+            Some(bytes) => Ok(bytes),
+            None => Err(at.error(format!("{number} times {} bytes is beyond 64 bits", unit.unwrap_or(page_size)))),
+        };
+        let offset = line.offset.expect("every description has a place");
+        let size = line.size.map(bytes).transpose()?;
+        let range = match (offset, size) {
+            // Numbers of pages need not fit as bytes.
+            ((page, None), size) => {
+                let pages = size.map_or(1, |bytes| bytes.div_ceil(u64::from(page_size)).max(1));
+                pages::of_blocks(page, pages, None, page_size)
+            }
+            (offset, size) => pages::of_bytes(bytes(offset)?, size.unwrap_or(1), page_size),
+        };
+        range.map_err(|what| at.error(what))
+    }
+}
+
+impl LineFormat for ColumnLines {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    // Nothing is in doubt: the units were given.
+    fn judge(&mut self) {}
+
+    fn line(&mut self, text: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+        let skipped = self.columns.skip_lines;
+        if at.number() <= skipped || text.trim_ascii().is_empty() || text.starts_with(b"#") {
+            return Ok(());
+        }
+        let is_header = at.number() == skipped + 1 && is_names(text);
+        let found = match self.fields(text, at) {
+            Ok(Some(found)) if !(is_header && self.has_names(&found, at)) => found,
+            Err(error) if !is_header => return Err(error),
+            _ => return Ok(()),
+        };
+        let mut line = Line::default();
+        let columns = std::mem::take(&mut self.columns.fields);
+        let taken = columns.iter().zip(found).try_for_each(|(field, text)| self.take(field, text, &mut line, at));
+        self.columns.fields = columns;
+        taken?;
+        let (page, pages) = self.pages(&line, at)?;
+        let time_ns = line.time_ns.unwrap_or(0);
+        let start_ns = *self.start_ns.get_or_insert(time_ns);
+        out.push(Record {
+            time_ns: time_ns.saturating_sub(start_ns),
+            object: line.object,
+            task: line.task,
+            pages,
+            ..Record::touch(page, Op { write: line.write, via: None })
+        });
+        Ok(())
+    }
+}
+
+/// Whether a line is to be passed over for what stands in this field.
+fn passes_over(field: &Field, text: &[u8]) -> bool {
+    match field {
+        Field::Is(word) => text != word.as_bytes(),
+        Field::Rwbs => !text.iter().any(|b| matches!(b, b'R' | b'W')),
+        Field::Op { reads, writes, passed } => {
+            let is_other = passed.iter().any(|word| word == "*") && kind(text, reads, writes).is_err();
+            is_other || is_one_of(text, passed)
+        }
+        _ => false,
+    }
+}
+
+fn is_one_of(text: &[u8], words: &[String]) -> bool {
+    words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Whether it is a write.
+fn kind(text: &[u8], reads: &[String], writes: &[String]) -> Result<bool, String> {
+    match (is_one_of(text, reads), is_one_of(text, writes)) {
+        (true, _) => Ok(false),
+        (_, true) => Ok(true),
+        _ => Err(format!(
+            "{} is no word for a read ({}) or a write ({})",
+            quote(text),
+            reads.join(", "),
+            writes.join(", ")
+        )),
+    }
+}
+
+/// A number and the bytes that it counts; none: pages.
+fn number(text: &[u8], unit: Unit, what: &str, at: &LinePosition<'_>) -> Result<(u64, Option<u32>), TraceError> {
+    let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X"));
+    let number = match (digits, unit) {
+        (Some(digits), _) => at.hex(digits, what)?,
+        (None, Unit::Hex) => at.hex(text, what)?,
+        (None, _) => at.decimal(text, what)?,
+    };
+    Ok(match unit {
+        Unit::Pages => (number, None),
+        Unit::Bytes(bytes) => (number, Some(bytes)),
+        Unit::Hex => (number, Some(1)),
+    })
+}
+
+/// A time with or without a fraction, in nanoseconds.
+fn time_ns(text: &[u8], unit_ns: u64) -> Result<u64, String> {
+    let no_time = || format!("time {} is not a number", quote(text));
+    let text_of = std::str::from_utf8(text).map_err(|_| no_time())?;
+    let (whole, fraction) = text_of.split_once('.').unwrap_or((text_of, ""));
+    let is_number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
+        return Err(no_time());
+    }
+    let fraction = &fraction[..fraction.len().min(9)];
+    let part = match fraction {
+        "" => 0,
+        digits => {
+            let scale = 10u128.pow(digits.len() as u32);
+            (u128::from(digits.parse::<u64>().map_err(|_| no_time())?) * u128::from(unit_ns) / scale) as u64
+        }
+    };
+    let whole = whole.parse::<u64>().ok().and_then(|n| n.checked_mul(unit_ns)).and_then(|ns| ns.checked_add(part));
+    whole.ok_or_else(|| format!("time {} is beyond 64 bits of nanoseconds", quote(text)))
+}
+
+fn bounded(name: &[u8], what: &str, at: &LinePosition<'_>) -> Result<(), TraceError> {
+    match name.len() {
+        0 => Err(at.error(format!("{what} is empty"))),
+        1..=MAX_NAME => Ok(()),
+        _ => Err(at.error(format!("{what} is longer than {MAX_NAME} bytes"))),
+    }
+}

@@ -1,0 +1,139 @@
+//! Columns of text: descriptions of them, and formats of others by name.
+
+use refault_trace::{Columns, ErrorKind, Input, LoadOptions, OpenOptions, Trace, TraceError, open_input};
+use std::io::Cursor;
+
+fn load(text: &str, opts: &OpenOptions) -> Result<Trace, TraceError> {
+    let input = Input::from_reader("t", Box::new(Cursor::new(text.as_bytes().to_vec())))?;
+    let mut source = open_input(input, opts)?;
+    let limits = LoadOptions { keep_time: true, keep_task: true, ..LoadOptions::default() };
+    Trace::load(&mut source, &limits)
+}
+
+fn format(text: &str) -> OpenOptions {
+    let mut opts = OpenOptions::default();
+    opts.set_format(text).expect("a format");
+    opts
+}
+
+/// Object, index of the page, and whether it is a write, of each access.
+fn accesses(trace: &Trace) -> Vec<(String, u64, bool)> {
+    let find = |page: u32| {
+        let object = trace.objects.iter().rfind(|o| o.first_page <= page).expect("an object");
+        (object.name.clone(), object.indices[(page - object.first_page) as usize])
+    };
+    trace.accesses.iter().map(|a| (find(a.page()), a.is_write())).map(|((name, at), write)| (name, at, write)).collect()
+}
+
+fn blocks(pages: &[(u64, bool)]) -> Vec<(String, u64, bool)> {
+    pages.iter().map(|&(page, write)| ("blocks".to_owned(), page, write)).collect()
+}
+
+#[test]
+fn a_description_says_the_units() {
+    let text = "time;kind;disk;where;bytes\n1.5;R;a;8;8192\n# said\n2.25;W;b;3;1\n\n";
+    let mut opts = format("columns:time:ms,op=R|W,object,offset:512,size:bytes");
+    opts.columns = opts.columns.map(|c| c.with(Some(";"), None).expect("columns"));
+    let trace = load(text, &opts).expect("read");
+    let want = [("a", 1, false), ("a", 2, false), ("b", 0, true)];
+    assert_eq!(accesses(&trace), want.map(|(o, p, w)| (o.to_owned(), p, w)));
+    assert_eq!(trace.time_ns, Some(vec![0, 0, 750_000]));
+}
+
+#[test]
+fn lines_in_front_and_words_of_operations() {
+    let mut opts = format("columns:page,op=get+gets|set|del");
+    opts.columns = opts.columns.map(|c| c.with(None, Some(2)).expect("columns"));
+    let trace = load("made by me\n7,get\n1,GET\n0x10,set\n3,del\n4,gets\n", &opts).expect("read");
+    assert_eq!(accesses(&trace), blocks(&[(1, false), (16, true), (4, false)]));
+}
+
+/// Each named format, with two or three lines as its publishers have them.
+const NAMED: [(&str, &str, usize, usize); 17] = [
+    ("alibaba", "419,R,413696,4096,1577808000000000\n420,W,32768,8192,1577808000001100\n", 3, 2),
+    ("tencent", "1538323200,808,8,0,1283\n1538323201,64,16,1,1284\n", 3, 2),
+    (
+        "systor",
+        "Timestamp,Response,IOType,LUN,Offset,Size\n1456750800.5,0.0004,R,2,413696,4096\n1456750801.0,,W,3,0,512\n",
+        2,
+        1,
+    ),
+    ("spc", "0,808,4096,r,0.000000\n1,64,4096,W,0.026000\n", 2, 1),
+    ("twitter", "0,nz:u:1,17,120,0,get,0\n0,nz:u:2,17,120,1,set,9\n1,nz:u:1,17,120,1,delete,0\n", 2, 1),
+    ("libcachesim-csv", "time,obj_id,obj_size\n0,101,4096\n1,8,4096\n2,101,4096\n", 3, 0),
+    ("camelab", "0.000000 R 808 8 120\n0.010000 W 64 8 120\n", 2, 1),
+    ("mqsim", "4851300 1 808 8 1\n4852300 1 64 8 0\n", 2, 1),
+    ("fiu", "8971320000000 4892 syslogd 808 8 R 6 0 38b3\n8971321500000 4893 cron 64 8 W 6 0 c9f0\n", 2, 1),
+    ("ibm-cos", "0 REST.GET.OBJECT 3e 4056 0 4055\n117 REST.PUT.OBJECT 4f 4056\n118 REST.DELETE.OBJECT 4f\n", 2, 1),
+    (
+        "blkparse",
+        "  8,16   0        1     1.427680393  5529  Q   R 808 + 8 [app]\n  8,16   0        2     1.427684393  5529  G   R 808 + 8 [app]\n  8,16   0        3     1.427684399  5529  Q  WS 64 + 8 [app]\nCPU0 (sda):\n Reads Queued:          42,      168KiB\n",
+        2,
+        1,
+    ),
+    (
+        "biosnoop",
+        "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)\n0.000000    postgres       2011    nvme0n1   R 808        8192       0.10\n0.001000    postgres       2012    nvme0n1   W 64         4096       0.10\n",
+        3,
+        1,
+    ),
+    (
+        "fio-iolog-2",
+        "fio version 2 iolog\n/dev/vdb add\n/dev/vdb open\n/dev/vdb read 413696 4096\n/dev/vdb write 0 4096\n/dev/vdb close\n",
+        2,
+        1,
+    ),
+    (
+        "fio-iolog-3",
+        "fio version 3 iolog\n21 /tmp/fx add\n126 /tmp/fx open\n133 /tmp/fx read 0 4096\n13855 /tmp/fx write 4096 4096\n",
+        2,
+        1,
+    ),
+    ("dinero", "0 7f065000\n1 7f008000\n2 7f066000\n", 3, 1),
+    ("pinatrace", "0x400000: R 0x7f0000065008\n0x400005: W 0x7f0000008008\n", 2, 1),
+    ("prospero", "0 R 140734193313696 8\n1 W 140734192932768 8\n", 2, 1),
+];
+
+#[test]
+fn formats_of_others_are_read_by_name() {
+    assert_eq!(NAMED.map(|named| named.0).to_vec(), Columns::all_named().map(|named| named.0).collect::<Vec<_>>());
+    for (name, text, touches, writes) in NAMED {
+        let trace = load(text, &format(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let written = trace.accesses.iter().filter(|a| a.is_write()).count();
+        assert_eq!((trace.accesses.len(), written), (touches, writes), "{name}");
+    }
+}
+
+/// Every sample of such a format names the flag that reads it, and is read with it.
+#[test]
+fn what_looks_like_a_named_format_says_its_name() {
+    for (name, text, ..) in NAMED.into_iter().filter(|named| named.0 != "libcachesim-csv") {
+        let error = load(text, &OpenOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(&format!("--format {name} reads")), "{name}: {error}");
+    }
+}
+
+#[test]
+fn mistakes_in_lines_have_their_place() {
+    for (columns, text, what) in [
+        ("page,op=r|w", "1,r\n2\n", "t:2: 1 fields instead of 2"),
+        ("page,op=r|w", "1,r\n2,x\n", "t:2: \"x\" is no word for a read (r) or a write (w)"),
+        ("page,op=r|w", "1,r\nx1,r\n", "t:2: offset \"x1\" is not a number"),
+        ("time:us,page", "1,2\n1.x,2\n", "t:2: time \"1.x\" is not a number"),
+        ("time:s,page", "1,2\n99999999999999,2\n", "t:2: time \"99999999999999\" is beyond"),
+        (
+            "offset:512,size:bytes",
+            "1,2\n18446744073709551615,2\n",
+            "t:2: 18446744073709551615 times 512 bytes is beyond",
+        ),
+        ("page,size:pages", "1,2\n1,99999999\n", "t:2: one access to 99999999 pages"),
+        ("object,page", "a,1\n,2\n", "t:2: object is empty"),
+    ] {
+        let error = load(text, &format(&format!("columns:{columns}"))).unwrap_err();
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
+        assert!(error.to_string().contains(what), "{columns}: {error}");
+    }
+    let mut opts = format("columns:page");
+    opts.tick_ns = Some(5);
+    assert_eq!(load("1\n", &opts).unwrap_err().kind(), ErrorKind::Usage);
+}
