@@ -4,7 +4,7 @@
 
 use crate::model::{Axis, Body, Cell, Chart, Dash, Figure, Page, Shape, Table};
 use crate::pages::memory::series;
-use refault::compare::{Difference, Other, Row, compare};
+use refault::compare::{ComparedNumber, Difference, OtherResult, compare};
 use refault::curve::{Curves, Line};
 use refault::document::{Document, Source};
 use refault::units::{Unit, counted};
@@ -46,8 +46,8 @@ pub(crate) fn pages(sources: &[Source]) -> Vec<Page> {
     vec![page]
 }
 
-fn in_words(first: &str, other: &Other) -> String {
-    let Other { name, apart, better, worse, neither } = other;
+fn in_words(first: &str, other: &OtherResult) -> String {
+    let OtherResult { name, apart, better, worse, neither } = other;
     let all = counted(other.common() as u64, "number");
     match apart {
         _ if other.common() == 0 => format!("{name} has no number in common with {first}."),
@@ -63,7 +63,7 @@ fn in_words(first: &str, other: &Other) -> String {
 }
 
 /// A number of the first beside those of the others that are shown.
-fn row(row: &Row, shown: &[usize]) -> Vec<Cell> {
+fn row(row: &ComparedNumber, shown: &[usize]) -> Vec<Cell> {
     let mut cells = vec![Cell::Text(row.name.clone()), Cell::Number(row.value, row.unit)];
     for &n in shown {
         cells.extend(match row.others[n] {
@@ -117,7 +117,7 @@ fn common_policy(all: &[Curves]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refault::compare::Verdict;
+    use refault::compare::DifferenceVerdict as Verdict;
     use refault::document::trace::{Curve, TraceDocument, TraceFacts};
 
     fn trace(name: &str, accesses: u64, misses: [f64; 3]) -> Source {

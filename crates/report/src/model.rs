@@ -1,7 +1,7 @@
 //! Contents of a page, as plain data.
 
 use crate::rounded::Rounded;
-pub(crate) use refault::compare::Verdict;
+pub(crate) use refault::compare::DifferenceVerdict as Verdict;
 use refault::units::Unit;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@
 //! first, with a table for each variant if the numbers themselves have bands, and then the ratios.
 
 use crate::table::Table;
-use refault::bench::{BenchReport, Number, Ratio, Row, spread};
+use refault::bench::{BenchReport, BenchRow, Number, Ratio, spread};
 use refault::words::{number, printable};
 use refault_lab::scenario::{Band, BandFrom};
 use std::fmt::Write as _;
@@ -150,7 +150,7 @@ pub(super) fn ratio_spread(r: &Ratio) -> String {
     finite.map_or_else(nothing, |ends| ends.map(factor).join(".."))
 }
 
-pub(super) fn label(row: &Row) -> String {
+pub(super) fn label(row: &BenchRow) -> String {
     let unit = if row.spec.unit.is_empty() { String::new() } else { format!(", {}", printable(&row.spec.unit)) };
     format!("  {}{unit}", printable(&row.spec.label))
 }

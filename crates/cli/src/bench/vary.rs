@@ -2,7 +2,7 @@
 
 use super::tables::{known, our_ratio, verdict};
 use crate::table::Table;
-use refault::bench::{BenchReport, Benchmark, Figure, Variation, spread};
+use refault::bench::{BandedFigure, BenchReport, Benchmark, Variation, spread};
 use refault::words::{number, printable};
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ pub(super) fn table(bench: &Benchmark, variations: &[Variation]) -> String {
     text
 }
 
-fn shown(report: &BenchReport, figure: &Figure) -> String {
+fn shown(report: &BenchReport, figure: &BandedFigure) -> String {
     match figure.place {
         (row, Some(ratio)) => our_ratio(&report.rows[row].ratios[ratio]),
         (_, None) => number(figure.value),

@@ -6,14 +6,14 @@ use crate::page::command_line;
 use crate::verify;
 use refault::document::Document;
 use refault::names::shown;
-use refault::report::Subject;
+use refault::report::ReportSubject;
 use std::path::Path;
 
 /// Replays a trace as often as the pages need; of a recording, what its kernel did is beside that.
 pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> {
     let (request, open) = (args.request(), || Ok(args.input.open(path)?));
     let name = path.display().to_string();
-    let subject = Subject::read(&request, &open)?;
+    let subject = ReportSubject::read(&request, &open)?;
     if let (Some(file), false) = (&args.memcg_limits, subject.has_groups()) {
         return Err(format!("--memcg-limits {}: {name} says nothing of memory cgroups", file.display()).into());
     }

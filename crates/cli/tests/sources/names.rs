@@ -14,7 +14,7 @@ pub(super) const APART: [(&str, &str); 4] = [
 ];
 
 /// Folders whose types stand for those of others.
-const MIRRORS: [(&str, &str); 1] = [("report/src/document", "what the command's JSON holds, read again")];
+const MIRRORS: [(&str, &str); 1] = [("refault/src/document", "what the command's JSON holds, read again")];
 
 /// Names that may be defined twice, and why.
 const EXCEPTIONS: [(&str, &str); 1] = [("Error", "each library has one of its own")];

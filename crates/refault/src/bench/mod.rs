@@ -21,8 +21,8 @@ mod vary;
 pub use benchmark::{Bench, Benchmark, known};
 pub use builtin::{BUILTIN, default_scale};
 pub use misses::{Differences, KNOWN, Missed, Missing, all_missing, missing};
-pub use result::{BenchReport, Number, Ratio, Row, Variant, spread};
-pub use vary::{Figure, Variation, vary};
+pub use result::{BenchReport, BenchRow, Number, Ratio, Variant, spread};
+pub use vary::{BandedFigure, Variation, vary};
 
 use crate::Failure;
 use crate::runner::Runner;

@@ -25,7 +25,7 @@ pub struct BenchReport {
     /// Variants compared, in the order of the scenario.
     pub variants: Vec<Variant>,
     /// The published numbers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BenchRow>,
     /// Remarks of the scenario.
     pub notes: Vec<String>,
     /// Where the values of the scenario come from.
@@ -53,7 +53,7 @@ pub struct Variant {
 
 /// One number of the publication.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct BenchRow {
     /// The row of the scenario.
     pub spec: PublishedRow,
     /// By what our numbers are multiplied to be those of a machine of full size.
@@ -112,7 +112,7 @@ impl BenchReport {
         let variant = |(n, v): (usize, &PublishedVariant)| {
             Variant::new(v, &done.iter().skip(n).step_by(step).collect::<Vec<_>>())
         };
-        let rows: Result<_, _> = published.rows.iter().map(|row| Row::new(row, step, bench.scale, done)).collect();
+        let rows: Result<_, _> = published.rows.iter().map(|row| BenchRow::new(row, step, bench.scale, done)).collect();
         Ok(BenchReport {
             name: bench.scenario.name.clone(),
             about: bench.scenario.about.clone(),
@@ -137,12 +137,12 @@ impl BenchReport {
     }
 
     /// Name of a variant's number in the list of known misses.
-    pub fn name_of_number(&self, row: &Row, variant: usize) -> String {
+    pub fn name_of_number(&self, row: &BenchRow, variant: usize) -> String {
         format!("{}: {}, {}", self.name, row.spec.label, self.variants[variant].name)
     }
 
     /// Name of a ratio in that list.
-    pub fn name_of_ratio(&self, row: &Row, ratio: &Ratio) -> String {
+    pub fn name_of_ratio(&self, row: &BenchRow, ratio: &Ratio) -> String {
         let [of, to] = [ratio.spec.of, ratio.spec.to].map(|n| &self.variants[n].name);
         let which = if self.variants.len() == 2 { String::new() } else { format!(", {of} / {to}") };
         format!("{}: {}{which}", self.name, row.spec.label)
@@ -168,14 +168,14 @@ impl Variant {
     }
 }
 
-impl Row {
+impl BenchRow {
     /// Whether a number or a ratio of it has a band: somebody published it.
     pub fn has_band(&self) -> bool {
         self.numbers.iter().any(|n| n.band.is_some()) || self.ratios.iter().any(|r| r.spec.band.is_some())
     }
 
     /// `done`: for each seed `variants` runs. An error: the runs have no such number.
-    fn new(spec: &PublishedRow, variants: usize, scale: f64, done: &[FinishedRun]) -> Result<Row, String> {
+    fn new(spec: &PublishedRow, variants: usize, scale: f64, done: &[FinishedRun]) -> Result<BenchRow, String> {
         let to_full_size = if spec.scaled { scale } else { 1.0 };
         let number = |done: &FinishedRun| {
             let unknown = || format!("published.row: {} is not a result of a run", spec.metric);
@@ -192,7 +192,7 @@ impl Row {
         let numbers: Vec<_> = numbers.collect();
         let ratio = |r: &PublishedRatio| Ratio::new(r, &numbers[r.of], &numbers[r.to], to_full_size);
         let ratios = spec.ratios.iter().map(ratio).collect();
-        Ok(Row { spec: spec.clone(), to_full_size, numbers, ratios })
+        Ok(BenchRow { spec: spec.clone(), to_full_size, numbers, ratios })
     }
 }
 

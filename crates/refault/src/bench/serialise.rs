@@ -2,7 +2,7 @@
 //! become null.
 
 use super::misses::missing;
-use super::result::{BenchReport, Row, Variant, band_from_name, better_name};
+use super::result::{BenchReport, BenchRow, Variant, band_from_name, better_name};
 use crate::runner::{Overrides, ending_name, overrides};
 use refault_lab::scenario::Band;
 use serde::{Serialize, Serializer};
@@ -128,7 +128,7 @@ fn variant(variant: &Variant) -> VariantOut<'_> {
     }
 }
 
-fn row<'a>(row: &'a Row, report: &'a BenchReport) -> RowOut<'a> {
+fn row<'a>(row: &'a BenchRow, report: &'a BenchReport) -> RowOut<'a> {
     let variants = &report.variants;
     let numbers = row.numbers.iter().enumerate().map(|(at, n)| NumberOut {
         variant: &variants[at].name,

@@ -24,7 +24,7 @@ pub struct Variation {
 
 /// A number or a ratio with a band.
 #[derive(Clone, Debug)]
-pub struct Figure {
+pub struct BandedFigure {
     /// Its name in the list of known misses.
     pub name: String,
     /// Its value in full size.
@@ -37,16 +37,16 @@ pub struct Figure {
 
 impl BenchReport {
     /// All numbers and ratios with bands.
-    pub fn figures(&self) -> Vec<Figure> {
+    pub fn figures(&self) -> Vec<BandedFigure> {
         let mut found = Vec::new();
         for (place, row) in self.rows.iter().enumerate() {
             for (at, n) in row.numbers.iter().enumerate().filter(|(_, n)| n.band.is_some()) {
                 let (name, value) = (self.name_of_number(row, at), n.mean * row.to_full_size);
-                found.push(Figure { name, value, place: (place, None), within: n.within });
+                found.push(BandedFigure { name, value, place: (place, None), within: n.within });
             }
             for (at, r) in row.ratios.iter().enumerate().filter(|(_, r)| r.spec.band.is_some()) {
                 let value = if r.is_difference() { r.difference } else { r.ratio };
-                found.push(Figure {
+                found.push(BandedFigure {
                     name: self.name_of_ratio(row, r),
                     value,
                     place: (place, Some(at)),

@@ -14,7 +14,7 @@ const MOST: usize = 400;
 
 /// Value of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DifferenceVerdict {
     /// The other result is better.
     Better,
     /// The other result is worse.
@@ -27,14 +27,14 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The others.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherResult>,
     /// A row for each number that the first and another have.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedNumber>,
 }
 
 /// A result beside the first.
 #[derive(Clone, Debug)]
-pub struct Other {
+pub struct OtherResult {
     /// Its name.
     pub name: String,
     /// Why no difference to it is called better or worse.
@@ -47,7 +47,7 @@ pub struct Other {
     pub neither: usize,
 }
 
-impl Other {
+impl OtherResult {
     /// Numbers that it and the first have.
     pub fn common(&self) -> usize {
         self.better + self.worse + self.neither
@@ -56,7 +56,7 @@ impl Other {
 
 /// A number of the first result, and the same number of the others.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ComparedNumber {
     /// Its name.
     pub name: String,
     /// Its unit.
@@ -75,14 +75,16 @@ pub struct Difference {
     /// Its unit.
     pub unit: Unit,
     /// Whether it is better than in the first result.
-    pub verdict: Verdict,
+    pub verdict: DifferenceVerdict,
 }
 
 /// Compares the first of some results with each of the others.
 pub fn compare(first: &Source, others: &[Source]) -> Comparison {
     let own: Vec<_> = metrics(&first.document).into_iter().take(MOST).collect();
-    let mut rows: Vec<Row> =
-        own.iter().map(|m| Row { name: m.name.clone(), unit: m.unit, value: m.value, others: Vec::new() }).collect();
+    let mut rows: Vec<ComparedNumber> = own
+        .iter()
+        .map(|m| ComparedNumber { name: m.name.clone(), unit: m.unit, value: m.value, others: Vec::new() })
+        .collect();
     let beside = |other: &Source| {
         let (a, b) = (work(&first.document), work(&other.document));
         let apart = (a != b).then(|| format!("{a} there, {b} here"));
@@ -97,7 +99,7 @@ pub fn compare(first: &Source, others: &[Source]) -> Comparison {
             row.others.push(found);
         }
         let [better, worse, neither] = tally;
-        Other { name: other.name.clone(), apart, better, worse, neither }
+        OtherResult { name: other.name.clone(), apart, better, worse, neither }
     };
     let others = others.iter().map(beside).collect();
     rows.retain(|row| row.others.iter().any(Option::is_some));
@@ -105,18 +107,18 @@ pub fn compare(first: &Source, others: &[Source]) -> Comparison {
 }
 
 /// Differences of less than a thousandth are none.
-fn verdict(before: &Metric, after: &Metric, is_other_work: bool) -> Verdict {
+fn verdict(before: &Metric, after: &Metric, is_other_work: bool) -> DifferenceVerdict {
     let (a, b) = (before.value, after.value);
     let is_same = (b - a).abs() <= 1e-3 * a.abs().max(b.abs());
     match before.less {
         Some(less) if !is_same && !is_other_work => {
             if (b < a) == less {
-                Verdict::Better
+                DifferenceVerdict::Better
             } else {
-                Verdict::Worse
+                DifferenceVerdict::Worse
             }
         }
-        _ => Verdict::Neither,
+        _ => DifferenceVerdict::Neither,
     }
 }
 
@@ -129,10 +131,10 @@ mod tests {
     fn differences_have_a_direction() {
         let m = |value: f64, less| metric("m", Unit::Count, value, less);
         let of = |a, b, less| verdict(&m(a, less), &m(b, less), false);
-        assert_eq!(of(1.0, 2.0, Some(true)), Verdict::Worse);
-        assert_eq!(of(1.0, 2.0, Some(false)), Verdict::Better);
-        assert_eq!(of(1.0, 1.0001, Some(false)), Verdict::Neither);
-        assert_eq!(of(1.0, 2.0, None), Verdict::Neither);
-        assert_eq!(verdict(&m(1.0, Some(true)), &m(2.0, Some(true)), true), Verdict::Neither);
+        assert_eq!(of(1.0, 2.0, Some(true)), DifferenceVerdict::Worse);
+        assert_eq!(of(1.0, 2.0, Some(false)), DifferenceVerdict::Better);
+        assert_eq!(of(1.0, 1.0001, Some(false)), DifferenceVerdict::Neither);
+        assert_eq!(of(1.0, 2.0, None), DifferenceVerdict::Neither);
+        assert_eq!(verdict(&m(1.0, Some(true)), &m(2.0, Some(true)), true), DifferenceVerdict::Neither);
     }
 }

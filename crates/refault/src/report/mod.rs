@@ -4,7 +4,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `request` | [`ReportRequest`]: what is asked of a trace, with the defaults of the command |
-//! | `subject` | [`Subject`]: the trace in memory, and the machine if it is a recording |
+//! | `subject` | [`ReportSubject`]: the trace in memory, and the machine if it is a recording |
 //! | `trace` | its curves, and what the policies do with it at one size |
 //! | `survey` | one walk over the accesses: objects, the heat map, working sets |
 //! | `folders` | objects of which there are too many to name each |
@@ -24,4 +24,4 @@ mod survey;
 mod trace;
 
 pub use request::ReportRequest;
-pub use subject::Subject;
+pub use subject::ReportSubject;

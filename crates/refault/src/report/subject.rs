@@ -14,7 +14,7 @@ use refault_trace::{Header, LoadOptions, RecordSource, Records, Trace};
 
 /// A trace or a recording in memory.
 #[derive(Debug)]
-pub struct Subject {
+pub struct ReportSubject {
     trace: Trace,
     header: Header,
     machine: Option<RecordedMachine>,
@@ -25,12 +25,12 @@ pub struct Subject {
     has_groups: bool,
 }
 
-impl Subject {
+impl ReportSubject {
     /// Reads a trace, or a recording as the machine that was recorded, too. `open` is called once.
     ///
     /// # Errors
     /// The trace cannot be read, holds nothing, or says nothing of the groups that have limits.
-    pub fn read(request: &ReportRequest, open: &Open<'_>) -> Result<Subject, Failure> {
+    pub fn read(request: &ReportRequest, open: &Open<'_>) -> Result<ReportSubject, Failure> {
         let mut source = open()?;
         let is_recording = source.header().recording.is_some();
         let mut machine = None;
@@ -46,7 +46,7 @@ impl Subject {
         let windows = windows(trace.accesses.len() as u64);
         let (seconds, has_groups) = (source.seconds(&windows), source.has_groups());
         let header = source.header().clone();
-        Ok(Subject { trace, header, machine, windows, seconds, has_groups })
+        Ok(ReportSubject { trace, header, machine, windows, seconds, has_groups })
     }
 
     /// The machine that was recorded; none: it is no recording.
