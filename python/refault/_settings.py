@@ -66,6 +66,7 @@ class Settings(TypedDict, total=False):
     swap_zeromap: bool
     advice: Literal["normal", "random", "sequential", "noreuse"]
     one_list: bool
+    vfs_cache_pressure: int
     reserved_pages: int
     swap_synchronous: bool
     swap_pages: int

@@ -79,6 +79,26 @@ fn regression_inodes_go_where_reclaim_finds_few_pages() {
     }
 }
 
+/// `vfs_cache_pressure`: without any, every inode stays, and with it the shadow of its page.
+#[test]
+fn inodes_stay_where_nothing_presses() {
+    for policy in POLICIES {
+        let refaults = |pressure: u64| {
+            let cfg = Config { vfs_cache_pressure: pressure, ..Config::new(policy) };
+            let mut e = Engine::new(cfg).expect("a configuration");
+            let group = e.add_memcg(MemcgId::ROOT, "/g", 200, u64::MAX).expect("a group");
+            for _ in 0..40_000 {
+                e.add_mapping(MappingKind::File, group, 0..1).expect("a file");
+            }
+            let mut w = AtOnce::default();
+            read_all(&mut e, &mut w, 40_000);
+            read_all(&mut e, &mut w, 40_000)
+        };
+        let [(missing, kept), (_, usual)] = [0, 100].map(refaults);
+        assert!(kept == missing && kept > 2 * usual, "{policy}: {kept} of {missing}, {usual}");
+    }
+}
+
 #[test]
 fn regression_reclaim_for_readahead_leaves_inodes_alone() {
     let refaults = |reads_ahead: bool| {

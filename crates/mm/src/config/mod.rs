@@ -131,6 +131,9 @@ pub struct Config {
     pub cpus: usize,
     /// 0 to 200; 60 in Linux.
     pub swappiness: u32,
+    /// `vfs_cache_pressure`, in percent: names and inodes that a pass counts of those there are;
+    /// 100 in Linux, 0 = none are scanned.
+    pub vfs_cache_pressure: u64,
     /// Pages of the machine: only the bucket order of the shadow clock depends on it.
     pub total_pages: u64,
     /// Salt of the Bloom filters, where a kernel has the addresses of its page tables.
@@ -159,6 +162,7 @@ impl Config {
             numa: None,
             cpus: 1,
             swappiness: 60,
+            vfs_cache_pressure: 100,
             total_pages: 1 << 22,
             seed: 0,
         }
@@ -172,6 +176,7 @@ impl Config {
     fn check_parts(&self) -> Result<(), String> {
         one_of(&[
             (self.swappiness <= 200, "swappiness is 0 to 200"),
+            (self.vfs_cache_pressure <= 10_000, "vfs_cache_pressure is 0 to 10000"),
             (
                 self.cache_ext.is_none() || self.lru.kind == Lru::TwoList,
                 "cache_ext is beside two lists, not generations",

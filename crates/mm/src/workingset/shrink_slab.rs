@@ -100,7 +100,8 @@ impl Memcontrol<'_> {
     /// cost a read each to bring back (`DEFAULT_SEEKS`).
     fn shrink_inodes(&mut self, v: LruvecId, priority: u32) {
         let cache = &self.pages.lruvecs[v.index()].inodes;
-        let (freeable, deferred) = (cache.objects(), cache.deferred);
+        let freeable = cache.objects() * self.cfg.vfs_cache_pressure / 100;
+        let deferred = cache.deferred;
         let delta = 2 * (freeable >> priority);
         let mut pass = Pass::new(freeable, deferred, delta, priority, self.cfg.lru.part(INODE_BATCH));
         while let Some(nr) = pass.next().filter(|_| !self.frames.nofs) {

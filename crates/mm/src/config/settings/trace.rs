@@ -22,6 +22,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("one_list", lru.one_list, "never activate: FIFO by descriptor, second chance by mapping")
         .at("Two lists")
         .of_traces(),
+    setting!(
+        "vfs_cache_pressure",
+        vfs_cache_pressure,
+        "names and inodes of files that reclaim counts of those there are; 0 keeps them all"
+    )
+    .at("Files of one page, and inodes")
+    .takes(Values::Range(0, 10_000), "percent")
+    .of_traces(),
     setting!("reserved_pages", memcg.reserved_pages, "pages charged for what the trace does not show")
         .at("Charging")
         .takes(Values::NUMBER, "pages")
