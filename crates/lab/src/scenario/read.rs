@@ -357,21 +357,8 @@ pub(super) fn name(text: &str) -> std::result::Result<(), &'static str> {
     }
 }
 
-/// Letters that must be added, dropped or changed to make one key of another.
+/// Letters that must be added, dropped or changed to make one key of another; a key that is longer
+/// by more than two is none that was meant, and is not looked at.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len().abs_diff(b.len()) > 2 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let same = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = same.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    if a.len().abs_diff(b.len()) > 2 { usize::MAX } else { strsim::levenshtein(a, b) }
 }
