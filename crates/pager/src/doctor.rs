@@ -12,7 +12,7 @@ use crate::cpu_latency_qos;
 use crate::mem::Mapping;
 use crate::process::{self, TreeConfig};
 use crate::store::{Codec, SwapIo};
-use crate::uffd::{Feature, PAGE, Scope, Uffd};
+use crate::uffd::{PAGE, Scope, Uffd, UffdFeature};
 use refault_syscalls::machine::{limits, page_bytes};
 
 /// A capability that some part of the pager can use: its number and its name.
@@ -146,7 +146,7 @@ impl Report {
         let uffd = Uffd::open_scope(Scope::Everything, &[]);
         let user_mode = Uffd::open_scope(Scope::UserMode, &[]);
         let any = uffd.as_ref().or(user_mode.as_ref()).ok();
-        let features = Feature::ALL.iter().map(|&f| (f.name, any.is_some_and(|u| u.offers(f)))).collect();
+        let features = UffdFeature::ALL.iter().map(|&f| (f.name, any.is_some_and(|u| u.offers(f)))).collect();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let caps = field(&status, "CapEff:").and_then(|c| u64::from_str_radix(c, 16).ok()).unwrap_or(0);
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -242,7 +242,7 @@ fn sysctl(name: &str) -> Option<String> {
 
 /// Moves a page from one mapping to another and reads it there.
 fn try_move() -> io::Result<()> {
-    let uffd = Uffd::open(&[Feature::MOVE, Feature::POISON])?;
+    let uffd = Uffd::open(&[UffdFeature::MOVE, UffdFeature::POISON])?;
     let (from, to) = (Mapping::new(PAGE)?, Mapping::new(PAGE)?);
     let page = [0x5A_u8; PAGE];
     // SAFETY: both mappings are new and nobody else knows them; only what is known to be there is

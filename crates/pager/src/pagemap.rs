@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::calls::{self, Call};
 use crate::uffd::PAGE;
-use refault_syscalls::pagemap::{self, PageRegion, Scan, category, entry};
+use refault_syscalls::pagemap::{self, PageRegion, PagemapScan, category, entry};
 
 /// `/proc/PID/pagemap`: what is in the page tables of a process.
 #[derive(Debug)]
@@ -104,11 +104,11 @@ impl Pagemap {
         let mut regions = [PageRegion::default(); ROOM];
         let mut at = range.start;
         while at < range.end {
-            let of = Scan {
+            let of = PagemapScan {
                 inverted: category::ZERO,
                 all: category::PRESENT | category::ZERO,
                 told: category::PRESENT,
-                ..Scan::default()
+                ..PagemapScan::default()
             };
             at = self.scan(at..range.end, of, &mut regions, &mut found)?.max(at + PAGE);
         }
@@ -123,7 +123,7 @@ impl Pagemap {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
         let mut regions = [PageRegion::default(); ROOM];
-        self.scan(range, Scan { only_async: true, ..TAKE_WRITTEN }, &mut regions, found)
+        self.scan(range, PagemapScan { only_async: true, ..TAKE_WRITTEN }, &mut regions, found)
     }
 
     /// As [`Pagemap::take_written`], of all memory of a process. Memory that is not watched so is
@@ -148,7 +148,7 @@ impl Pagemap {
     fn scan(
         &self,
         range: Range<usize>,
-        of: Scan,
+        of: PagemapScan,
         room: &mut [PageRegion],
         found: &mut Vec<Range<usize>>,
     ) -> io::Result<usize> {
@@ -161,7 +161,7 @@ impl Pagemap {
 
 /// Pages that were written and are in place, which are protected again: protecting those that are
 /// not there would leave a mark in their place.
-const TAKE_WRITTEN: Scan = Scan {
+const TAKE_WRITTEN: PagemapScan = PagemapScan {
     protects: true,
     only_async: false,
     inverted: 0,
@@ -174,7 +174,7 @@ const TAKE_WRITTEN: Scan = Scan {
 mod tests {
     use super::*;
     use crate::mem::Mapping;
-    use crate::uffd::{Feature, Uffd};
+    use crate::uffd::{Uffd, UffdFeature};
     use refault_testing::{Need, require};
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_was_written_is_found_once_and_what_is_missing_stays_missing() {
         let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let wanted = [Feature::MOVE, Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC];
+        let wanted = [UffdFeature::MOVE, UffdFeature::PAGEFAULT_FLAG_WP, UffdFeature::WP_ASYNC];
         let Some(uffd) = require(Need::Uffd, Uffd::open(&wanted)) else { return };
         let m = Mapping::new(8 * PAGE).unwrap();
         // SAFETY: this thread touches only pages that it filled.
@@ -238,12 +238,12 @@ mod tests {
         use crate::uffd::{Event, FillMode};
         let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let wanted = [
-            Feature::MOVE,
-            Feature::PAGEFAULT_FLAG_WP,
-            Feature::WP_ASYNC,
-            Feature::WP_UNPOPULATED,
-            Feature::EVENT_FORK,
-            Feature::EVENT_REMAP,
+            UffdFeature::MOVE,
+            UffdFeature::PAGEFAULT_FLAG_WP,
+            UffdFeature::WP_ASYNC,
+            UffdFeature::WP_UNPOPULATED,
+            UffdFeature::EVENT_FORK,
+            UffdFeature::EVENT_REMAP,
         ];
         let Some(uffd) = require(Need::Uffd, Uffd::open(&wanted)) else { return };
         let uffd = std::sync::Arc::new(uffd);

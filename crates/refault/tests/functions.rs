@@ -1,7 +1,7 @@
 //! The product as functions: a size of a trace in memory, a recording beside its kernel.
 
 use refault::recording::Loaded;
-use refault::size::{Limit, Size, Subject, Verdict};
+use refault::size::{Limit, SizeRequest, SizeVerdict, Subject};
 use refault::verify::Verify;
 use refault::{Failure, Watch, size, verify};
 use refault_lab::scenario::Scenario;
@@ -12,8 +12,8 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name)
 }
 
-fn request(target: &str) -> Result<Size, String> {
-    Ok(Size { target: Some(target.parse()?), ..Size::default() })
+fn request(target: &str) -> Result<SizeRequest, String> {
+    Ok(SizeRequest { target: Some(target.parse()?), ..SizeRequest::default() })
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_trace_in_memory_is_sized_as_its_file_is() -> Result<(), Failure> {
 #[test]
 fn without_a_target_a_trace_in_memory_has_a_summary() -> Result<(), Failure> {
     let (trace, page_size) = refault::load(&data("sqlite.parquet"))?;
-    let sizing = size(Subject::Trace { trace: &trace, page_size }, &Size::default(), &Watch::default())?;
+    let sizing = size(Subject::Trace { trace: &trace, page_size }, &SizeRequest::default(), &Watch::default())?;
     let summary = sizing.summary.ok_or("no summary")?;
     assert!(summary.knee.is_some() && sizing.points.len() > 20 && sizing.warnings().is_empty());
     let json = serde_json::to_value(&sizing)?;
@@ -45,13 +45,13 @@ fn without_a_target_a_trace_in_memory_has_a_summary() -> Result<(), Failure> {
 #[test]
 fn a_request_that_cannot_be_met_says_why() -> Result<(), Failure> {
     let (trace, page_size) = refault::load(&data("sqlite.parquet"))?;
-    let error = |request: &Size| {
+    let error = |request: &SizeRequest| {
         let subject = Subject::Trace { trace: &trace, page_size };
         size(subject, request, &Watch::default()).map_or_else(|e| e.to_string(), |_| "met".to_owned())
     };
     assert!(error(&request("refaults_per_s<5")?).contains("has no times; ask for refaults_per_access"));
     assert!(error(&request("p99<5ms")?).contains("a trace has no p99"));
-    let of_group = Size { group: Some("/web".to_owned()), ..request("hit_rate>9%")? };
+    let of_group = SizeRequest { group: Some("/web".to_owned()), ..request("hit_rate>9%")? };
     assert!(error(&of_group).contains("is not a group of the trace, which has none"));
     let watch = Watch::default();
     watch.stop();
@@ -63,11 +63,12 @@ fn a_request_that_cannot_be_met_says_why() -> Result<(), Failure> {
 #[test]
 fn a_group_of_a_scenario_is_sized() -> Result<(), Failure> {
     let scenario = Scenario::load(data("tenants.toml"))?;
-    let request = Size { group: Some("/web".to_owned()), limit: Limit::Min, scale: 2.0, ..request("p99<200us")? };
+    let request =
+        SizeRequest { group: Some("/web".to_owned()), limit: Limit::Min, scale: 2.0, ..request("p99<200us")? };
     let sizing = size(Subject::Scenario { scenario: &scenario, file: "tenants" }, &request, &Watch::default())?;
     assert_eq!((sizing.limit.file(), &*sizing.group, sizing.scale), ("memory.min", "/web", 2.0));
     assert!(sizing.points.iter().all(|point| point.value.is_some()));
-    let stated = Size { group: None, ..request };
+    let stated = SizeRequest { group: None, ..request };
     let error = size(Subject::Scenario { scenario: &scenario, file: "tenants" }, &stated, &Watch::default());
     assert!(error.is_err_and(|e| e.to_string().starts_with("tenants: --group PATH is missing")));
     Ok(())
@@ -78,7 +79,7 @@ fn a_recording_is_sized_and_compared_with_its_kernel() -> Result<(), Failure> {
     let mut source = refault_trace::open(&data("orders.parquet"), &OpenOptions::default())?;
     let mut records = Records::read(&mut source)?;
     let sizing = size(Subject::Source(&mut records.clone()), &request("hit_rate>90%")?, &Watch::default())?;
-    assert!(matches!(sizing.verdict, Verdict::Found(_)) && sizing.baseline.is_some() && sizing.recorded.is_some());
+    assert!(matches!(sizing.verdict, SizeVerdict::Found(_)) && sizing.baseline.is_some() && sizing.recorded.is_some());
     let recording = Loaded::read(&mut records)?;
     let verified = verify(&recording, &Verify::default(), &Watch::default())?;
     assert!(verified.verdict.text.starts_with("trust it for"), "{}", verified.verdict.text);

@@ -5,7 +5,7 @@
 use crate::model::{Axis, Body, Cell, Chart, Dash, Figure, Page, Shape, Table};
 use crate::pages::memory::series;
 use refault::compare::{ComparedNumber, Difference, OtherResult, compare};
-use refault::curve::{Curves, Line};
+use refault::curve::{CurveLine, Curves};
 use refault::document::{Document, Source};
 use refault::units::{Unit, counted};
 
@@ -94,7 +94,7 @@ fn curves(sources: &[Source]) -> Option<Chart> {
     let common = common_policy(&all);
     for (n, (curves, source)) in all.iter().zip(sources).enumerate() {
         let of_common = || curves.all.iter().find(|line| Some(line.policy.as_str()) == common);
-        let main: Vec<Line> = of_common().or(curves.main()).cloned().into_iter().collect();
+        let main: Vec<CurveLine> = of_common().or(curves.main()).cloned().into_iter().collect();
         let one = Curves { all: main, ..curves.clone() };
         for mut s in series(&one, &xs, &format!(", {}", source.name)) {
             s.dash = Some(Dash::number(n));

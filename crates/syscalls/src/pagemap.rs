@@ -45,7 +45,7 @@ pub mod category {
 
 /// A question of `PAGEMAP_SCAN`: pages that match, and the categories that are told of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Scan {
+pub struct PagemapScan {
     /// Pages that match are protected from writes by the same request.
     pub protects: bool,
     /// Memory whose protection the kernel does not lift by itself is an error; else it is passed
@@ -97,7 +97,7 @@ const PAGEMAP_SCAN: libc::c_ulong =
 
 /// Finds regions of a range of addresses, as many as there is room for: how many, and the address
 /// where it stopped. `pagemap` is the file of the process.
-pub fn scan(pagemap: &File, range: Range<u64>, of: Scan, room: &mut [PageRegion]) -> io::Result<(usize, u64)> {
+pub fn scan(pagemap: &File, range: Range<u64>, of: PagemapScan, room: &mut [PageRegion]) -> io::Result<(usize, u64)> {
     let mut arg = ScanArg {
         size: size_of::<ScanArg>() as u64,
         flags: (u64::from(of.protects) * WP_MATCHING) | (u64::from(of.only_async) * CHECK_WPASYNC),

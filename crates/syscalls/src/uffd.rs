@@ -38,7 +38,7 @@ pub const REGISTER_MODE_WP: u64 = 2;
 
 /// Feature that a kernel may offer beyond the basics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Feature {
+pub struct UffdFeature {
     /// Its bit.
     pub bit: u64,
     /// Its name, without `UFFD_FEATURE_`.
@@ -47,10 +47,10 @@ pub struct Feature {
 
 macro_rules! features {
     ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
-        impl Feature {
-            $($(#[$doc])* pub const $name: Feature = Feature { bit: 1 << $bit, name: stringify!($name) };)*
+        impl UffdFeature {
+            $($(#[$doc])* pub const $name: UffdFeature = UffdFeature { bit: 1 << $bit, name: stringify!($name) };)*
             /// All that are known here.
-            pub const ALL: &[Feature] = &[$(Feature::$name),*];
+            pub const ALL: &[UffdFeature] = &[$(UffdFeature::$name),*];
         }
     };
 }

@@ -11,7 +11,7 @@ use crate::{Failure, Given, Watch};
 use clap::{Args, ValueEnum};
 use refault::recording::WarmUp;
 use refault::runner::parse_scale;
-use refault::size::{Limit, Size, SizeRange, Target};
+use refault::size::{Limit, SizeRange, SizeRequest, Target};
 use refault_mm::{Kernel, Policy};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -170,9 +170,9 @@ pub struct SizeTraceArgs {
 
 impl SizeArgs {
     /// The request, of whose flags `given` were.
-    pub(super) fn request(&self, given: &Given) -> Size {
+    pub(super) fn request(&self, given: &Given) -> SizeRequest {
         let of_trace = &self.trace;
-        Size {
+        SizeRequest {
             target: self.asked.clone(),
             group: self.group.clone(),
             limit: self.limit.into(),

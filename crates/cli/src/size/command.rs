@@ -6,7 +6,7 @@ use crate::flags::{memory, recorded};
 use crate::replay::{check_output, is_scenario, write};
 use crate::{Failure, Given, print};
 use refault::size;
-use refault::size::{Kind, Prepared, Size, Sizing, Subject};
+use refault::size::{Prepared, SizeKind, SizeRequest, Sizing, Subject};
 use refault_lab::scenario::Scenario;
 use refault_trace::{RecordSource, Trace};
 use std::iter;
@@ -92,7 +92,7 @@ fn sizing(args: &SizeArgs, given: &Given) -> Result<Sizing, Failure> {
     of_source(args, given, &request, &mut source)
 }
 
-fn of_scenario(args: &SizeArgs, given: &Given, request: &Size) -> Result<Sizing, Failure> {
+fn of_scenario(args: &SizeArgs, given: &Given, request: &SizeRequest) -> Result<Sizing, Failure> {
     args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
     memory::advise_scenario(given.has("scale"));
     let (scenario, file) = (Scenario::load(&args.subject)?, args.subject.display().to_string());
@@ -101,23 +101,28 @@ fn of_scenario(args: &SizeArgs, given: &Given, request: &Size) -> Result<Sizing,
     prepared.run()
 }
 
-fn of_source(args: &SizeArgs, given: &Given, request: &Size, source: &mut dyn RecordSource) -> Result<Sizing, Failure> {
+fn of_source(
+    args: &SizeArgs,
+    given: &Given,
+    request: &SizeRequest,
+    source: &mut dyn RecordSource,
+) -> Result<Sizing, Failure> {
     let (recording, name) = (source.header().recording.clone(), source.name().to_owned());
     let subject = Subject::Source(source);
     let kind = subject.kind(request);
     match kind {
-        Kind::Recording if request.sampling.is_none() => {
+        SizeKind::Recording if request.sampling.is_none() => {
             args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
         }
-        Kind::Samples => refault_syscalls::advise_when_full("take a smaller --sample"),
-        Kind::Trace if given.has("warm-up") => {
+        SizeKind::Samples => refault_syscalls::advise_when_full("take a smaller --sample"),
+        SizeKind::Trace if given.has("warm-up") => {
             return Err(format!("--warm-up: is for a recording, and {name} is a trace").into());
         }
-        Kind::Trace => memory::advise(false, request.target.is_some() && request.check_samples().is_ok()),
-        Kind::Recording | Kind::Scenario => {}
+        SizeKind::Trace => memory::advise(false, request.target.is_some() && request.check_samples().is_ok()),
+        SizeKind::Recording | SizeKind::Scenario => {}
     }
     let prepared = Prepared::new(subject, request, &args.watch)?;
-    if let Some(recording) = recording.filter(|_| kind == Kind::Recording) {
+    if let Some(recording) = recording.filter(|_| kind == SizeKind::Recording) {
         recorded::note_cut(Some(&recording), name.as_ref());
         recorded::note_touches(Some(&recording), name.as_ref());
         recorded::note_files_only(&recording, name.as_ref());

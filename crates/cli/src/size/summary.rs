@@ -1,7 +1,7 @@
 //! A summary for people: costs of other sizes, and conclusions from them.
 
 use super::text;
-use refault::size::{Sizing, Summary};
+use refault::size::{SizeSummary, Sizing};
 use refault::words::{grouped, printable};
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 const ROWS: usize = 12;
 
 /// The page for people.
-pub(super) fn text(sizing: &Sizing, summary: &Summary) -> String {
+pub(super) fn text(sizing: &Sizing, summary: &SizeSummary) -> String {
     let mut out = format!("{}: sizes of {}\n", printable(&sizing.name), printable(&sizing.group));
     let _ = writeln!(out, "{}, seed {}\n", sizing.policy, sizing.seed);
     out += &text::baseline(sizing);
@@ -51,7 +51,7 @@ pub(super) fn text(sizing: &Sizing, summary: &Summary) -> String {
 }
 
 /// Places that are shown: spread evenly, with those that are spoken of.
-fn rows(sizing: &Sizing, summary: &Summary) -> Vec<usize> {
+fn rows(sizing: &Sizing, summary: &SizeSummary) -> Vec<usize> {
     let all = sizing.points.len();
     let step = all.div_ceil(ROWS).max(1);
     let recorded = sizing.recorded.as_ref().map(|of| of.pages);

@@ -3,7 +3,7 @@
 use super::{picture, summary};
 use crate::flags::size::human;
 use crate::table::Table;
-use refault::size::{Baseline, Change, Figure, Point, Recorded, Sizing, Trust, Verdict};
+use refault::size::{Baseline, Change, Confidence, Figure, Point, Recorded, SizeVerdict, Sizing};
 use refault::words::{counted, duration, grouped, number, printable};
 use std::fmt::Write as _;
 
@@ -58,9 +58,9 @@ pub(super) fn baseline(sizing: &Sizing) -> String {
     let limit =
         if pages == u64::MAX { "without a limit".to_owned() } else { format!("with {}", sizing.size_in_words(pages)) };
     let verdict = match trust {
-        Trust::Whole => format!("trust it for {name}"),
-        Trust::Widened => "the bounds below are as far apart as these two".to_owned(),
-        Trust::Refused => format!("do not trust it for {name}"),
+        Confidence::Whole => format!("trust it for {name}"),
+        Confidence::Widened => "the bounds below are as far apart as these two".to_owned(),
+        Confidence::Refused => format!("do not trust it for {name}"),
     };
     let (lab, kernel) = (metric.show(lab), metric.show(kernel));
     format!("as recorded, {limit}: {name} {lab} in the lab, {kernel} in the kernel: {verdict}\n\n")
@@ -139,13 +139,13 @@ fn answer(sizing: &Sizing) -> String {
         None => between(sizing, point),
     };
     match sizing.verdict {
-        Verdict::NotTrusted => {
+        SizeVerdict::NotTrusted => {
             let metric = sizing.target.metric().name();
             format!(
                 "no answer: the lab is too far from the kernel that was recorded to say the {metric} of other sizes\n"
             )
         }
-        Verdict::Found(pages) => {
+        SizeVerdict::Found(pages) => {
             let below = sizing.points.iter().rfind(|p| p.pages < pages);
             let too_little = below
                 .map_or(String::new(), |p| format!("; {} is too little ({})", sizing.size_in_words(p.pages), why(p)));
@@ -157,7 +157,7 @@ fn answer(sizing: &Sizing) -> String {
                 certainty(sizing, pages),
             )
         }
-        Verdict::MetAtSmallest(pages) => {
+        SizeVerdict::MetAtSmallest(pages) => {
             let value = at(pages).map_or(String::new(), |p| format!(" ({})", why(p)));
             let less = if pages == 0 { "" } else { "; a smaller one may do, --range says where to look" };
             format!(
@@ -166,7 +166,7 @@ fn answer(sizing: &Sizing) -> String {
                 grouped(pages * sizing.page_size),
             )
         }
-        Verdict::NotMet => {
+        SizeVerdict::NotMet => {
             let largest = sizing.points.last();
             let high = sizing.size_in_words(sizing.grid.high);
             match largest.filter(|_| sizing.hopeful().is_some()) {

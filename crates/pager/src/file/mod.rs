@@ -39,7 +39,7 @@ use crate::pagemap::Pagemap;
 use crate::placement::Placement;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
-use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
+use crate::uffd::{CallPlan, PAGE, Scope, Uffd, UffdFeature};
 
 /// Stack and buffers of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 64 << 10;
@@ -174,7 +174,7 @@ impl MappedFile {
         let _plan = plan.map(CallPlan::enter);
         let bytes = io.bytes().map_err(Error::io("asking for the length of the file"))?;
         check(config, bytes, name)?;
-        let uffd = Uffd::open(&[Feature::PAGEFAULT_FLAG_WP, Feature::POISON, Feature::THREAD_ID])
+        let uffd = Uffd::open(&[UffdFeature::PAGEFAULT_FLAG_WP, UffdFeature::POISON, UffdFeature::THREAD_ID])
             .map_err(crate::region::unsupported)?;
         let uffd = Arc::new(uffd);
         let pages = bytes.div_ceil(PAGE as u64) as usize;

@@ -11,20 +11,20 @@ use super::agent::{Agent, Link};
 use super::gate;
 use super::maps;
 use crate::pagemap::Pagemap;
-use crate::uffd::{Feature, PAGE, Uffd};
+use crate::uffd::{PAGE, Uffd, UffdFeature};
 
 /// Features of an agent's userfaultfd.
-const FEATURES: [Feature; 10] = [
-    Feature::PAGEFAULT_FLAG_WP,
-    Feature::WP_UNPOPULATED,
-    Feature::EVENT_FORK,
-    Feature::EVENT_REMAP,
-    Feature::EVENT_REMOVE,
-    Feature::EVENT_UNMAP,
-    Feature::THREAD_ID,
-    Feature::POISON,
-    Feature::WP_ASYNC,
-    Feature::MOVE,
+const FEATURES: [UffdFeature; 10] = [
+    UffdFeature::PAGEFAULT_FLAG_WP,
+    UffdFeature::WP_UNPOPULATED,
+    UffdFeature::EVENT_FORK,
+    UffdFeature::EVENT_REMAP,
+    UffdFeature::EVENT_REMOVE,
+    UffdFeature::EVENT_UNMAP,
+    UffdFeature::THREAD_ID,
+    UffdFeature::POISON,
+    UffdFeature::WP_ASYNC,
+    UffdFeature::MOVE,
 ];
 /// An agent that says nothing for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -45,7 +45,7 @@ use crate::placement::Placement;
 use crate::store::{Store, SwapArea};
 use crate::sync::Mutex;
 use crate::threads::{self, fatal};
-use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
+use crate::uffd::{CallPlan, PAGE, Scope, Uffd, UffdFeature};
 
 /// Stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
@@ -309,11 +309,12 @@ impl Drop for Region {
 /// And whether the kernel tells what was written.
 fn open_uffd(mode: FaultMode) -> Result<(Uffd, bool), Error> {
     let by_signal = mode == FaultMode::Signal;
-    let needed = [Feature::MOVE, Feature::POISON, if by_signal { Feature::SIGBUS } else { Feature::THREAD_ID }];
-    let writes = [needed.as_slice(), &[Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC]].concat();
+    let needed =
+        [UffdFeature::MOVE, UffdFeature::POISON, if by_signal { UffdFeature::SIGBUS } else { UffdFeature::THREAD_ID }];
+    let writes = [needed.as_slice(), &[UffdFeature::PAGEFAULT_FLAG_WP, UffdFeature::WP_ASYNC]].concat();
     // A fault in a system call is no signal, so more than those of user mode would be of no use,
     // and take privileges.
-    let open = |features: &[Feature]| match by_signal {
+    let open = |features: &[UffdFeature]| match by_signal {
         true => Uffd::open_scope(Scope::UserMode, features),
         false => Uffd::open(features),
     };

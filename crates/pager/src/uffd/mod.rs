@@ -17,7 +17,7 @@ use refault_syscalls::uffd as abi;
 pub use crate::calls::{Call, CallFault, CallPlan};
 pub use modes::FillMode;
 pub use refault_syscalls::PAGE;
-pub use refault_syscalls::uffd::Feature;
+pub use refault_syscalls::uffd::UffdFeature;
 
 /// Finding of [`Uffd::probe`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +59,7 @@ pub struct Fault {
     pub address: usize,
     /// It was a write.
     pub write: bool,
-    /// The thread, if [`Feature::THREAD_ID`] was asked for.
+    /// The thread, if [`UffdFeature::THREAD_ID`] was asked for.
     pub thread: u32,
 }
 
@@ -97,7 +97,7 @@ impl Uffd {
     /// Opens one that handles as much as this process may handle, with the features wanted. Without
     /// `wanted`, an error of kind `Unsupported`; without the right to use any, one of kind
     /// `PermissionDenied`.
-    pub fn open(wanted: &[Feature]) -> io::Result<Uffd> {
+    pub fn open(wanted: &[UffdFeature]) -> io::Result<Uffd> {
         match Self::open_scope(Scope::Everything, wanted) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Self::open_scope(Scope::UserMode, wanted),
             other => other,
@@ -105,7 +105,7 @@ impl Uffd {
     }
 
     /// As [`Uffd::open`], for one scope.
-    pub fn open_scope(scope: Scope, wanted: &[Feature]) -> io::Result<Uffd> {
+    pub fn open_scope(scope: Scope, wanted: &[UffdFeature]) -> io::Result<Uffd> {
         let bits = wanted.iter().fold(0, |all, f| all | f.bit);
         let offered = handshake(&raw_open(scope)?, 0)?;
         if let Some(missing) = wanted.iter().find(|f| offered & f.bit == 0) {
@@ -120,7 +120,7 @@ impl Uffd {
 
     /// One that another process opened for its memory, with these features, and that does not
     /// block.
-    pub fn of_other(fd: OwnedFd, features: &[Feature]) -> Uffd {
+    pub fn of_other(fd: OwnedFd, features: &[UffdFeature]) -> Uffd {
         let features = features.iter().fold(0, |all, f| all | f.bit);
         Uffd { fd, scope: Scope::Everything, features }
     }
@@ -153,7 +153,7 @@ impl Uffd {
     }
 
     /// Features that the kernel offers, whether wanted or not.
-    pub fn offers(&self, feature: Feature) -> bool {
+    pub fn offers(&self, feature: UffdFeature) -> bool {
         self.features & feature.bit != 0
     }
 
@@ -174,7 +174,7 @@ impl Uffd {
     }
 
     /// As [`Uffd::register`], and missing pages can be marked with [`Uffd::write_protect`]. It
-    /// takes [`Feature::WP_UNPOPULATED`].
+    /// takes [`UffdFeature::WP_UNPOPULATED`].
     ///
     /// # Safety
     /// As of [`Uffd::register`].

@@ -6,7 +6,7 @@ use crate::mem::{Mapping, Pagemap};
 use refault_testing::{Need, absent, require};
 
 /// A descriptor, or the reason for skipping, printed.
-fn open(wanted: &[Feature]) -> Option<Uffd> {
+fn open(wanted: &[UffdFeature]) -> Option<Uffd> {
     require(Need::Uffd, Uffd::open(wanted))
 }
 
@@ -61,7 +61,7 @@ fn a_page_that_is_there_is_not_replaced() {
 
 #[test]
 fn move_takes_pages_away_with_their_content_and_says_how_far_it_came() {
-    let Some(uffd) = open(&[Feature::MOVE]) else { return };
+    let Some(uffd) = open(&[UffdFeature::MOVE]) else { return };
     let (from, to) = (watched(&uffd, 8), watched(&uffd, 8));
     let bytes: Vec<u8> = (0..8 * PAGE).map(|i| (i / PAGE) as u8 + 1).collect();
     // SAFETY: both mappings belong to this test alone, which reads only what is there.
@@ -85,7 +85,7 @@ fn move_takes_pages_away_with_their_content_and_says_how_far_it_came() {
 
 #[test]
 fn move_takes_pages_of_zeros_among_others() {
-    let Some(uffd) = open(&[Feature::MOVE]) else { return };
+    let Some(uffd) = open(&[UffdFeature::MOVE]) else { return };
     let (from, to) = (watched(&uffd, 8), watched(&uffd, 8));
     let page = [3u8; PAGE];
     // SAFETY: both mappings belong to this test alone.
@@ -115,7 +115,7 @@ fn move_takes_pages_of_zeros_among_others() {
 
 #[test]
 fn a_poisoned_page_is_an_error_until_a_copy_heals_it() {
-    let Some(uffd) = open(&[Feature::POISON]) else { return };
+    let Some(uffd) = open(&[UffdFeature::POISON]) else { return };
     let m = watched(&uffd, 1);
     let (mut pipe_read, pipe_write) = std::io::pipe().unwrap();
     // A system call that reads the page fails; a load would raise SIGBUS.
@@ -135,7 +135,7 @@ fn a_poisoned_page_is_an_error_until_a_copy_heals_it() {
 
 #[test]
 fn a_feature_that_no_kernel_has_is_an_error_that_names_it() {
-    let made_up = Feature { bit: 1 << 63, name: "MADE_UP" };
+    let made_up = UffdFeature { bit: 1 << 63, name: "MADE_UP" };
     match Uffd::open(&[made_up]) {
         Ok(_) => panic!("it has it"),
         Err(e) if e.kind() == io::ErrorKind::Unsupported => assert!(e.to_string().contains("MADE_UP"), "{e}"),

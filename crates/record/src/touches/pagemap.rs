@@ -1,7 +1,7 @@
 //! Pages in the page tables of a process, as the recorder asks for them.
 
 use crate::scan::{Mapping, Region};
-use refault_syscalls::pagemap::{PageRegion, Scan, category, entry, read_entries, scan};
+use refault_syscalls::pagemap::{PageRegion, PagemapScan, category, entry, read_entries, scan};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl Pagemap {
         let (Some(first), Some(last)) = (mappings.first(), mappings.last()) else { return Ok(Vec::new()) };
         let content = category::PRESENT | category::SWAPPED;
         let told = content | category::FILE | category::SOFT_DIRTY | category::ZERO;
-        let of = Scan { any: content, told, ..Scan::default() };
+        let of = PagemapScan { any: content, told, ..PagemapScan::default() };
         let mut found = Vec::new();
         let mut add = |region: &PageRegion| {
             let has = |category: u64| region.categories & category != 0;
@@ -60,13 +60,13 @@ impl Pagemap {
     /// Pages that were written since they were protected last, and protects them again.
     pub(super) fn take_written(&self, pages: Range<u64>) -> io::Result<Vec<Range<u64>>> {
         let all = category::WPALLOWED | category::WRITTEN | category::PRESENT;
-        let of = Scan { protects: true, all, told: category::WRITTEN, ..Scan::default() };
+        let of = PagemapScan { protects: true, all, told: category::WRITTEN, ..PagemapScan::default() };
         let mut found = Vec::new();
         self.scan(pages, of, &mut |r| found.push(r.start >> PAGE_SHIFT..r.end >> PAGE_SHIFT))?;
         Ok(found)
     }
 
-    fn scan(&self, pages: Range<u64>, of: Scan, add: &mut impl FnMut(&PageRegion)) -> io::Result<()> {
+    fn scan(&self, pages: Range<u64>, of: PagemapScan, add: &mut impl FnMut(&PageRegion)) -> io::Result<()> {
         let mut room = [PageRegion::default(); ROOM];
         let (mut at, end) = (pages.start << PAGE_SHIFT, pages.end << PAGE_SHIFT);
         while at < end {

@@ -8,11 +8,11 @@
 use super::inject::Traced;
 use crate::scan::Mapping;
 use refault_syscalls::owned;
-use refault_syscalls::uffd::{self, Feature, REGISTER_MODE_WP, Range, Register, UFFDIO_REGISTER};
+use refault_syscalls::uffd::{self, REGISTER_MODE_WP, Range, Register, UFFDIO_REGISTER, UffdFeature};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Write protection that the kernel lifts by itself, also where there is no page yet.
-const FEATURES: u64 = Feature::PAGEFAULT_FLAG_WP.bit | Feature::WP_UNPOPULATED.bit | Feature::WP_ASYNC.bit;
+const FEATURES: u64 = UffdFeature::PAGEFAULT_FLAG_WP.bit | UffdFeature::WP_UNPOPULATED.bit | UffdFeature::WP_ASYNC.bit;
 
 #[derive(Debug)]
 pub(super) struct Protection {

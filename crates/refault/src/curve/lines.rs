@@ -16,14 +16,14 @@ pub struct Curves {
     /// The policy of the recorded kernel; none: it is no recording.
     pub recorded_policy: Option<String>,
     /// Replays a tenth below and above the knee and the limit.
-    pub tenths: Option<Line>,
+    pub tenths: Option<CurveLine>,
     /// A curve for each policy.
-    pub all: Vec<Line>,
+    pub all: Vec<CurveLine>,
 }
 
 /// The curve of one policy: bytes and misses in percent, by bytes.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct CurveLine {
     /// The policy.
     pub policy: String,
     /// Bytes of memory in ascending order, and misses in percent.
@@ -32,7 +32,7 @@ pub struct Line {
     pub reads: Vec<(f64, f64)>,
 }
 
-impl Line {
+impl CurveLine {
     /// At a size that was replayed.
     pub fn exactly(&self, bytes: f64) -> Option<f64> {
         self.points.iter().find(|&&(b, _)| b == bytes).map(|&(_, misses)| misses)
@@ -58,7 +58,7 @@ impl Line {
 impl Curves {
     /// Curves of a trace that a report looked at.
     pub fn of_trace(d: &TraceDocument) -> Curves {
-        let line = |c: &Curve| Line {
+        let line = |c: &Curve| CurveLine {
             policy: c.policy.clone(),
             points: c
                 .pages
@@ -93,7 +93,7 @@ impl Curves {
             let point = (pages as f64 * all.page_size, 100.0 * row.miss_ratio());
             match all.all.iter_mut().find(|l| l.policy == row.policy) {
                 Some(line) => line.points.push(point),
-                None => all.all.push(Line { policy: row.policy.clone(), points: vec![point], reads: Vec::new() }),
+                None => all.all.push(CurveLine { policy: row.policy.clone(), points: vec![point], reads: Vec::new() }),
             }
         }
         all.all.iter_mut().for_each(|l| l.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
@@ -101,7 +101,7 @@ impl Curves {
     }
 
     /// The curve of the policy that pages tell most of.
-    pub fn main(&self) -> Option<&Line> {
+    pub fn main(&self) -> Option<&CurveLine> {
         main_of(&self.all, |line| &line.policy, self.recorded_policy.as_deref())
     }
 
@@ -121,13 +121,13 @@ mod tests {
     #[test]
     fn the_knee_is_where_the_curve_bends() {
         let points = vec![(1.0, 90.0), (2.0, 50.0), (3.0, 10.0), (4.0, 9.0), (10.0, 8.0)];
-        let line = Line { policy: "lru".into(), points, reads: Vec::new() };
+        let line = CurveLine { policy: "lru".into(), points, reads: Vec::new() };
         assert_eq!(line.knee(), Some((3.0, 10.0)));
         assert_eq!(line.at(2.5), Some(30.0));
         assert_eq!(line.at(0.5), None);
         assert_eq!(line.at(11.0), None);
         let points = vec![(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)];
-        let flat = Line { policy: "lru".into(), points, reads: Vec::new() };
+        let flat = CurveLine { policy: "lru".into(), points, reads: Vec::new() };
         assert_eq!(flat.knee(), None);
     }
 }

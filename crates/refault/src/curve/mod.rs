@@ -2,7 +2,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `lines` | [`Curves`] and [`Line`]: the curves of a result, by bytes |
+//! | `lines` | [`Curves`] and [`CurveLine`]: the curves of a result, by bytes |
 //! | `knee` | the size beyond which memory is not worth its price |
 //!
 //! It replays with `replay`, and reads `document`.
@@ -11,7 +11,7 @@ mod knee;
 mod lines;
 
 pub use knee::knee_by_price;
-pub use lines::{Curves, Line};
+pub use lines::{CurveLine, Curves};
 
 use crate::Failure;
 use crate::document::trace::{Curve, TraceDocument, main_of};

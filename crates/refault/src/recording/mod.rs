@@ -49,4 +49,4 @@ pub use machine::{About, After, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};
 pub use run::run;
 pub use settings::{Settings, WarmUp};
-pub use trust::{AGREEMENT, Metric, POINTS, Trust, apart, kernel_count};
+pub use trust::{AGREEMENT, POINTS, Trust, TrustMetric, apart, kernel_count};

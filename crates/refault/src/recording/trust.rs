@@ -27,7 +27,7 @@ const REFAULTS: &str = "workingset_refault_file";
 /// A number that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Metric {
+pub enum TrustMetric {
     /// Share of accesses that met their page in memory.
     HitRate,
     /// Accesses that did not.
@@ -40,15 +40,15 @@ pub enum Metric {
     SingleAccesses,
 }
 
-impl Metric {
+impl TrustMetric {
     /// Its name in a sentence.
     pub fn words(self) -> &'static str {
         match self {
-            Metric::HitRate => "hit rate",
-            Metric::Misses => "misses",
-            Metric::Refaults => "refaults",
-            Metric::DiskReads => "disk reads",
-            Metric::SingleAccesses => "single accesses",
+            TrustMetric::HitRate => "hit rate",
+            TrustMetric::Misses => "misses",
+            TrustMetric::Refaults => "refaults",
+            TrustMetric::DiskReads => "disk reads",
+            TrustMetric::SingleAccesses => "single accesses",
         }
     }
 }
@@ -58,9 +58,9 @@ impl Metric {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     /// Metrics in which both agree.
-    pub for_: Vec<Metric>,
+    pub for_: Vec<TrustMetric>,
     /// With a reason each.
-    pub not_for: Vec<(Metric, String)>,
+    pub not_for: Vec<(TrustMetric, String)>,
 }
 
 impl Trust {
@@ -69,28 +69,30 @@ impl Trust {
         let mut trust = Trust::default();
         let total = &compared.total;
         let points = total.difference();
-        trust.add(Metric::HitRate, points.abs() <= POINTS, || format!("the lab hits {} this kernel", apart(points)));
-        trust.count(Metric::Misses, total.kernel_misses, total.lab_misses, FEW);
+        trust.add(TrustMetric::HitRate, points.abs() <= POINTS, || {
+            format!("the lab hits {} this kernel", apart(points))
+        });
+        trust.count(TrustMetric::Misses, total.kernel_misses, total.lab_misses, FEW);
         if let Some(kernel) = kernel_count(loaded, REFAULTS) {
             let lab = compared.ours.get(REFAULTS).copied().unwrap_or(0);
             let few = (total.accesses as f64 * REFAULTS_PER_ACCESS) as u64;
-            trust.count(Metric::Refaults, kernel, lab, few.max(FEW));
+            trust.count(TrustMetric::Refaults, kernel, lab, few.max(FEW));
         }
         let [kernel, lab] = [compared.kernel_reads.read_pages, compared.lab_reads.read_pages];
-        trust.count(Metric::DiskReads, kernel, lab, FEW);
+        trust.count(TrustMetric::DiskReads, kernel, lab, FEW);
         let agreement = total.agreement();
         let percent = || format!("{:.2} % are the same", 100.0 * agreement);
-        trust.add(Metric::SingleAccesses, agreement >= AGREEMENT, percent);
+        trust.add(TrustMetric::SingleAccesses, agreement >= AGREEMENT, percent);
         trust
     }
 
-    fn count(&mut self, metric: Metric, kernel: u64, lab: u64, few: u64) {
+    fn count(&mut self, metric: TrustMetric, kernel: u64, lab: u64, few: u64) {
         let is_near = kernel.abs_diff(lab) as f64 <= (kernel as f64 * PART).max(few as f64);
-        let unit = if metric == Metric::DiskReads { " pages" } else { "" };
+        let unit = if metric == TrustMetric::DiskReads { " pages" } else { "" };
         self.add(metric, is_near, || format!("the lab has {}{unit}, the kernel {}", grouped(lab), grouped(kernel)));
     }
 
-    fn add(&mut self, metric: Metric, is_near: bool, why: impl FnOnce() -> String) {
+    fn add(&mut self, metric: TrustMetric, is_near: bool, why: impl FnOnce() -> String) {
         match is_near {
             true => self.for_.push(metric),
             false => self.not_for.push((metric, why())),
@@ -105,7 +107,7 @@ impl Trust {
             Some((last, [])) => (*last).to_owned(),
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
         };
-        let not = |(i, (metric, why)): (usize, &(Metric, String))| {
+        let not = |(i, (metric, why)): (usize, &(TrustMetric, String))| {
             let joint = if i == 0 { "; " } else { ", and " };
             format!("{joint}not for {}: {why}", metric.words())
         };
@@ -133,7 +135,7 @@ pub fn apart(points: f64) -> String {
 mod tests {
     use super::*;
 
-    fn of(metric: Metric, kernel: u64, lab: u64, few: u64) -> Trust {
+    fn of(metric: TrustMetric, kernel: u64, lab: u64, few: u64) -> Trust {
         let mut trust = Trust::default();
         trust.count(metric, kernel, lab, few);
         trust
@@ -141,25 +143,25 @@ mod tests {
 
     #[test]
     fn counts_are_judged_by_ratio() {
-        assert_eq!(of(Metric::Misses, 1000, 1200, FEW).for_, [Metric::Misses]);
+        assert_eq!(of(TrustMetric::Misses, 1000, 1200, FEW).for_, [TrustMetric::Misses]);
         // 0.36 % of a million accesses, and twice as many: the hit rates are 0.36 points apart.
-        assert_eq!(of(Metric::Misses, 3600, 7200, FEW).not_for.len(), 1);
-        assert_eq!(of(Metric::Misses, 5, 90, FEW).for_, [Metric::Misses], "a few");
-        assert_eq!(of(Metric::Refaults, 2024, 702, 3728).for_, [Metric::Refaults], "of 745,635 accesses");
+        assert_eq!(of(TrustMetric::Misses, 3600, 7200, FEW).not_for.len(), 1);
+        assert_eq!(of(TrustMetric::Misses, 5, 90, FEW).for_, [TrustMetric::Misses], "a few");
+        assert_eq!(of(TrustMetric::Refaults, 2024, 702, 3728).for_, [TrustMetric::Refaults], "of 745,635 accesses");
     }
 
     #[test]
     fn regression_refaults_are_part_of_the_verdict() {
-        let mut trust = of(Metric::HitRate, 1, 1, 0);
-        trust.for_.extend([Metric::Misses, Metric::DiskReads]);
-        trust.count(Metric::Refaults, 289_482, 8710, 2700);
+        let mut trust = of(TrustMetric::HitRate, 1, 1, 0);
+        trust.for_.extend([TrustMetric::Misses, TrustMetric::DiskReads]);
+        trust.count(TrustMetric::Refaults, 289_482, 8710, 2700);
         assert_eq!(
             trust.text(),
             "trust it for hit rate, misses and disk reads; not for refaults: the lab has 8,710, the kernel 289,482"
         );
-        assert_eq!(of(Metric::Misses, 9, 9, 0).text(), "trust it for misses");
-        let mut nothing = of(Metric::Misses, 9, 900, 0);
-        nothing.count(Metric::DiskReads, 1, 1000, 0);
+        assert_eq!(of(TrustMetric::Misses, 9, 9, 0).text(), "trust it for misses");
+        let mut nothing = of(TrustMetric::Misses, 9, 900, 0);
+        nothing.count(TrustMetric::DiskReads, 1, 1000, 0);
         assert_eq!(
             nothing.text(),
             "trust it for nothing; not for misses: the lab has 900, the kernel 9, and not for disk reads: the lab has \

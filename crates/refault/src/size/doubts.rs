@@ -1,7 +1,7 @@
 //! Columns beside the target's that are not as the recorded kernel had them: `verify` would say
 //! not to trust the lab for them.
 
-use crate::recording::{Compared, Loaded, Metric, Settings, Trust, WarmUp};
+use crate::recording::{Compared, Loaded, Settings, Trust, TrustMetric, WarmUp};
 
 /// A column that is marked, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,20 +17,20 @@ pub(super) fn of(compared: &Compared, loaded: &Loaded, settings: &Settings, targ
         return Vec::new();
     }
     // The kernel counted refaults from the start of the recording on.
-    let is_known = |metric| metric != Metric::Refaults || settings.warm_up == WarmUp::Auto;
+    let is_known = |metric| metric != TrustMetric::Refaults || settings.warm_up == WarmUp::Auto;
     let not_for = Trust::of(compared, loaded).not_for.into_iter();
     let doubts = not_for.filter(|(metric, _)| is_known(*metric)).filter_map(|(metric, why)| doubt(metric, &why));
     doubts.filter(|doubt| doubt.column != target).collect()
 }
 
-fn doubt(metric: Metric, why: &str) -> Option<Doubt> {
+fn doubt(metric: TrustMetric, why: &str) -> Option<Doubt> {
     let (column, are, them) = match metric {
-        Metric::HitRate => ("hit_rate", "is", "it"),
-        Metric::Misses => ("misses", "are", "them"),
-        Metric::Refaults => ("refaults", "are", "them"),
-        Metric::DiskReads => ("read_bytes", "are", "them"),
+        TrustMetric::HitRate => ("hit_rate", "is", "it"),
+        TrustMetric::Misses => ("misses", "are", "them"),
+        TrustMetric::Refaults => ("refaults", "are", "them"),
+        TrustMetric::DiskReads => ("read_bytes", "are", "them"),
         // No column has them.
-        Metric::SingleAccesses => return None,
+        TrustMetric::SingleAccesses => return None,
     };
     Some(Doubt { column, note: format!("{} {are} not as the kernel had {them}: {why}", metric.words()) })
 }
@@ -43,10 +43,10 @@ mod tests {
     fn every_metric_of_a_column_has_words() {
         let note = |metric| doubt(metric, "why").map(|doubt| (doubt.column, doubt.note));
         assert_eq!(
-            note(Metric::Refaults),
+            note(TrustMetric::Refaults),
             Some(("refaults", "refaults are not as the kernel had them: why".to_owned()))
         );
-        assert_eq!(note(Metric::DiskReads).map(|of| of.0), Some("read_bytes"));
-        assert_eq!(note(Metric::SingleAccesses), None);
+        assert_eq!(note(TrustMetric::DiskReads).map(|of| of.0), Some("read_bytes"));
+        assert_eq!(note(TrustMetric::SingleAccesses), None);
     }
 }

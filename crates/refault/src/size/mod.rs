@@ -33,11 +33,11 @@ mod target;
 mod trace;
 
 pub use grid::Grid;
-pub use prepared::{Kind, Prepared, Subject};
-pub use request::{Limit, Size, SizeRange};
-pub use search::Verdict;
-pub use sizing::{Baseline, Change, Figure, Object, Point, Recorded, Sampled, Sizing, Trust};
-pub use summary::Summary;
+pub use prepared::{Prepared, SizeKind, Subject};
+pub use request::{Limit, SizeRange, SizeRequest};
+pub use search::SizeVerdict;
+pub use sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, Sampled, SizedObject, Sizing};
+pub use summary::SizeSummary;
 pub use target::{Metric, Target};
 
 use crate::{Failure, Watch};
@@ -47,6 +47,6 @@ use crate::{Failure, Watch};
 ///
 /// # Errors
 /// An input that cannot be read, a request that the input cannot answer, or cancel.
-pub fn size<'a>(subject: Subject<'a>, request: &'a Size, watch: &Watch) -> Result<Sizing, Failure> {
+pub fn size<'a>(subject: Subject<'a>, request: &'a SizeRequest, watch: &Watch) -> Result<Sizing, Failure> {
     Prepared::new(subject, request, watch)?.run()
 }

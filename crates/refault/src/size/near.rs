@@ -1,6 +1,6 @@
 //! How far an answer is to be trusted, by how near the lab is to the recorded kernel.
 
-use super::sizing::Trust;
+use super::sizing::Confidence;
 use super::target::Metric;
 
 const PAGE_SIZE: f64 = 4096.0;
@@ -14,13 +14,13 @@ const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
 const FEW: f64 = 0.001;
 
 /// How far a metric is to be trusted that the kernel and the lab have had in these amounts.
-pub(super) fn trust(metric: Metric, kernel: f64, lab: f64, accesses: f64, span_s: f64) -> Trust {
+pub(super) fn trust(metric: Metric, kernel: f64, lab: f64, accesses: f64, span_s: f64) -> Confidence {
     if metric == Metric::HitRate {
         let off = (kernel - lab).abs();
         return match off {
-            off if off <= NEAR_POINTS.0 => Trust::Whole,
-            off if off <= NEAR_POINTS.1 => Trust::Widened,
-            _ => Trust::Refused,
+            off if off <= NEAR_POINTS.0 => Confidence::Whole,
+            off if off <= NEAR_POINTS.1 => Confidence::Widened,
+            _ => Confidence::Refused,
         };
     }
     let unit = match metric {
@@ -31,12 +31,12 @@ pub(super) fn trust(metric: Metric, kernel: f64, lab: f64, accesses: f64, span_s
         _ => 1.0,
     };
     if (kernel - lab).abs() <= FEW * accesses * unit {
-        return Trust::Whole;
+        return Confidence::Whole;
     }
     let (less, more) = (kernel.min(lab), kernel.max(lab));
     match more / less.max(f64::MIN_POSITIVE) {
-        ratio if ratio <= NEAR_RATIO.0 => Trust::Whole,
-        ratio if ratio <= NEAR_RATIO.1 => Trust::Widened,
-        _ => Trust::Refused,
+        ratio if ratio <= NEAR_RATIO.0 => Confidence::Whole,
+        ratio if ratio <= NEAR_RATIO.1 => Confidence::Widened,
+        _ => Confidence::Refused,
     }
 }

@@ -1,6 +1,6 @@
 //! The input of a search, checked and loaded before any size is tried.
 
-use super::request::Size;
+use super::request::SizeRequest;
 use super::sizing::Sizing;
 use super::{recording, sample, scenario, trace};
 use crate::{Failure, Watch};
@@ -30,7 +30,7 @@ pub enum Subject<'a> {
 
 /// How sizes of an input are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SizeKind {
     /// By runs in virtual time.
     Scenario,
     /// By replays of the recorded machine.
@@ -53,12 +53,14 @@ impl Subject<'_> {
 
     /// How a request tries sizes of it. Groups of a recording, and limits that protect them, are a
     /// matter of its trace.
-    pub fn kind(&self, request: &Size) -> Kind {
+    pub fn kind(&self, request: &SizeRequest) -> SizeKind {
         match self {
-            Subject::Scenario { .. } => Kind::Scenario,
-            Subject::Source(source) if source.header().recording.is_some() && request.is_of_all() => Kind::Recording,
-            _ if request.sampling.is_some() => Kind::Samples,
-            _ => Kind::Trace,
+            Subject::Scenario { .. } => SizeKind::Scenario,
+            Subject::Source(source) if source.header().recording.is_some() && request.is_of_all() => {
+                SizeKind::Recording
+            }
+            _ if request.sampling.is_some() => SizeKind::Samples,
+            _ => SizeKind::Trace,
         }
     }
 }
@@ -80,21 +82,21 @@ impl<'a> Prepared<'a> {
     ///
     /// # Errors
     /// An input that cannot be read, or a request that it cannot answer.
-    pub fn new(subject: Subject<'a>, request: &'a Size, watch: &Watch) -> Result<Prepared<'a>, Failure> {
+    pub fn new(subject: Subject<'a>, request: &'a SizeRequest, watch: &Watch) -> Result<Prepared<'a>, Failure> {
         let kind = subject.kind(request);
-        request.check_summary(subject.name(), kind == Kind::Scenario)?;
+        request.check_summary(subject.name(), kind == SizeKind::Scenario)?;
         Ok(Prepared(match (subject, kind) {
             (Subject::Scenario { scenario, file }, _) => {
                 Kinds::Scenario(Box::new(scenario::Subject::new(scenario, file, request, watch)?))
             }
-            (Subject::Source(source), Kind::Recording) => {
+            (Subject::Source(source), SizeKind::Recording) => {
                 Kinds::Recording(Box::new(recording::Subject::read(source, request, watch)?))
             }
-            (Subject::Source(source), Kind::Samples) => {
+            (Subject::Source(source), SizeKind::Samples) => {
                 Kinds::Samples(Box::new(sample::Subject::read(source, request, watch)?))
             }
             (Subject::Source(source), _) => Kinds::Trace(Box::new(trace::Subject::read(source, request, watch)?)),
-            (Subject::Trace { trace, .. }, Kind::Samples) => {
+            (Subject::Trace { trace, .. }, SizeKind::Samples) => {
                 return Err(format!("--sample: {} is in memory as a whole; leave --sample out", trace.name).into());
             }
             (Subject::Trace { trace, page_size }, _) => {

@@ -2,10 +2,10 @@
 //! readahead, its drops, and what the group had besides files.
 
 use super::doubts::{self, Doubt};
-use super::request::Size;
-use super::search::Verdict;
-use super::sizing::{Baseline, Change, Figure, Object, Point, Recorded, Sizing, Trust};
-use super::summary::Summary;
+use super::request::SizeRequest;
+use super::search::SizeVerdict;
+use super::sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, SizedObject, Sizing};
+use super::summary::SizeSummary;
 use super::target::{Metric, Target};
 use super::{near, states};
 use crate::memory_size::{Size as MemorySize, human};
@@ -36,7 +36,7 @@ const OTHERS: f64 = 0.05;
 /// A recording, and what it is looked at with.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
-    request: &'a Size,
+    request: &'a SizeRequest,
     watch: Watch,
     pub(super) target: Target,
     pub(super) loaded: Loaded,
@@ -54,9 +54,9 @@ pub(super) struct Subject<'a> {
 
 /// The smallest size above which nothing that was tried fails; sizes beside those of the search may
 /// be nearer to it.
-fn verdict_of(points: &[Point], searched: Verdict) -> Verdict {
+fn verdict_of(points: &[Point], searched: SizeVerdict) -> SizeVerdict {
     match points.iter().rposition(|point| !point.met) {
-        Some(failed) => points.get(failed + 1).map_or(Verdict::NotMet, |point| Verdict::Found(point.pages)),
+        Some(failed) => points.get(failed + 1).map_or(SizeVerdict::NotMet, |point| SizeVerdict::Found(point.pages)),
         None => searched,
     }
 }
@@ -86,7 +86,11 @@ fn swap_ins_unknown(loaded: &Loaded) -> String {
 
 impl<'a> Subject<'a> {
     /// Reads a recording.
-    pub(super) fn read(source: &mut dyn RecordSource, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+    pub(super) fn read(
+        source: &mut dyn RecordSource,
+        request: &'a SizeRequest,
+        watch: &Watch,
+    ) -> Result<Self, Failure> {
         if request.sampling.is_some() {
             let file = source.name();
             let what = "is a recording, which is replayed with readahead, and samples have none; leave --sample out";
@@ -95,7 +99,7 @@ impl<'a> Subject<'a> {
         Subject::new(Loaded::read(source)?, request, watch)
     }
 
-    fn new(loaded: Loaded, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+    fn new(loaded: Loaded, request: &'a SizeRequest, watch: &Watch) -> Result<Self, Failure> {
         let target = request.target();
         let metric = target.metric();
         if metric.needs_machine() {
@@ -153,7 +157,7 @@ impl<'a> Subject<'a> {
         }
         let mut points: Vec<_> = points.into_values().collect();
         self.raise(&mut points);
-        let summary = self.request.target.is_none().then(|| Summary::of(&points, recorded.as_ref()));
+        let summary = self.request.target.is_none().then(|| SizeSummary::of(&points, recorded.as_ref()));
         Ok(Sizing {
             name: self.loaded.name.clone(),
             group: self.loaded.recording.group.clone().unwrap_or_else(|| "/".to_owned()),
@@ -164,7 +168,7 @@ impl<'a> Subject<'a> {
             page_size: PAGE_SIZE,
             grid,
             verdict: match self.baseline {
-                Some(Baseline { trust: Trust::Refused, .. }) => Verdict::NotTrusted,
+                Some(Baseline { trust: Confidence::Refused, .. }) => SizeVerdict::NotTrusted,
                 _ => verdict_of(&points, verdict),
             },
             notes: self.notes(&points),
@@ -353,7 +357,7 @@ impl<'a> Subject<'a> {
         let is_of_accesses = matches!(metric, Metric::HitRate | Metric::RefaultsPerAccess);
         let counts_faults = is_of_accesses && counts_faults(compared);
         let trust = match compared.is_out_of_memory || counts_faults {
-            true => Trust::Refused,
+            true => Confidence::Refused,
             false => near::trust(metric, kernel, lab, accesses, self.span_s),
         };
         drop(tried);
@@ -424,11 +428,11 @@ impl<'a> Subject<'a> {
     }
 
     /// The object to which most of a difference in misses is due, with its share of it.
-    fn object(&self, base: &Compared, other: &Compared) -> Option<Object> {
+    fn object(&self, base: &Compared, other: &Compared) -> Option<SizedObject> {
         let more = other.total.lab_misses as i64 - base.total.lab_misses as i64;
         let of = |at: usize| (other.objects[at].lab_misses as i64 - base.objects[at].lab_misses as i64) * more.signum();
         let (at, largest) = (0..base.objects.len()).map(|at| (at, of(at))).max_by_key(|&(_, of)| of)?;
-        (largest > 0).then(|| Object {
+        (largest > 0).then(|| SizedObject {
             name: self.loaded.objects[at].name.clone(),
             share: (largest as f64 / more.unsigned_abs() as f64).min(1.0),
         })

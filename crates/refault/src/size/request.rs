@@ -1,13 +1,13 @@
 //! A search as users ask for it: every field has the default of the command.
 
 use super::grid::Grid;
-use super::search::{Probe, Verdict, search, walk};
+use super::search::{Probe, SizeVerdict, search, walk};
 use super::target::{Metric, Target};
 use crate::memory_size::Size as MemorySize;
 use crate::recording::WarmUp;
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules::words as rules_in_words;
-use crate::replay::sample::Sampling;
+use crate::replay::sample::SampledBy;
 use crate::settings::{self, Set};
 use crate::{Failure, threads};
 use refault_lab::scenario::LimitChanges;
@@ -22,7 +22,7 @@ const SWAPPINESS: u32 = 60;
 
 /// Request of a search for the smallest limit.
 #[derive(Clone, Debug)]
-pub struct Size {
+pub struct SizeRequest {
     /// The condition that must hold; none: a summary of the costs of sizes.
     pub target: Option<Target>,
     /// The path of the group; none: all of a trace or a recording. A scenario needs one.
@@ -59,12 +59,12 @@ pub struct Size {
     /// Settings of the engine on top, of a trace or a recording.
     pub set: Vec<Set>,
     /// Samples of the pages of a trace in the place of all; none: all.
-    pub sampling: Option<Sampling>,
+    pub sampling: Option<SampledBy>,
 }
 
-impl Default for Size {
-    fn default() -> Size {
-        Size {
+impl Default for SizeRequest {
+    fn default() -> SizeRequest {
+        SizeRequest {
             target: None,
             group: None,
             limit: Limit::Max,
@@ -87,7 +87,7 @@ impl Default for Size {
     }
 }
 
-impl Size {
+impl SizeRequest {
     /// Fails without a target where there is no summary.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Size {
         &self,
         grid: Grid,
         probe: impl FnMut(&[u64]) -> Result<Vec<P>, E>,
-    ) -> Result<(BTreeMap<u64, P>, Verdict), E> {
+    ) -> Result<(BTreeMap<u64, P>, SizeVerdict), E> {
         match self.target {
             Some(_) => search(grid, probe),
             None => walk(grid, probe),

@@ -1,12 +1,12 @@
 //! Sizes of a trace as a whole, tried on samples of its pages.
 
-use super::request::Size;
+use super::request::SizeRequest;
 use super::search::search;
 use super::sizing::{Figure, Point, STANDARD_ERROR, Sampled, Sizing};
 use super::target::Target;
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
-use crate::replay::sample::{OneIn, Question, SampledEstimate, Sampling, estimate};
+use crate::replay::sample::{OneIn, Question, SampledBy, SampledEstimate, estimate};
 use crate::{Failure, Watch};
 use refault_mm::Config;
 use refault_trace::{LoadOptions, RecordSource, SampleUnit, Samples};
@@ -14,12 +14,12 @@ use refault_trace::{LoadOptions, RecordSource, SampleUnit, Samples};
 /// Samples of a trace, and the request.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
-    request: &'a Size,
+    request: &'a SizeRequest,
     target: Target,
     watch: Watch,
     /// Its name in errors.
     file: String,
-    sampling: Sampling,
+    sampling: SampledBy,
     samples: Samples,
     page_size: u32,
     cfg: Config,
@@ -27,9 +27,13 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Reads the samples.
-    pub(super) fn read(source: &mut dyn RecordSource, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+    pub(super) fn read(
+        source: &mut dyn RecordSource,
+        request: &'a SizeRequest,
+        watch: &Watch,
+    ) -> Result<Self, Failure> {
         request.check_samples()?;
-        let all = Sampling { one_in: OneIn(1), unit: SampleUnit::Page, salts: 1 };
+        let all = SampledBy { one_in: OneIn(1), unit: SampleUnit::Page, salts: 1 };
         let sampling = request.sampling.unwrap_or(all);
         let (file, page_size) = (source.name().to_owned(), source.header().page_size);
         let options = LoadOptions { default_via: request.via, ..LoadOptions::default() };

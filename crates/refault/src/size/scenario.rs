@@ -1,7 +1,7 @@
 //! Sizes of a group of a scenario, tried in virtual time.
 
 use super::grid::Grid;
-use super::request::Size;
+use super::request::SizeRequest;
 use super::search::search;
 use super::sizing::{Figure, Point, Sizing};
 use super::target::{Metric, Target};
@@ -14,7 +14,7 @@ use refault_lab::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
 /// A group, and what it is looked at with.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
-    request: &'a Size,
+    request: &'a SizeRequest,
     target: Target,
     watch: Watch,
     file: String,
@@ -28,7 +28,12 @@ pub(super) struct Subject<'a> {
 const PAGE: u32 = 4096;
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(scenario: &Scenario, file: &str, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+    pub(super) fn new(
+        scenario: &Scenario,
+        file: &str,
+        request: &'a SizeRequest,
+        watch: &Watch,
+    ) -> Result<Self, Failure> {
         let (mut scenario, target) = (scenario.clone(), request.target());
         if let Some(limits) = &request.memcg_limits {
             limit(&mut scenario, limits)?;
@@ -148,7 +153,7 @@ fn find(scenario: &Scenario, file: &str, group: Option<&str>) -> Result<usize, S
 }
 
 /// Fails where a group cannot have the target, or a limit that is tried.
-fn check(scenario: &Scenario, file: &str, memcg: usize, request: &Size) -> Result<(), String> {
+fn check(scenario: &Scenario, file: &str, memcg: usize, request: &SizeRequest) -> Result<(), String> {
     let (path, target) = (&scenario.memcgs[memcg].path, request.target());
     let metric = target.metric();
     let moves = |e: &EventSpec| match e.action {

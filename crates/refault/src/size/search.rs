@@ -17,7 +17,7 @@ pub(super) trait Probe {
 
 /// Conclusion of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SizeVerdict {
     /// This size, of which the one below it fails.
     Found(u64),
     /// The smallest size already does.
@@ -32,7 +32,7 @@ pub enum Verdict {
 pub(super) fn search<P: Probe, E>(
     grid: Grid,
     mut probe: impl FnMut(&[u64]) -> Result<Vec<P>, E>,
-) -> Result<(BTreeMap<u64, P>, Verdict), E> {
+) -> Result<(BTreeMap<u64, P>, SizeVerdict), E> {
     let mut tried: BTreeMap<u64, P> = BTreeMap::new();
     let mut try_all = |numbers: &[u64], tried: &mut BTreeMap<u64, P>| -> Result<(), E> {
         let mut sizes: Vec<_> =
@@ -51,10 +51,10 @@ pub(super) fn search<P: Probe, E>(
     if !met(last, &tried) {
         // Sizes in between say whether it is far from it, or met where nobody would expect it.
         try_all(&thirds(0, last), &mut tried)?;
-        return Ok((tried, Verdict::NotMet));
+        return Ok((tried, SizeVerdict::NotMet));
     }
     if met(0, &tried) {
-        return Ok((tried, Verdict::MetAtSmallest(grid.pages(0))));
+        return Ok((tried, SizeVerdict::MetAtSmallest(grid.pages(0))));
     }
     let (mut below, mut above) = (0, last);
     while above - below > 1 {
@@ -65,18 +65,18 @@ pub(super) fn search<P: Probe, E>(
         }
         above = next.iter().copied().filter(|&n| n > below).chain([above]).min().unwrap_or(above);
     }
-    Ok((tried, Verdict::Found(grid.pages(above))))
+    Ok((tried, SizeVerdict::Found(grid.pages(above))))
 }
 
 /// Sizes that grow by an eighth each.
 pub(super) fn walk<P: Probe, E>(
     grid: Grid,
     mut probe: impl FnMut(&[u64]) -> Result<Vec<P>, E>,
-) -> Result<(BTreeMap<u64, P>, Verdict), E> {
+) -> Result<(BTreeMap<u64, P>, SizeVerdict), E> {
     let next = |size: &u64| Some((size + size.div_ceil(8)).min(grid.high)).filter(|next| next > size);
     let sizes: Vec<u64> = std::iter::successors(Some(grid.low.max(1)), next).collect();
     let results = probe(&sizes)?;
-    Ok((sizes.into_iter().zip(results).collect(), Verdict::NotMet))
+    Ok((sizes.into_iter().zip(results).collect(), SizeVerdict::NotMet))
 }
 
 /// The one or two numbers that divide what lies between two numbers.
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    fn of(grid: Grid, met: impl Fn(u64) -> bool) -> (BTreeMap<u64, Met>, Verdict, usize) {
+    fn of(grid: Grid, met: impl Fn(u64) -> bool) -> (BTreeMap<u64, Met>, SizeVerdict, usize) {
         let mut rounds = 0;
         let found = search(grid, |sizes| {
             rounds += 1;
@@ -119,13 +119,13 @@ mod tests {
     fn a_size_above_which_one_fails_is_not_the_answer() {
         // Met at 10 to 40, and from 61 on; the first round meets both.
         let (tried, verdict, _) = of(Grid::new(1, 81, Some(1)), |s| (10..=40).contains(&s) || s >= 61);
-        assert_eq!(verdict, Verdict::Found(61), "{tried:?}");
+        assert_eq!(verdict, SizeVerdict::Found(61), "{tried:?}");
     }
 
     #[test]
     fn what_is_not_met_at_the_largest_is_looked_at_in_between() {
         let (tried, verdict, _) = of(Grid::new(0, 90, Some(1)), |s| s == 30);
-        assert_eq!((verdict, tried.len()), (Verdict::NotMet, 4));
+        assert_eq!((verdict, tried.len()), (SizeVerdict::NotMet, 4));
         assert!(tried[&30].is_met());
     }
 
@@ -136,9 +136,9 @@ mod tests {
             let (tried, verdict, rounds) = of(grid, |s| s >= at);
             let want = (0..=grid.last()).map(|n| grid.pages(n)).find(|&s| s >= at);
             match want {
-                None => prop_assert_eq!(verdict, Verdict::NotMet),
-                Some(size) if size == low => prop_assert_eq!(verdict, Verdict::MetAtSmallest(low)),
-                Some(size) => prop_assert_eq!(verdict, Verdict::Found(size)),
+                None => prop_assert_eq!(verdict, SizeVerdict::NotMet),
+                Some(size) if size == low => prop_assert_eq!(verdict, SizeVerdict::MetAtSmallest(low)),
+                Some(size) => prop_assert_eq!(verdict, SizeVerdict::Found(size)),
             }
             let bound = 3.0 + (grid.last().max(1) as f64).log(1.5);
             prop_assert!((rounds as f64) <= bound && tried.len() <= 2 * rounds, "{} rounds of {}", rounds, grid.last());
@@ -148,11 +148,11 @@ mod tests {
         fn whatever_is_met_the_answer_is_met_and_nothing_tried_above_it_fails(flags in prop::collection::vec(any::<bool>(), 1..60)) {
             let grid = Grid::new(0, flags.len() as u64 - 1, Some(1));
             let (tried, verdict, _) = of(grid, |s| flags[s as usize]);
-            if let Verdict::Found(size) | Verdict::MetAtSmallest(size) = verdict {
+            if let SizeVerdict::Found(size) | SizeVerdict::MetAtSmallest(size) = verdict {
                 prop_assert!(flags[size as usize]);
-                prop_assert!(verdict == Verdict::MetAtSmallest(size) || tried.range(size..).all(|(_, met)| met.0));
+                prop_assert!(verdict == SizeVerdict::MetAtSmallest(size) || tried.range(size..).all(|(_, met)| met.0));
             }
-            prop_assert_eq!(verdict == Verdict::NotMet, !flags[flags.len() - 1]);
+            prop_assert_eq!(verdict == SizeVerdict::NotMet, !flags[flags.len() - 1]);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::grid::Grid;
 use super::request::Limit;
-use super::search::{Probe, Verdict};
-use super::summary::Summary;
+use super::search::{Probe, SizeVerdict};
+use super::summary::SizeSummary;
 use super::target::Target;
 use crate::memory_size::Apart;
 use crate::replay::sample::OneIn;
@@ -72,9 +72,9 @@ pub struct Sizing {
     /// Sizes that were tried, ascending.
     pub points: Vec<Point>,
     /// The conclusion.
-    pub verdict: Verdict,
+    pub verdict: SizeVerdict,
     /// Conclusions without a target; none: there was one.
-    pub summary: Option<Summary>,
+    pub summary: Option<SizeSummary>,
     /// Figures of the recorded limit; none: it is no recording, or one without a limit.
     pub recorded: Option<Recorded>,
     /// Others bring in what a recorded group reads: no size is certain to do without them.
@@ -108,12 +108,12 @@ pub struct Baseline {
     /// The metric of the lab.
     pub lab: f64,
     /// How far the lab is to be trusted for it.
-    pub trust: Trust,
+    pub trust: Confidence,
 }
 
 /// How far an answer is to be trusted that comes from the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum Confidence {
     /// As it is.
     Whole,
     /// With bounds that are as far apart as lab and kernel.
@@ -122,13 +122,13 @@ pub enum Trust {
     Refused,
 }
 
-impl Trust {
+impl Confidence {
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Trust::Whole => "whole",
-            Trust::Widened => "widened",
-            Trust::Refused => "refused",
+            Confidence::Whole => "whole",
+            Confidence::Widened => "widened",
+            Confidence::Refused => "refused",
         }
     }
 }
@@ -158,14 +158,14 @@ pub struct Change {
     /// Bytes read from disks.
     pub read_bytes: u64,
     /// Object that most of the difference is due to.
-    pub object: Option<Object>,
+    pub object: Option<SizedObject>,
     /// Whether it has no room for memory besides files.
     pub is_out_of_memory: bool,
 }
 
 /// An object and its share of a difference, 0 to 1.
 #[derive(Clone, Debug)]
-pub struct Object {
+pub struct SizedObject {
     /// Its name.
     pub name: String,
     /// Its share.
@@ -194,8 +194,8 @@ impl Sizing {
     /// The smallest size that meets the target, as far as is known.
     pub fn answer(&self) -> Option<u64> {
         match self.verdict {
-            Verdict::Found(pages) | Verdict::MetAtSmallest(pages) => Some(pages),
-            Verdict::NotMet | Verdict::NotTrusted => None,
+            SizeVerdict::Found(pages) | SizeVerdict::MetAtSmallest(pages) => Some(pages),
+            SizeVerdict::NotMet | SizeVerdict::NotTrusted => None,
         }
     }
 
@@ -230,10 +230,10 @@ impl Sizing {
     /// The verdict as a word.
     pub fn verdict_name(&self) -> &'static str {
         match self.verdict {
-            Verdict::Found(_) => "found",
-            Verdict::MetAtSmallest(_) => "met-at-smallest",
-            Verdict::NotMet => "not-met",
-            Verdict::NotTrusted => "not-trusted",
+            SizeVerdict::Found(_) => "found",
+            SizeVerdict::MetAtSmallest(_) => "met-at-smallest",
+            SizeVerdict::NotMet => "not-met",
+            SizeVerdict::NotTrusted => "not-trusted",
         }
     }
 

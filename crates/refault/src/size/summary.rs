@@ -9,15 +9,15 @@ const CUT: f64 = 0.02;
 
 /// Conclusions from the misses of several sizes, as places among the points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct SizeSummary {
     /// The size beyond which memory is not worth its price; none: the smallest does as well.
     pub knee: Option<usize>,
     /// The smallest size with at most 2 % more misses; none: nothing can be cut.
     pub cut: Option<usize>,
 }
 
-impl Summary {
-    pub(super) fn of(points: &[Point], recorded: Option<&Recorded>) -> Summary {
+impl SizeSummary {
+    pub(super) fn of(points: &[Point], recorded: Option<&Recorded>) -> SizeSummary {
         let curve: Vec<_> = points.iter().filter_map(|p| Some((p.pages as f64, p.value?))).collect();
         let place = |pages: f64| points.iter().position(|p| p.pages as f64 == pages);
         let knee = knee_by_price(&curve).and_then(|at| place(curve[at].0));
@@ -32,6 +32,6 @@ impl Summary {
             let fails = |p: &Point| worst(p).is_none_or(|misses| misses > enough);
             points[..from].iter().rposition(fails).map_or(0, |failed| failed + 1).min(from)
         });
-        Summary { knee, cut: cut.filter(|cut| Some(*cut) != from) }
+        SizeSummary { knee, cut: cut.filter(|cut| Some(*cut) != from) }
     }
 }

@@ -1,9 +1,9 @@
 //! Sizes of a group of a trace, or of its whole memory, tried by replaying it.
 
 use super::grid::Grid;
-use super::request::{Limit, Size};
+use super::request::{Limit, SizeRequest};
 use super::sizing::{Figure, Point, Sizing};
-use super::summary::Summary;
+use super::summary::SizeSummary;
 use super::target::{Metric, Target};
 use crate::memory_size::{Size as MemorySize, human};
 use crate::replay::groups::{Grouped, Tree, feed, load};
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// A trace, a group of it, and what it is looked at with.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
-    request: &'a Size,
+    request: &'a SizeRequest,
     target: Target,
     watch: Watch,
     /// Its name in errors.
@@ -36,7 +36,11 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Reads a trace.
-    pub(super) fn read(source: &mut dyn RecordSource, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+    pub(super) fn read(
+        source: &mut dyn RecordSource,
+        request: &'a SizeRequest,
+        watch: &Watch,
+    ) -> Result<Self, Failure> {
         check_metric(request)?;
         let file = source.name().to_owned();
         let keep_time = request.target().metric().is_per_second();
@@ -46,7 +50,12 @@ impl<'a> Subject<'a> {
     }
 
     /// Takes a trace in memory.
-    pub(super) fn of(trace: &'a Trace, page_size: u32, request: &'a Size, watch: &Watch) -> Result<Self, Failure> {
+    pub(super) fn of(
+        trace: &'a Trace,
+        page_size: u32,
+        request: &'a SizeRequest,
+        watch: &Watch,
+    ) -> Result<Self, Failure> {
         check_metric(request)?;
         let tree = match trace.memcg {
             Some(_) if trace.groups != ["/0"] => Some(Tree::new(&trace.groups)?),
@@ -58,7 +67,7 @@ impl<'a> Subject<'a> {
     fn new(
         (trace, tree, page_size): (Cow<'a, Trace>, Option<Tree>, u32),
         file: String,
-        request: &'a Size,
+        request: &'a SizeRequest,
         watch: &Watch,
     ) -> Result<Self, Failure> {
         let target = request.target();
@@ -122,7 +131,7 @@ impl<'a> Subject<'a> {
             done.map_err(|e| Failure::from(format!("{}: {e}", self.file)))
         })?;
         let points: Vec<_> = points.into_values().collect();
-        let summary = self.request.target.is_none().then(|| Summary::of(&points, None));
+        let summary = self.request.target.is_none().then(|| SizeSummary::of(&points, None));
         Ok(Sizing {
             name: self.trace.name.clone(),
             group: self.tree.groups[self.group].path.clone(),
@@ -245,7 +254,7 @@ impl<'a> Subject<'a> {
 }
 
 /// Fails on metrics that no trace has, before it is read.
-fn check_metric(request: &Size) -> Result<(), String> {
+fn check_metric(request: &SizeRequest) -> Result<(), String> {
     let target = request.target();
     let metric = target.metric();
     if metric.needs_machine() {

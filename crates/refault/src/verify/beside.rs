@@ -55,7 +55,7 @@ impl Pair {
 
 /// A file that is in both.
 #[derive(Clone, Debug, Serialize)]
-pub struct Object {
+pub struct ObjectBeside {
     /// Its name.
     pub name: String,
     /// Its accesses.
@@ -73,7 +73,7 @@ pub struct Beside {
     /// Windows of equal numbers of accesses.
     pub windows: Vec<Pair>,
     /// Objects with the largest difference, in accesses that are not the same.
-    pub objects: Vec<Object>,
+    pub objects: Vec<ObjectBeside>,
     /// Files whose accesses are the same in both.
     pub files: u64,
     /// Accesses of each that are not compared: of files whose accesses are not the same, and by
@@ -247,7 +247,7 @@ impl Beside {
                 total.add(a.missed, b.missed);
                 windows[window].add(a.missed, b.missed);
             }
-            objects.push(Object { name: (*name).to_owned(), pair });
+            objects.push(ObjectBeside { name: (*name).to_owned(), pair });
         }
         objects.retain(|object| object.pair.same < object.pair.accesses);
         objects.sort_by_key(|object| object.pair.same as i64 - object.pair.accesses as i64);

@@ -16,7 +16,7 @@ mod request;
 mod verdict;
 mod verified;
 
-pub use beside::{Beside, Object, Pair, Side, beside};
+pub use beside::{Beside, ObjectBeside, Pair, Side, beside};
 pub use play::{Play, Played, PlayedSize, Repeat};
 pub use request::Verify;
 pub use verdict::{NotFor, Verdict};

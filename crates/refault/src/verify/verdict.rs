@@ -1,7 +1,7 @@
 //! The verdict on the numbers of the kernel and of the lab.
 
 use crate::memory_size::human;
-use crate::recording::{Compared, Loaded, Metric, Trust};
+use crate::recording::{Compared, Loaded, Trust, TrustMetric};
 use crate::words::{counted, grouped};
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct Verdict {
     /// The same in a sentence.
     pub text: String,
     /// Numbers that the lab has as the kernel has them.
-    pub trust_for: Vec<Metric>,
+    pub trust_for: Vec<TrustMetric>,
     /// Numbers in which the two differ.
     pub not_for: Vec<NotFor>,
 }
@@ -22,7 +22,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, Serialize)]
 pub struct NotFor {
     /// The number.
-    pub metric: Metric,
+    pub metric: TrustMetric,
     /// Both values, in words.
     pub why: String,
 }
@@ -36,7 +36,8 @@ impl Verdict {
         let Trust { for_, not_for } = Trust::of(compared, loaded);
         let is_trusted = not_for.is_empty();
         let mut text = Trust { for_: for_.clone(), not_for: not_for.clone() }.text();
-        let of_accesses = |metric| matches!(metric, Metric::HitRate | Metric::Misses | Metric::SingleAccesses);
+        let of_accesses =
+            |metric| matches!(metric, TrustMetric::HitRate | TrustMetric::Misses | TrustMetric::SingleAccesses);
         let worst = compared.worst();
         let worst = worst.first().filter(|_| not_for.iter().any(|&(metric, _)| of_accesses(metric)));
         if let Some((object, both)) = worst {

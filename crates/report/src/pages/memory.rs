@@ -1,7 +1,7 @@
 //! How much memory is enough?
 
 use crate::model::{Axis, Body, Cell, Chart, Figure, Mark, Page, Series, Shape, Table, Verdict};
-use refault::curve::{Curves, Line};
+use refault::curve::{CurveLine, Curves};
 use refault::units::{Unit, bytes};
 
 const QUESTION: &str = "How much memory is enough?";
@@ -16,7 +16,7 @@ const OF_RECORDING: &str = "Each point is the recorded machine with that memory.
 
 /// Curves as lines of a chart; `suffix` tells them from those of another input.
 pub(crate) fn series(curves: &Curves, xs: &[f64], suffix: &str) -> Vec<Series> {
-    let line = |line: &Line| Series {
+    let line = |line: &CurveLine| Series {
         name: format!("{}{suffix}", line.policy),
         values: xs.iter().map(|&x| line.at(x)).collect(),
         ..Series::of_policy(&line.policy, [])
@@ -37,7 +37,7 @@ pub(crate) fn page(curves: &Curves) -> Option<Page> {
         xs.clone(),
         series(curves, &xs, ""),
     );
-    let knee = curves.main().and_then(Line::knee);
+    let knee = curves.main().and_then(CurveLine::knee);
     if let Some((at, _)) = knee {
         chart.marks.push(Mark { at, label: "knee".into() });
     }
@@ -111,7 +111,7 @@ fn answer(curves: &Curves, knee: Option<(f64, f64)>) -> String {
 }
 
 /// Effect of a tenth more or less memory: replayed, or said to be an estimate.
-fn next(curves: &Curves, line: &Line, at: f64) -> String {
+fn next(curves: &Curves, line: &CurveLine, at: f64) -> String {
     let Some(here) = line.at(at) else { return String::new() };
     let page = curves.page_size.max(1.0);
     let step = (at / page / 10.0).floor() * page;

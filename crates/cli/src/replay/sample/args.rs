@@ -1,7 +1,7 @@
 //! The flags of `--sample`.
 
 use clap::{Args, ValueEnum};
-use refault::replay::sample::{OneIn, Sampling};
+use refault::replay::sample::{OneIn, SampledBy};
 use refault_trace::{Sample, SampleUnit};
 
 /// Samples in place of the whole trace.
@@ -34,8 +34,8 @@ impl SampleArgs {
     }
 
     /// The samples that are asked for; none: all pages.
-    pub(crate) fn sampling(&self) -> Option<Sampling> {
-        let of = |one_in| Sampling { one_in, unit: self.sample_unit.into(), salts: self.salts };
+    pub(crate) fn sampling(&self) -> Option<SampledBy> {
+        let of = |one_in| SampledBy { one_in, unit: self.sample_unit.into(), salts: self.salts };
         self.sample.map(of)
     }
 

@@ -6,4 +6,4 @@ mod sampling;
 
 pub use estimate::{Question, SampleRow, SampledEstimate, estimate};
 pub use one_in::OneIn;
-pub use sampling::Sampling;
+pub use sampling::SampledBy;

@@ -5,7 +5,7 @@ use refault_trace::{Sample, SampleUnit};
 
 /// Samples of the pages of a trace in the place of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sampling {
+pub struct SampledBy {
     /// Each page that is kept stands for so many.
     pub one_in: OneIn,
     /// Pages that a sample keeps or leaves out together.
@@ -14,7 +14,7 @@ pub struct Sampling {
     pub salts: u32,
 }
 
-impl Sampling {
+impl SampledBy {
     /// The samples, with salts by a seed.
     pub fn samples(&self, seed: u64) -> Vec<Sample> {
         let salts = (0..u64::from(self.salts)).map(|n| seed.wrapping_mul(1 << 32).wrapping_add(n));
