@@ -1,4 +1,4 @@
-//! Mapped files.
+//! Mapped files of the pager, for C.
 
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn refault_file_open(
             ..MappedFileConfig::new(size(c.memory_max))
         };
         let made = MappedFile::open(Path::new(OsStr::from_bytes(path.to_bytes())), &config)?;
-        // SAFETY: it is not null; the caller's contract.
+        // SAFETY: `file` is not null (checked above), and writable by the caller's contract.
         unsafe { give(file, Box::into_raw(Box::new(refault_file(made, Owner::this())))) };
         Ok(())
     })

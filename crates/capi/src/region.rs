@@ -122,7 +122,7 @@ pub unsafe extern "C" fn refault_region_config_init(config: *mut refault_region_
         poll: 1,
         awake_cpus: RegionConfig::AWAKE_CPUS as u32,
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `pages` is null or writable, by the caller's contract.
     unsafe { give(config, new) };
 }
 
@@ -141,7 +141,7 @@ unsafe fn config(c: &refault_region_config) -> Result<RegionConfig, Failure> {
         FAULTS_BY_SIGNAL => FaultMode::Signal,
         other => return Err(Failure::argument(format!("fault_mode: there is no mode {other}"))),
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `pages` is null or writable, by the caller's contract.
     let (name, directory, sizes) = unsafe { (text(c.policy), text(c.swap_directory), text(c.thp)) };
     let new = RegionConfig::new(size(c.bytes), size(c.memory_max));
     Ok(RegionConfig {
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn refault_region_advise(
             4 | 5 => unsafe { region.dont_need_shared(range) }.map(|()| 0)?,
             other => return Err(Failure::argument(format!("there is no advice {other}"))),
         };
-        // SAFETY: the caller's contract.
+        // SAFETY: `pages` is null or writable, by the caller's contract.
         unsafe { give(pages, n) };
         Ok(())
     })

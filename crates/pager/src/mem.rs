@@ -65,7 +65,7 @@ impl Mapping {
     /// Drops the pages of a part of it: they are missing afterwards, and their content is lost.
     ///
     /// # Safety
-    /// Nobody refers to them, or the thread that does is served when it faults.
+    /// No reference points into the range, or the faults of the thread that uses it are served.
     pub unsafe fn discard(&self, address: usize, len: usize) -> io::Result<()> {
         debug_assert!(self.contains(address) && address + len <= self.start + self.len);
         // SAFETY: the range is inside this mapping; that nobody is surprised is the caller's

@@ -83,7 +83,7 @@ pub fn bytes(n: f64) -> String {
     }
 }
 
-/// Up to four digits that count; whole numbers as they are, with their thousands apart.
+/// Formats with up to four significant digits; whole numbers in full, thousands separated.
 pub fn number(n: f64) -> String {
     match n.abs() {
         _ if !n.is_finite() => "–".into(),

@@ -13,7 +13,7 @@ pub(crate) fn of_bytes(start: u64, bytes: u64, page_size: u32) -> Result<(u64, u
     count(last / size - first).map(|pages| (first, pages))
 }
 
-/// The pages that bytes from an address on touch that counts units of so many bytes.
+/// Pages that `bytes` touch from `address` on, which counts units of `unit` bytes.
 pub(crate) fn of_units(address: u64, unit: u32, bytes: u64, page_size: u32) -> Result<(u64, u32), String> {
     match address.checked_mul(u64::from(unit)) {
         Some(start) => of_bytes(start, bytes, page_size),

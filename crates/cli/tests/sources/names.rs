@@ -31,8 +31,8 @@ pub(super) fn public_types(text: &str) -> Vec<String> {
     };
     let mut depth = 0;
     let mut found = Vec::new();
-    for at in 0..tokens.len() {
-        match tokens[at] {
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
             Token::Sign('{') => depth += 1,
             Token::Sign('}') => depth -= 1,
             _ if depth == 0 && word(at) == "pub" && DEFINES.contains(&word(at + 1)) => {

@@ -129,7 +129,8 @@ impl Hardware {
         self.storage.has_news() || self.tables.has_news() || self.pending.has_news()
     }
 
-    /// Pages of a file go past the page cache, for a thread that waits if that takes a while.
+    /// Reads or writes pages of a file past the page cache (`O_DIRECT`). `Pending`: the thread
+    /// waits for the device.
     pub(crate) fn direct(&mut self, page: PageId, pages: u32, write: bool, t: usize) -> Ack {
         let Some((device, at)) = self.tables.file_place(page) else { return Ack::Failed };
         let io = Io { page, pages, write, device, at, waiter: Some(t) };

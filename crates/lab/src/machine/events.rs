@@ -34,7 +34,7 @@ impl Machine {
         }
     }
 
-    /// An event is due.
+    /// Begins an event of the scenario that is due.
     pub(super) fn begin_event(&mut self, i: usize) -> Result<(), String> {
         let repeats = matches!(self.spec.events[i].action, EventAction::Reclaim { .. });
         self.event_progress[i].begin(self.clock.now_ns(), repeats);

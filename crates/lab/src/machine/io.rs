@@ -1,4 +1,4 @@
-//! Completions of devices.
+//! Requests to devices, and their completions.
 
 use refault_mm::PageId;
 

@@ -56,8 +56,8 @@ impl Requests {
         }
     }
 
-    /// A device was called: what it has done. None: it was announced anew meanwhile, and that call
-    /// is still to come.
+    /// Advances a device to the present; returns its completions. None: this call is stale, since
+    /// the device was announced for another time.
     pub(super) fn advance(&mut self, device: usize, devices: &mut [Device], now_ns: u64) -> Option<Vec<Completion>> {
         if self.announced[device].is_none_or(|a| a > now_ns) {
             return None;

@@ -177,7 +177,8 @@ impl Machine {
         true
     }
 
-    /// A task is gone; what waits for it to end may begin.
+    /// Ends a thread. After the last copy of a task, schedules the tasks and events that come after
+    /// it.
     fn end_thread(&mut self, t: usize) {
         self.threads.end(t, self.clock.now_ns());
         let Some(task) = self.threads[t].task() else { return };
@@ -202,7 +203,7 @@ impl Machine {
         }
     }
 
-    /// All copies of a task begin then.
+    /// Schedules the start of all copies of a task, `stagger_ns` apart.
     pub(super) fn schedule_start(&mut self, task: usize, at_ns: u64) {
         let at_ns = at_ns.max(self.clock.now_ns());
         let stagger_ns = self.spec.tasks[task].stagger_ns;

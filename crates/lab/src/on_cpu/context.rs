@@ -10,8 +10,8 @@ use crate::sched::{Clock, Stop, Threads};
 use crate::task::Task;
 use crate::tiers::Tiering;
 
-/// A thread has a CPU: the parts of the machine that it works with. Not among them: which CPU is
-/// whose, devices, samples.
+/// Parts of the machine that a running thread may use: not the assignment of CPUs, devices or
+/// samples.
 pub(crate) struct OnCpu<'a> {
     pub(crate) spec: &'a Scenario,
     pub(crate) clock: &'a mut Clock,

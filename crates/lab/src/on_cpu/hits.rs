@@ -1,5 +1,4 @@
-//! Accesses in a row that are plain hits: what they mean for the task is added up once, at the end
-//! of the row.
+//! Runs of consecutive plain hits, which are charged to the task once, at the end of the run.
 
 use super::context::OnCpu;
 use crate::scenario::PhaseSpec;

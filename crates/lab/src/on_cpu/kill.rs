@@ -14,14 +14,15 @@ struct Candidate {
     mappings: Vec<MappingId>,
 }
 
-/// Whether a group is another one, or below it; none: the root.
+/// Whether `group` is `within` or a descendant of it; `None` is the root.
 fn is_within(spec: &Scenario, group: Option<usize>, within: Option<usize>) -> bool {
     within.is_none() || std::iter::successors(group, |&g| spec.memcgs[g].parent).any(|g| Some(g) == within)
 }
 
 impl OnCpu<'_> {
-    /// Kills in a group or below it; how many tasks, and what they are called together. `scanned`:
-    /// by group the pages that reclaim had looked at before.
+    /// Kills tasks in a group or below it, as a daemon in user space does. Returns how many, and
+    /// the name of the task or group. `scanned`: by group the pages that reclaim had looked at
+    /// before.
     pub(crate) fn kill_by_daemon(
         &mut self,
         (within, victim): (Option<usize>, Victim),

@@ -9,7 +9,7 @@ pub struct LockResult {
     pub acquisitions: u64,
     /// Times that it had to be waited for them.
     pub contended: u64,
-    /// How long they were held, together.
+    /// Seconds that all locks of this kind were held, summed.
     pub hold_seconds: f64,
     /// How long CPUs waited for them, together.
     pub wait_seconds: f64,

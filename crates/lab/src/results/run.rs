@@ -26,7 +26,7 @@ pub enum Ending {
     Stuck,
 }
 
-/// Everything that a run says.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// Virtual time.

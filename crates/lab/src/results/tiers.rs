@@ -21,9 +21,9 @@ pub struct TierResult {
     pub mean_access_ns: f64,
     /// Share of the accesses of all nodes, 0 to 1.
     pub share: f64,
-    /// Pages that came from other nodes and went to others.
+    /// Pages migrated here from other nodes.
     pub pages_in: u64,
-    /// Pages that went to other nodes.
+    /// Pages migrated from here to other nodes.
     pub pages_out: u64,
     /// Share of its bandwidth that was used.
     pub utilization: f64,
@@ -36,25 +36,25 @@ pub struct TierResult {
 pub struct TiersResult {
     /// Nodes, in the order of the scenario.
     pub nodes: Vec<TierResult>,
-    /// Their length.
+    /// Virtual seconds of the phases that count.
     pub seconds: f64,
-    /// Pages that went up and down.
+    /// Pages promoted to a faster tier.
     pub promoted: u64,
-    /// Pages that went down.
+    /// Pages demoted to a slower tier.
     pub demoted: u64,
     /// The threshold at the end, of the first node of the top tier.
     pub hot_threshold_ms: u64,
     /// The share of accesses that the top tier would have served if it held the hottest pages of
     /// the last phases.
     pub best_share: Option<f64>,
-    /// Page-table entries that marking looked at, and pages that it marked, in the whole run.
+    /// Page-table entries that marking looked at, in the whole run.
     pub scanned_ptes: u64,
-    /// Pages that it marked.
+    /// Pages that marking marked, in the whole run.
     pub marked_pages: u64,
 }
 
 impl TiersResult {
-    /// Mean of all accesses.
+    /// Mean nanoseconds of an access, over all nodes.
     pub fn mean_access_ns(&self) -> f64 {
         let sum = |of: fn(&TierResult) -> f64| self.nodes.iter().map(of).sum::<f64>();
         let accesses = sum(TierResult::accesses);
@@ -90,7 +90,7 @@ impl TiersResult {
         })
     }
 
-    /// A number of all nodes.
+    /// Value of a metric over all nodes, by name; none: no such metric.
     pub(super) fn total(&self, name: &str) -> Option<f64> {
         Some(match name {
             "promoted_bytes_per_s" => self.promoted_bytes_per_s(),

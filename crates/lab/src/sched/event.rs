@@ -13,7 +13,7 @@ pub(crate) enum Event {
     Cpu(usize),
     /// A device has something to do, if nothing else was announced for it meanwhile.
     Device(usize),
-    /// A thread sleeps until now, if it is still the sleep of that number.
+    /// Wakes a thread, if it is still in the wait of that number.
     Wake(usize, u64),
     /// Requests reach their devices: the place of a list of them.
     Submit(usize),

@@ -1,5 +1,4 @@
-//! Threads that count as stalled on memory, and as productive, in every group: pressure stall
-//! information.
+//! Pressure stall information (PSI): stalled and productive threads, counted for every group.
 
 use refault_mm::{Psi, PsiKind, PsiLine};
 

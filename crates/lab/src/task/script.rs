@@ -14,7 +14,7 @@ pub(crate) struct Script {
     /// The first page and the first extent of its objects in the machine.
     pub(crate) first: PageId,
     pub(crate) first_extent: usize,
-    /// The first page of every object, in the trace.
+    /// By object: its first page, in the numbers of the trace.
     pub(crate) objects: Rc<[u32]>,
     pub(crate) at: usize,
     pub(crate) timed: bool,

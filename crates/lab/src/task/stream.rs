@@ -1,4 +1,4 @@
-//! Next accesses of a task: streams over objects, in the order that the scenario asks for.
+//! Streams of accesses of a task over its objects, in the order that the scenario gives.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -71,7 +71,7 @@ enum Order {
 pub(crate) struct Shared {
     /// Where copies are that take turns; not started: the largest number.
     next: Cell<u64>,
-    /// The distribution, whose table is large.
+    /// Zipf distribution, shared because its table is large.
     zipf: RefCell<Option<Zipf>>,
 }
 
@@ -184,7 +184,8 @@ impl Stream {
         }
     }
 
-    /// Stands for an object of a trace, which says itself what is accessed.
+    /// Makes the stream of one object of a replayed trace. Accesses come from the trace, not from
+    /// here.
     pub(crate) fn of_trace(extent: usize, first: PageId, pages: u64, advice: AccessAdvice) -> Stream {
         Stream {
             extent,

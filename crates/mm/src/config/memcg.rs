@@ -10,7 +10,7 @@ pub enum MemcgSelection {
     /// The first form of that series (Linux 6.1): easy pages anywhere before aging and swapping
     /// anywhere.
     First,
-    /// Generations of groups (Linux 6.12).
+    /// Generations of groups (since Linux 6.3).
     MemcgLru,
 }
 

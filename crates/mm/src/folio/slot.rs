@@ -67,7 +67,7 @@ impl Location {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) list: u32,
-    /// Counted from any start, modulo 2^32.
+    /// Position on the list, modulo 2^32, from an arbitrary start.
     pub(crate) place: u32,
 }
 
@@ -99,7 +99,7 @@ impl Change {
     }
 }
 
-/// A page's slot and where it is: 12 bytes without padding, on one cache line more often than not.
+/// Slot of a page and its tree location: 12 bytes without padding, usually within one cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     /// The low half of a value, with bit 0 set; or a folio's flags but the low byte, and in that
@@ -120,7 +120,7 @@ impl Entry {
     const LIST_HIGH: u32 = 31;
     /// Bits of the head that are no flags.
     const OWN: u32 = State::HOT | 1 << Self::LIST_HIGH;
-    /// There is a folio, but the slot holds its swap entry (or, with `PART`, nothing).
+    /// Set if the page has a folio but its slot holds a swap entry (with `PART`: nothing).
     const APART: u32 = 1 << 6;
     /// A page of a large folio that is not its first.
     const PART: u32 = 1 << 7;

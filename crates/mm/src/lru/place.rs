@@ -144,7 +144,7 @@ impl Pages {
         }
     }
 
-    /// An access by file descriptor (access by descriptor, tiers of a generation).
+    /// Counts an access by descriptor.
     #[inline]
     pub(crate) fn mark_accessed(&mut self, f: FolioId) {
         if self.ext.is_some() {

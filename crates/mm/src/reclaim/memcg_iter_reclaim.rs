@@ -16,7 +16,7 @@ use crate::reclaim::Reclaim;
 use crate::scan::DEF_PRIORITY;
 use crate::world::World;
 
-/// Priorities above this one are low: few pages are scanned.
+/// Priority numbers above this one (11 and 12) count as low urgency: few pages are scanned.
 const HIGHEST_LOW_PRIORITY: u32 = DEF_PRIORITY - 2;
 
 impl<W: World> Reclaim<'_, W> {

@@ -97,7 +97,7 @@ impl SwapStack {
             || cfg.swap.reclaim_cache && groups.has_swap_cache(memcg)
     }
 
-    /// The half rule (the half rule), for the machine and the memcg.
+    /// Whether more than half of swap is used, of the machine or of the memcg.
     pub(crate) fn is_swap_full(&self, pages: &Pages, groups: &Groups, f: FolioId) -> bool {
         let memcg = pages.lruvecs[pages.folios.lruvec(f).index()].memcg;
         self.slots.is_full() || groups.memcgs.swap_is_half_used(memcg)

@@ -23,7 +23,7 @@ pub struct Limits {
 pub(crate) struct Budget {
     /// `memory.max`.
     pub(crate) max_pages: u64,
-    /// Below so many free pages, what is left is for reclaim.
+    /// Sum of the min marks, in pages: free pages up to it are left to reclaim.
     pub(crate) min_mark: u64,
     /// The most that was in use at one time.
     pub(crate) peak_pages: u64,
@@ -55,8 +55,8 @@ impl Budget {
         self.peak_pages = self.peak_pages.max(used_pages(engine));
     }
 
-    /// So many bytes are the store's and the pager's own. Bytes that are not free are taken all the
-    /// same, and reclaim sees to the rest. `group`: one whose `memory.high` they count against.
+    /// Sets the bytes that the store and the pager use. They are taken even if they are not free;
+    /// reclaim makes up for it. `group`: they count against its `memory.high`.
     pub(crate) fn charge(&mut self, engine: &mut Engine, group: Option<MemcgId>, bytes: usize) {
         if self.overhead_beside {
             return;

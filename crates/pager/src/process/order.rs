@@ -60,7 +60,7 @@ pub(super) struct Piece {
     pub(super) watched: Option<bool>,
 }
 
-/// Outcome for the addresses that a batch is about, in the order of addresses.
+/// Memory after a batch at the addresses that it changes, in address order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Outcome {
     /// Pieces of the process.
@@ -79,7 +79,7 @@ pub(super) enum Doubt {
     Unknown,
 }
 
-/// Answer of the kernel about an address.
+/// Answer to a question about an address, such as whether userfaultfd watches it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Watched {
     Yes,
@@ -107,8 +107,8 @@ pub(super) trait Evidence {
     fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)>;
     /// Addresses in a range that are marked now, in order; `None`: it cannot be told.
     fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>>;
-    /// Whether something is at an address of a process that was forked, in place or not: for an
-    /// address that is watched there.
+    /// Whether a forked process has content, in place or stored, at an address that is watched
+    /// there.
     fn has_content(&mut self, fork: usize, address: usize) -> Watched;
     /// Whether an address is watched now: by the process, or by one that was forked from it, which
     /// has not run yet.
@@ -120,10 +120,10 @@ pub(super) trait Evidence {
 /// Pieces of a component at most, and how many are looked at in all states together.
 const MOST_PIECES: usize = 2000;
 const MOST_CONTENTS: usize = 4_000_000;
-/// Changes of a component at most: they are a mask.
+/// Most changes in a component: they are bits of a mask.
 const MOST_CHANGES: usize = 64;
 
-/// Finds the outcome for memory.
+/// Finds the memory that a batch of changes led to, from all orders that agree with `evidence`.
 pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result<Outcome, Doubt> {
     let fork = |(i, c): (usize, &Change)| if let Change::Fork(n) = c { Some((i, *n)) } else { None };
     let (at_forks, forks): (Vec<usize>, Vec<usize>) = changes.iter().enumerate().filter_map(fork).unzip();

@@ -15,7 +15,7 @@ const ROOM: usize = 2048;
 /// Entries at a time, of kernels without the request.
 const ENTRIES: usize = 1 << 15;
 
-/// The most pages of a mapping that are looked at there: 64 GiB.
+/// Most pages of a mapping that are scanned without `PAGEMAP_SCAN`: 64 GiB.
 const MOST_PAGES: u64 = 1 << 24;
 
 /// The page tables of a process.

@@ -81,7 +81,7 @@ impl Agreement {
 pub struct Compared {
     /// All accesses.
     pub total: Agreement,
-    /// Accesses by descriptor among them, and by mapping.
+    /// Accesses by descriptor.
     pub by_descriptor: Agreement,
     /// Accesses by mapping.
     pub by_mapping: Agreement,
@@ -105,7 +105,7 @@ pub struct Compared {
     pub inside: Option<EngineFigures>,
     /// A bit an access of the lab, if that was asked for.
     pub bits: Option<MissBits>,
-    /// Reads from disks by the kernel and by the lab.
+    /// Disk reads of the kernel.
     pub kernel_reads: DiskReads,
     /// Reads of the lab.
     pub lab_reads: DiskReads,
