@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use refault_cli::api::replay_recording;
 use refault_fuzz::assembled;
 use refault_trace::{
-    RecordKind, DirectIo, Format, Header, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Series, Snapshot,
+    DirectIo, Format, Header, ObjectInfo, ObjectKind, Record, RecordKind, RecordSource, Recording, Series, Snapshot,
     TraceError,
 };
 

@@ -1,6 +1,6 @@
 //! Events of a kernel, in any order and with any numbers, to records.
 
-use refault_record::{Assembler, Event, Files, Inode, Residency, Memory, NewFile, Scan, EventKind};
+use refault_record::{Assembler, Event, EventKind, Files, Inode, Memory, NewFile, Residency, Scan};
 use refault_trace::{MAX_PAGES_PER_RECORD, Record};
 
 /// Files whose lengths are what the fuzzer wants.
@@ -47,7 +47,7 @@ impl Files for Lengths {
 }
 
 /// What happened, of a kind and two numbers.
-fn kind(kind: u8, inode: Inode, a: u64, b: u64) -> EventKind {
+fn event_kind(kind: u8, inode: Inode, a: u64, b: u64) -> EventKind {
     match kind % 16 {
         0 => EventKind::Read { inode, first: a, last: b },
         1 => EventKind::Write { inode, pos: a, bytes: b },
@@ -96,11 +96,15 @@ pub fn records(bytes: &[u8]) -> (Vec<Record>, u32) {
                 writes: kind & 4 == 0,
             };
             let pid = u32::from(tid % 4);
-            assembler.look(&Event { time_ns, pid, tid: pid, cgroup: 0, kind: EventKind::Look }, &scan, &mut Lengths(flags));
+            assembler.look(
+                &Event { time_ns, pid, tid: pid, cgroup: 0, kind: EventKind::Look },
+                &scan,
+                &mut Lengths(flags),
+            );
             assert_eq!(assembler.validate(), Ok(()));
             continue;
         }
-        let kind = kind(kind, inode, scaled(a), scaled(a).wrapping_add(u64::from(b)));
+        let kind = event_kind(kind, inode, scaled(a), scaled(a).wrapping_add(u64::from(b)));
         let event = Event { time_ns, pid: u32::from(tid % 4), tid: u32::from(tid % 4), cgroup: 0, kind };
         assembler.take(&event, flags & 64 == 0, &mut Lengths(flags));
         assert_eq!(assembler.validate(), Ok(()));
