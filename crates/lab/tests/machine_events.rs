@@ -145,6 +145,7 @@ fn mistakes_are_named() {
         ("at = \"1s\"\nswapoff = \"ssd\"", "is not a swap device; declared are swap"),
         ("at = \"1s\"\nkill = \"/\"\npoll = \"1s\"", "poll is not a key of kill"),
         ("kill = \"/\"\nwhen = {}", "nothing is a condition"),
+        ("kill = \"/\"\nwhen = []", "nothing is a condition"),
         (
             "kill = \"/\"\nwhen = { rises_above = 1, available_below = \"1M\" }",
             "means nothing by itself; write counter",
@@ -157,4 +158,16 @@ fn mistakes_are_named() {
         let error = parse(SWAP, &format!("[[event]]\n{event}\n")).expect_err(event);
         assert!(error.contains(want), "{event}: {error}");
     }
+}
+
+/// A task that starts later was killed by events before it began, and the one that was there lived.
+#[test]
+fn regression_nobody_kills_a_task_that_has_not_begun() {
+    let later =
+        "[[task]]\nname = \"later\"\nstart = \"20s\"\noom_score_adj = 900\nphase = [{ read = \"file\", passes = 1 }]\n";
+    let r = run("", &format!("{later}[[event]]\nkill = \"/\"\nat = \"5s\"\n"));
+    let e = event(&r, "kill in /");
+    assert!(e.killed == 1 && e.victims != ["later"], "{e:?}");
+    let of = |name: &str| r.tasks.iter().find(|t| t.name == name).expect("the task");
+    assert!(of("later").accesses > 0, "it begins after that");
 }

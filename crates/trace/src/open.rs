@@ -17,6 +17,7 @@ pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, Tr
     let input = Input::open(path)?;
     let format = pick(&input, path, opts)?;
     if format == Format::Native && path.is_file() && input.compression().is_none() {
+        opts.check_format(format)?;
         // Parquet is read from its end: a pipe must be spooled, a file need not be.
         return native::from_path(path);
     }

@@ -57,6 +57,25 @@ impl OpenOptions {
         Ok(())
     }
 
+    /// Refuses options that a format has no use for, so that none is accepted and ignored.
+    pub(crate) fn check_format(&self, format: Format) -> Result<(), TraceError> {
+        use Format::{Drmemtrace, Lackey, Msr, Native, OracleGeneral, PgTrace, Vscsi};
+        let has_pages = matches!(format, Native | PgTrace);
+        let misplaced = [
+            (self.raw_ids && format != OracleGeneral, "--raw-ids"),
+            (self.instructions && !matches!(format, Lackey | Drmemtrace), "--instructions"),
+            (self.tick_ns.is_some() && !matches!(format, Msr | Vscsi | OracleGeneral), "--tick-ns"),
+            (self.block_bytes.is_some() && has_pages, "--block-bytes"),
+            (self.page_size != OpenOptions::default().page_size && has_pages, "--page-size"),
+        ];
+        match misplaced.into_iter().find(|(is_misplaced, _)| *is_misplaced) {
+            Some((_, flag)) => {
+                Err(TraceError::usage(flag, format!("changes nothing in a trace of {format}; leave it out")))
+            }
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), TraceError> {
         let page = self.page_size;
         if !page.is_power_of_two() || !(512..=2 << 20).contains(&page) {

@@ -2,7 +2,7 @@
 
 use refault_trace::{
     ErrorKind, Format, Input, LoadOptions, ObjectKind, Op, OpenOptions, Record, RecordSource, Trace, TraceError, Via,
-    open_input,
+    open, open_input,
 };
 use std::io::{Cursor, Write};
 
@@ -466,4 +466,30 @@ fn records_before_an_error_come_first() {
     assert_eq!(chunk.len(), 2);
     let first = source.next_chunk(&mut chunk).expect_err("x");
     assert_eq!(source.next_chunk(&mut chunk), Err(first));
+}
+
+/// Options that a format has no use for were accepted and did nothing.
+#[test]
+fn regression_options_that_a_format_has_no_use_for_are_refused() {
+    let plain = OpenOptions::default();
+    let cases: [(&str, OpenOptions, &str); 5] = [
+        ("1\n2\n", OpenOptions { raw_ids: true, ..plain.clone() }, "--raw-ids: changes nothing in a trace of plain"),
+        ("1\n2\n", OpenOptions { instructions: true, ..plain.clone() }, "--instructions: changes nothing"),
+        ("1\n2\n", OpenOptions { tick_ns: Some(5), ..plain.clone() }, "--tick-ns: changes nothing"),
+        (
+            "1 1 0 0\n",
+            OpenOptions { tick_ns: Some(5), ..plain.clone() },
+            "--tick-ns: changes nothing in a trace of arc",
+        ),
+        (" L 1ffe,8\n", OpenOptions { raw_ids: true, ..plain }, "--raw-ids: changes nothing in a trace of lackey"),
+    ];
+    for (text, opts, what) in cases {
+        let input =
+            Input::from_reader("t", Box::new(std::io::Cursor::new(text.as_bytes().to_vec()))).expect("an input");
+        let error = open_input(input, &opts).map(drop).unwrap_err();
+        assert!(error.to_string().contains(what), "{text:?}: {error}");
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/sqlite.parquet");
+    let error = open(&path, &OpenOptions { page_size: 16_384, ..OpenOptions::default() }).map(drop).unwrap_err();
+    assert!(error.to_string().contains("--page-size: changes nothing in a trace of native"), "{error}");
 }

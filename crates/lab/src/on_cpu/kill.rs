@@ -4,7 +4,6 @@ use refault_mm::{Counter, MappingId};
 
 use super::context::OnCpu;
 use crate::scenario::{Scenario, Victim};
-use crate::sched::ThreadState;
 
 /// A copy of a task that could be killed.
 struct Candidate {
@@ -58,8 +57,7 @@ impl OnCpu<'_> {
         for (task, s) in spec.tasks.iter().enumerate() {
             let group = self.groups.of_task(task);
             for copy in 0..s.count {
-                let is_there = self.threads[thread].state != ThreadState::Off && !self.threads[thread].killed;
-                if is_there && is_within(spec, group, within) {
+                if self.threads.can_be_killed(thread) && is_within(spec, group, within) {
                     let mappings = self.programs.anon_of(spec, task, copy);
                     all.push(Candidate { thread, task, group, mappings });
                 }

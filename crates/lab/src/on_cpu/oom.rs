@@ -4,7 +4,7 @@ use refault_mm::{MappingId, MemcgId, OomTask};
 
 use super::context::OnCpu;
 use crate::results::Ending;
-use crate::sched::{Event, ThreadState};
+use crate::sched::Event;
 
 impl OnCpu<'_> {
     /// The out-of-memory killer: the engine says who.
@@ -25,9 +25,7 @@ impl OnCpu<'_> {
             // Without a group it has not begun.
             let group = self.groups.id_or_root(self.groups.of_task(n));
             for copy in 0..s.count {
-                if let (Some(group), false) =
-                    (group, self.threads[at].state == ThreadState::Off || self.threads[at].killed)
-                {
+                if let (Some(group), true) = (group, self.threads.can_be_killed(at)) {
                     threads.push(at);
                     let mappings = self.programs.anon_of(spec, n, copy);
                     tasks.push(OomTask { memcg: group, score_adj: s.oom_score_adj, mappings });

@@ -121,7 +121,11 @@ pub(super) fn watch(s: &Section<'_>, memcgs: &[MemcgSpec], defaults: Option<Watc
 
 /// A table of conditions that must hold together, or a list of such tables, one of which must.
 fn conditions(field: &Field<'_>, memcgs: &[MemcgSpec]) -> Result<Vec<Vec<Condition>>> {
-    field.one_or_more(&CONDITION_KEYS, MAX_LISTS)?.iter().map(|s| all_of(s, memcgs)).collect()
+    let lists = field.one_or_more(&CONDITION_KEYS, MAX_LISTS)?;
+    match lists.is_empty() {
+        true => Err(field.error("nothing is a condition; write when = { available_below = \"10%\" }, or another")),
+        false => lists.iter().map(|s| all_of(s, memcgs)).collect(),
+    }
 }
 
 fn all_of(s: &Section<'_>, memcgs: &[MemcgSpec]) -> Result<Vec<Condition>> {

@@ -48,6 +48,17 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
     for key in MACHINE_KEYS {
         key.read(&s, &mut spec)?;
     }
+    let needs = [
+        ("large_folios", "read_ahead_history", spec.read_ahead_history),
+        ("watermark_boost_factor", "page_blocks", spec.page_blocks),
+    ];
+    for (key, other, is_on) in needs {
+        if let (false, Some(field)) = (is_on, s.get(key)) {
+            return Err(
+                field.error(format!("changes nothing without {other} = true; write that as well, or leave this out"))
+            );
+        }
+    }
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
     if let (true, Some(kernel)) = (rest < MIN_MEMORY, s.get("kernel")) {
         return Err(kernel.bad(&format!("leaves less than {MIN_MEMORY} pages of machine.memory")));

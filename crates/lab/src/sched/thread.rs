@@ -68,6 +68,8 @@ pub(crate) struct Thread {
     pub(crate) wait: u64,
     /// Woken before its burst was over.
     pub(crate) woken: bool,
+    /// Woken for the first time: the task exists. Before that nobody can kill it.
+    pub(crate) has_begun: bool,
     pub(crate) killed: bool,
     /// Not by the kernel.
     pub(crate) killed_by_program: bool,
@@ -107,6 +109,7 @@ impl Thread {
             groups,
             wait: 0,
             woken: false,
+            has_begun: false,
             killed: false,
             killed_by_program: false,
             read_failed: false,

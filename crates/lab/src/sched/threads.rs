@@ -132,6 +132,12 @@ impl Threads {
         Threads::of_task(spec, task).any(|t| self.all[t].state != ThreadState::Off && !self.all[t].killed)
     }
 
+    /// Whether a thread exists for who kills: it has begun, has not ended and is not killed.
+    pub(crate) fn can_be_killed(&self, t: usize) -> bool {
+        let thread = &self.all[t];
+        thread.has_begun && thread.state != ThreadState::Off && !thread.killed
+    }
+
     /// A wake-up reaches a thread. True: it waited for that, and is to be made runnable.
     pub(crate) fn is_woken(&mut self, t: usize, wait: u64) -> bool {
         let thread = &mut self.all[t];
@@ -169,6 +175,7 @@ impl Threads {
         }
         self.all[t].next_wait(Wait::Cpu, now_ns);
         self.all[t].state = ThreadState::Queued;
+        self.all[t].has_begun = true;
         // kswapd and direct reclaim count as stalled while they work.
         let kswapd = matches!(self.all[t].work, Some(ThreadWork::Kswapd(_)));
         self.set_psi_state(t, if kswapd { PsiState::Stalled } else { PsiState::Productive }, now_ns);

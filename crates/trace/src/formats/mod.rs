@@ -29,6 +29,7 @@ use crate::units;
 
 /// The reader of a format over an input at its front.
 pub(crate) fn reader(format: Format, input: Input, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
+    opts.check_format(format)?;
     let source = of_format(format, input, opts)?;
     if opts.strict { units::strict(source) } else { Ok(source) }
 }
