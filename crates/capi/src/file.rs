@@ -77,7 +77,7 @@ pub unsafe extern "C" fn refault_file_config_init(config: *mut refault_file_conf
 /// Maps a file.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_file_open(
     path: *const c_char,
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn refault_file_open(
 /// Its first byte.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_file_pointer(file: *const refault_file) -> *mut c_void {
     // SAFETY: a handle that lives, or null.
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn refault_file_pointer(file: *const refault_file) -> *mut
 /// Its length in bytes.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_file_bytes(file: *const refault_file) -> u64 {
     // SAFETY: a handle that lives, or null.
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn refault_file_bytes(file: *const refault_file) -> u64 {
 /// Reads ahead.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_file_will_need(
     file: *mut refault_file,
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn refault_file_will_need(
 /// `MADV_RANDOM`, `MADV_SEQUENTIAL`, `POSIX_FADV_NOREUSE`, or none of them, for all of it.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_file_advise_access(file: *mut refault_file, advice: c_int) -> c_int {
     guard(|| {
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn refault_file_advise_access(file: *mut refault_file, adv
 /// Sets `memory.max`.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_file_set_memory_max(file: *mut refault_file, memory_max: u64) -> c_int {
     // SAFETY: a handle that lives, or null.
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn refault_file_set_memory_max(file: *mut refault_file, me
 /// Writes back.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_file_flush(file: *mut refault_file) -> c_int {
     // SAFETY: a handle that lives, or null.
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn refault_file_close(file: *mut refault_file) -> c_int {
 /// Writes the file's counters and sizes to `stats`.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_file_get_stats(
     file: *const refault_file,

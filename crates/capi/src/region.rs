@@ -174,7 +174,7 @@ fn thp(mut config: ThpConfig, settings: Option<&CStr>) -> Result<ThpConfig, Fail
 /// Makes a region.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_create(
     from: *const refault_region_config,
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn refault_region_destroy(region: *mut refault_region) {
 /// Its first byte.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_pointer(region: *const refault_region) -> *mut c_void {
     // SAFETY: a handle that lives, or null.
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn refault_region_pointer(region: *const refault_region) -
 /// Its size in bytes.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_bytes(region: *const refault_region) -> u64 {
     // SAFETY: a handle that lives, or null.
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn refault_region_bytes(region: *const refault_region) -> 
 /// Advice.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_advise(
     region: *mut refault_region,
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn refault_region_advise(
 /// `MADV_HUGEPAGE`, `MADV_NOHUGEPAGE`, or neither, for all of it.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_advise_huge(region: *mut refault_region, advice: c_int) -> c_int {
     guard(|| {
@@ -285,7 +285,7 @@ pub unsafe extern "C" fn refault_region_advise_huge(region: *mut refault_region,
 /// `MADV_RANDOM`, `MADV_SEQUENTIAL`, or neither, for all of it.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_advise_access(region: *mut refault_region, advice: c_int) -> c_int {
     guard(|| {
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn refault_region_advise_access(region: *mut refault_regio
 /// The limits as they are.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_get_limits(
     region: *const refault_region,
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn refault_region_get_limits(
 /// Sets the limits.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_set_limits(
     region: *mut refault_region,
@@ -340,7 +340,7 @@ pub unsafe extern "C" fn refault_region_set_limits(
 /// Writes the region's counters and sizes to `stats`.
 ///
 /// # Safety
-/// The contract of the header.
+/// Pointers and handles are as `refault.h` demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_get_stats(
     region: *const refault_region,

@@ -72,7 +72,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "HOW", default_value = "fd")]
     pub(super) via: ViaArg,
 
-    /// Seed of what is random; of a scenario its own by default
+    /// Random seed; by default a scenario uses its own
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
 

@@ -210,7 +210,7 @@ pub enum LimitArg {
     Max,
     /// Above it tasks reclaim, and sleep if that does not help.
     High,
-    /// Not reclaimed below it while other groups can give.
+    /// Below it the group is reclaimed only if other groups have nothing to give.
     Low,
     /// Not reclaimed below it.
     Min,
