@@ -7,12 +7,12 @@ use refault::size::{Baseline, Change, Confidence, Figure, Point, Recorded, SizeV
 use refault::words::{counted, duration, grouped, number, printable};
 use std::fmt::Write as _;
 
-/// The curve as a table and a picture, and what it says.
-pub(super) fn text(sizing: &Sizing) -> String {
+/// The curve as a table and a picture, and what it says; `settings` is a line of flags.
+pub(super) fn text(sizing: &Sizing, settings: &str) -> String {
     if let Some(of_sizes) = &sizing.summary {
-        return summary::text(sizing, of_sizes);
+        return summary::text(sizing, of_sizes, settings);
     }
-    let mut text = caption(sizing);
+    let mut text = caption(sizing) + settings;
     text += &baseline(sizing);
     text += &table(sizing);
     text += &picture::draw(sizing);
