@@ -1,6 +1,6 @@
 //! A result says the settings that it was made with, in each of its forms.
 
-use crate::common::command::{Sandbox, ok};
+use crate::common::command::{Sandbox, error, ok};
 use clap::{Args, Command};
 use refault_cli::replay::ReplayArgs;
 use serde_json::Value;
@@ -147,4 +147,30 @@ fn pages_say_their_settings() {
         let text = std::fs::read_to_string(s.path(page)).expect("a page");
         assert!(text.contains("settings: --swap-max 40%"), "{page}");
     }
+}
+
+/// Flags without anything that they act on are refused with a line that says what they act on.
+#[test]
+fn regression_flags_that_do_nothing_are_refused() {
+    let s = sandbox();
+    for (flags, want) in [
+        (&["--page-by-page"][..], "is a trace and no recording"),
+        (&["--thp", "swap-in=on"], "--thp swap-in=on: does nothing, for no size is on"),
+        (&["--thp", "defrag=always,2m=never"], "add one, such as 64k=always"),
+        (&["--lru-gen", "--policy", "lru,opt"], "no policy of these has generations"),
+        (&["--policy", "lru", "--set", "leaf_walk=true"], "does nothing under lru; it acts on mglru, mglru-shadow"),
+        (&["--policy", "mglru,opt", "--set", "clock=evictions"], "under mglru, opt; it acts on lru, lru-2013"),
+        (&["--policy", "mglru", "--set", "backoff=any-priority"], "with memcgs=first"),
+        (&["--set", "kswapd_revival=progress"], "does nothing of a trace, which has no kswapd"),
+    ] {
+        let error = error(&s.replay(&s.path("t.parquet"), flags));
+        assert!(error.contains(want), "{flags:?}: {error}");
+    }
+    let words = ["size", "t.parquet", "--policy", "lru", "--set", "leaf_walk=true"];
+    assert!(error(&s.run(&words)).contains("--set leaf_walk: does nothing under lru"));
+    let text = include_str!("data/tiny.toml").replace("name = \"lru\"", "name = \"lru\"\nleaf_walk = true");
+    let file = s.write("generations.toml", text.as_bytes());
+    let refused = error(&s.replay(&file, &[]));
+    assert!(refused.contains("generations.toml: policy.leaf_walk: does nothing under lru"), "{refused}");
+    ok(&s.replay(&file, &["--policy", "lru,mglru"]));
 }

@@ -18,7 +18,7 @@ use refault::replay::cell::MissBits;
 use refault::replay::clocked::Clocked;
 use refault::replay::{CellResult, Plan, PlugIn, Replay, Row, rules as rule_words};
 use refault::words::printable;
-use refault_mm::{Config, Kernel, Policy};
+use refault_mm::{Config, Kernel, Lru, Policy};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
@@ -44,6 +44,11 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         return Err(format!("--memcg-limits {}: of a trace wants --memcg-column", file.display()).into());
     }
     check(args)?;
+    let has_generations =
+        |(_, cfg): &(RowPolicy, Option<Config>)| cfg.as_ref().is_some_and(|cfg| cfg.lru.kind == Lru::MultiGen);
+    if args.output.lru_gen && given.has("policy") && !policies.iter().any(has_generations) {
+        return Err("--lru-gen: no policy of these has generations; add mglru to --policy, or leave it out".into());
+    }
     // An output that cannot be written is known before the replay, not after it; a replay that is
     // interrupted leaves nothing behind, as the files are made in earnest at the end.
     for path in
@@ -116,6 +121,7 @@ fn replay(
 ) -> Result<Vec<CellResult>, Failure> {
     let source = args.input.open(path)?;
     let recording = source.header().recording.as_ref();
+    recorded_rows::refuse_page_by_page(args, recording, path)?;
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
     recorded_rows::note(recording, path);
