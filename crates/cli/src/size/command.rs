@@ -36,6 +36,9 @@ const OF_TRACES: [&str; 16] = [
 /// Flags that a result says itself.
 const OF_SIZING: [&str; 7] = ["policy", "seed", "group", "target", "limit", "range", "resolution"];
 
+/// Flags that a caption says.
+const OF_CAPTION: [&str; 4] = ["scale", "sample", "salts", "kernel"];
+
 /// Flags that say how a file is read.
 const OF_FILES: [&str; 7] = ["format", "raw-ids", "block-bytes", "tick-ns", "page-size", "instructions", "strict"];
 
@@ -50,7 +53,7 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
     let sizing = sizing(args, given)?;
     let text = match args.json {
         true => json(sizing.clone(), args, given)?,
-        false => text::text(&sizing, &given.settings(&OF_SIZING).line(&[])),
+        false => text::text(&sizing, &given.settings(&OF_SIZING).line(&OF_CAPTION)),
     };
     match &args.output {
         Some(path) => write(path, text.as_bytes())?,
