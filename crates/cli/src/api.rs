@@ -110,7 +110,7 @@ pub fn scenario(words: &[String], text: ScenarioText<'_>, watch: &Watch) -> Resu
             ScenarioRequest { scenarios: vec![scenario], ..request }
         }
     };
-    scenario_results(&request, &watch)
+    scenario_results(&request, &given, &watch)
 }
 
 /// An error if a text is no scenario.

@@ -25,6 +25,7 @@ mod report_words;
 mod rules;
 mod sampling;
 mod scenario;
+mod settings;
 mod size;
 mod size_doubts;
 mod streaming;

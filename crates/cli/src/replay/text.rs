@@ -1,6 +1,7 @@
 //! The result for people, and for spreadsheets.
 
 use crate::flags::size::human;
+use crate::given::GivenSettings;
 use crate::table::Table;
 use refault::replay::Row;
 use refault::replay::recorder::Windows;
@@ -158,7 +159,7 @@ pub fn swap_map(row: &Row) -> String {
 }
 
 /// Comma-separated values with a heading; `all` adds a column for every counter and size.
-pub fn csv(rows: &[Row], all: bool) -> String {
+pub fn csv(rows: &[Row], settings: &GivenSettings, all: bool) -> String {
     let mut text = String::from("trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hits,misses,hit_rate");
     let Some(first) = rows.first() else { return text };
     for (name, _) in first.shown() {
@@ -167,6 +168,8 @@ pub fn csv(rows: &[Row], all: bool) -> String {
     text.push_str(",oom_at,maccesses_per_s");
     let has_reads = rows.iter().any(|row| row.reads.is_some());
     text.push_str(if has_reads { ",read_pages,reads" } else { "" });
+    text.push_str(",kernel,settings");
+    let settings = quoted(&settings.to_string());
     let names = match all {
         true => rows.iter().map(counters).find(|c| !c.is_empty()).unwrap_or_default(),
         false => Vec::new(),
@@ -179,6 +182,8 @@ pub fn csv(rows: &[Row], all: bool) -> String {
             let [pages, reads] = [row.reads.map(|reads| reads.read_pages), row.reads.map(|reads| reads.reads)];
             let _ = write!(text, ",{},{}", optional(pages), optional(reads));
         }
+        let kernel = row.inside.as_ref().map_or("", |inside| inside.kernel.name());
+        let _ = write!(text, ",{kernel},{settings}");
         let values = counters(row);
         for at in 0..names.len() {
             text.push(',');
@@ -212,11 +217,16 @@ fn csv_row(text: &mut String, row: &Row) {
 /// Counters and sizes of a row, events, and counters of folios by size; none for OPT.
 fn counters(row: &Row) -> Vec<(String, u64)> {
     let Some(inside) = &row.inside else { return Vec::new() };
-    let plain = inside.counters.iter().chain(inside.gauges.iter().map(|g| (g.name, g.value)));
+    let gauges = inside.gauges.iter().map(|g| (apart(g.name), g.value));
+    let plain = inside.counters.iter().map(|(name, n)| (name.to_owned(), n)).chain(gauges);
     let events = inside.events.iter().map(|(name, n)| (format!("memory.events.{name}"), *n));
     let swap_events = inside.swap_events.iter().map(|(name, n)| (format!("memory.swap.events.{name}"), *n));
-    let plain = plain.map(|(name, n)| (name.to_owned(), n));
     plain.chain(events).chain(swap_events).chain(inside.all_size_counters()).collect()
+}
+
+/// The column of a size: memory of the `kernel` is no name of a kernel.
+pub(super) fn apart(gauge: &str) -> String {
+    if gauge == "kernel" { format!("memory.stat.{gauge}") } else { gauge.to_owned() }
 }
 
 fn optional(value: Option<u64>) -> String {

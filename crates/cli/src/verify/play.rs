@@ -1,9 +1,11 @@
 //! `refault verify --play`: a trace on the kernel of this machine, several times, beside the lab.
 
 use super::args::VerifyArgs;
+use super::shown;
 use crate::Failure;
 use crate::flags::recorded;
 use crate::flags::size::human;
+use crate::given::GivenSettings;
 use crate::table::Table;
 use crate::trace_cmd::note;
 use refault::verify::{Play, Played, PlayedSize, Repeat};
@@ -14,7 +16,7 @@ use refault_trace::{LoadOptions, Recording, Trace};
 use std::fmt::Write as _;
 
 /// Text to print, and whether the lab is within its bounds.
-pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
+pub(super) fn run(args: &VerifyArgs, settings: &GivenSettings) -> Result<(String, bool), Failure> {
     let Some(path) = &args.play else { return Err("no trace to play".into()) };
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
     let options = LoadOptions { max_accesses: args.max_accesses, ..LoadOptions::default() };
@@ -31,11 +33,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
         Ok((0..args.repeats).map(once).collect::<Result<Vec<_>, _>>()?)
     };
     let report = Play::new(&trace, &accesses, &this, policy).run(&sizes, &kernel)?;
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&report)? + "\n",
-        false => text(&report),
-    };
-    Ok((text, report.is_within))
+    Ok((shown(args, settings, &report, text)?, report.is_within))
 }
 
 /// The sizes in pages, each once.

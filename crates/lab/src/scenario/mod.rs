@@ -21,6 +21,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `acts` | settings that do nothing under the policies of a run |
 //! | `types/` | [`Scenario`] and its parts, as plain data |
 //! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with units |
 //! | `machine`, `machine_keys`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
@@ -35,6 +36,7 @@
 //! It calls `device` for presets and `results` for names of numbers. Every room of the lab reads
 //! it; the command loads it.
 
+mod acts;
 mod bands;
 mod check;
 mod columns;
