@@ -124,6 +124,7 @@ impl<'a> Subject<'a> {
         let group = &result.memcgs[self.memcg + 1];
         let failed = match result.ending {
             _ if group.tasks.oom_kills > 0 => Some("killed for lack of memory"),
+            _ if group.tasks.killed > 0 => Some("killed by an event"),
             Ending::Stuck => Some("stuck"),
             Ending::TasksDone | Ending::Time => None,
         };
