@@ -110,8 +110,9 @@ fn names_are_made_of_the_vocabulary() {
             all.extend(found.into_iter().map(|wrong| format!("{}: {wrong}", path.display())));
         }
     }
-    for entry in fs::read_dir(root().join("docs/reference")).expect("docs/reference") {
-        let path = entry.expect("a page").path();
+    let folders = ["docs/reference", "crates/run/docs"].map(|folder| fs::read_dir(root().join(folder)).expect(folder));
+    let paths = folders.into_iter().flatten().map(|entry| entry.expect("a page").path());
+    for path in paths.filter(|path| path.extension().is_some()) {
         let page = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         all.extend(wrong(keys(&page)).into_iter().map(|wrong| format!("{}: {wrong}", path.display())));
     }

@@ -1,7 +1,7 @@
 //! Decides the fate of an isolated folio: freed, kept, activated, or sent to be written.
 //!
 //! Mechanism: `docs/mechanisms.md#the-reference-check`,
-//! `docs/mechanisms.md#what-becomes-of-an-isolated-folio`.
+//! `docs/mechanisms.md#verdicts-on-an-isolated-folio`.
 
 use crate::config::lru::{Generations, Lru};
 use crate::folio::size_stats::SizeCounter;

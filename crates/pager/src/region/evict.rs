@@ -11,7 +11,7 @@ use crate::sync::MutexGuard;
 
 /// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile
 /// sleeps, and its processor need not be interrupted for each move, which takes ten times as long
-/// as the move (see docs/explanation/pager.md). Until everyone sleeps, some calls do interrupt
+/// as the move (see crates/run/docs/pager.md). Until everyone sleeps, some calls do interrupt
 /// someone; there has to be time for the others after that: 64 single pages take 50 us if nobody
 /// is.
 const MOVE_UNDER_LOCK: Duration = Duration::from_micros(150);
