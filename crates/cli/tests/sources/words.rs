@@ -7,17 +7,19 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// Words that no name has, each with the one to use.
-const BANNED: [(&str, &str); 33] = [
+const BANNED: [(&str, &str); 36] = [
     ("ageing", "aging"),
     ("alike", "bulk"),
     ("astray", "wrong"),
     ("bill", "cost"),
     ("bio", "request"),
+    ("birth", "lru_gen_folio_seq"),
     ("bury", "remove"),
     ("census", "the noun that is counted"),
     ("dump", "trace"),
     ("elsewhere", "other"),
     ("evictee", "victim"),
+    ("front", "page_io"),
     ("ghost", "shadow"),
     ("hear", "receive"),
     ("helper", "the verb that it does"),
@@ -25,6 +27,7 @@ const BANNED: [(&str, &str); 33] = [
     ("hugepage", "folio"),
     ("kick", "wake"),
     ("misc", "the noun that it has"),
+    ("owed", "eligible"),
     ("pageframe", "frame"),
     ("pageout", "page_out"),
     ("pagevec", "batch"),

@@ -9,7 +9,7 @@ use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::lru_list::FILE;
 use crate::lru::tier::note_reference;
-use crate::page_io::store::Front;
+use crate::page_io::store::SwapWriteout;
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
 use crate::reclaim::swap_out::ShrinkBatch;
@@ -329,10 +329,10 @@ impl<W: World> Reclaim<'_, W> {
             // The file system has no `writepage`.
             return Verdict::Activate;
         }
-        match if st.has(State::SWAPCACHE) { self.swap_front().store_in_front(f) } else { Front::Device } {
-            Front::Taken => self.mem.writeout(self.world).clear_dirty(f),
-            Front::Refused => return Verdict::Activate,
-            Front::Device => {
+        match if st.has(State::SWAPCACHE) { self.page_io().swap_writeout(f) } else { SwapWriteout::Device } {
+            SwapWriteout::Taken => self.mem.writeout(self.world).clear_dirty(f),
+            SwapWriteout::Refused => return Verdict::Activate,
+            SwapWriteout::Device => {
                 self.mem.pages.folios.set(f, State::RECLAIM);
                 self.mem.writeout(self.world).start_write(f, false);
             }
