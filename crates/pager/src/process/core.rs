@@ -10,6 +10,7 @@ use super::beside::Beside;
 use super::memory::Memory;
 use super::no_progress::NoProgress;
 use super::pressure::Pressure;
+use super::recent_swap_ins::RecentSwapIns;
 use super::share::Sharing;
 use super::table::BLOCK;
 use super::wake::{Wakes, wake_at};
@@ -69,6 +70,8 @@ pub(super) struct Core {
     pub(super) taken: u64,
     pub(super) owed: u64,
     pub(super) progress: NoProgress,
+    /// Pages that stay while the store is full.
+    pub(super) recent_swap_ins: RecentSwapIns,
     pub(super) has_swap_file: bool,
     pub(super) failed_writes: u64,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts
@@ -151,6 +154,7 @@ impl Core {
             taken: 0,
             owed: 0,
             progress: NoProgress::default(),
+            recent_swap_ins: RecentSwapIns::default(),
             has_swap_file: false,
             failed_writes: 0,
             peak_resident: 0,
@@ -404,6 +408,7 @@ impl Core {
         match content {
             Ok(content) => {
                 self.memory.counts.swapped_in += 1;
+                self.recent_swap_ins.push(page, self.now_ns);
                 self.engine.read_done(&mut self.memory, id, true);
                 self.memory.arrived = Some(content);
                 let p = waiter.unwrap_or_else(|| self.unasked(page));

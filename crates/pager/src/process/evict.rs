@@ -202,14 +202,16 @@ impl Core {
         let places = self.memory.take_places(pages.len());
         // No places: they come back when what is in them was written.
         self.memory.leaving.extend(pages.drain(places.len()..));
-        // Pages of these that may be about to be dropped stay where they are.
-        let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
+        // Pages of these that may be about to be dropped stay where they are, as do those that came
+        // back last if the store is full.
+        let stays = |&&page: &&u32| self.memory.doomed[page as usize] || self.recent_swap_ins.keeps(page);
+        let (kept, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(stays);
         for &place in &places[pages.len()..] {
             self.memory.discards.push(place);
         }
         let is_any = !places.is_empty();
         self.order_moves(owner, pages.into_iter().zip(places).collect());
-        doomed.into_iter().for_each(|page| self.stay(page));
+        kept.into_iter().for_each(|page| self.stay(page));
         is_any
     }
 

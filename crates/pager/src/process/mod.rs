@@ -41,6 +41,7 @@ mod order;
 mod orphans;
 mod poll;
 mod pressure;
+mod recent_swap_ins;
 mod record;
 mod scan;
 mod share;
