@@ -3,7 +3,7 @@
 mod accesses;
 mod machines;
 
-use accesses::Accesses;
+pub(crate) use accesses::Accesses;
 use machines::Machines;
 use refault::Watch;
 use refault::watch::{MachineMeter, Meter, Monitor};

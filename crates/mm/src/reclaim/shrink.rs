@@ -1,7 +1,7 @@
 //! Decides the fate of an isolated folio: freed, kept, activated, or sent to be written.
 //!
 //! Mechanism: `docs/mechanisms.md#the-reference-check`,
-//! `docs/mechanisms.md#what-becomes-of-an-isolated-folio`.
+//! `docs/mechanisms.md#verdicts-on-an-isolated-folio`.
 
 use crate::config::lru::{Generations, Lru};
 use crate::folio::size_stats::SizeCounter;
@@ -10,7 +10,7 @@ use crate::ids::{FolioId, PageId};
 use crate::lru::lru_list::FILE;
 use crate::lru::tier::note_reference;
 use crate::node::throttle::WRITEBACK_WAIT_NS;
-use crate::page_io::store::Front;
+use crate::page_io::store::SwapWriteout;
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
 use crate::reclaim::swap_out::ShrinkBatch;
@@ -351,10 +351,10 @@ impl<W: World> Reclaim<'_, W> {
             // The file system has no `writepage`.
             return Verdict::Activate;
         }
-        match if st.has(State::SWAPCACHE) { self.swap_front().store_in_front(f) } else { Front::Device } {
-            Front::Taken => self.mem.writeout(self.world).clear_dirty(f),
-            Front::Refused => return Verdict::Activate,
-            Front::Device => {
+        match if st.has(State::SWAPCACHE) { self.page_io().swap_writeout(f) } else { SwapWriteout::Device } {
+            SwapWriteout::Taken => self.mem.writeout(self.world).clear_dirty(f),
+            SwapWriteout::Refused => return Verdict::Activate,
+            SwapWriteout::Device => {
                 self.mem.pages.folios.set(f, State::RECLAIM);
                 self.mem.writeout(self.world).start_write(f, false);
             }

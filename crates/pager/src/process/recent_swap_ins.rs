@@ -1,9 +1,10 @@
 //! Pages that stay in place while the store is full, for they came back last.
 //!
-//! A full store takes only pages that fit where others were read from. So the page that came in last
-//! is often the only one that can leave. A thread whose next instruction needs two such pages would
-//! have them by turns: each read and each write looks like progress, and the instruction never ends.
-//! If both stay, a thread that needs a third finds no room, which ends it as out of memory.
+//! A full store takes only pages that fit where others were read from. So the page that came in
+//! last is often the only one that can leave. A thread whose next instruction needs two such pages
+//! would have them by turns: each read and each write looks like progress, and the instruction
+//! never ends. If both stay, a thread that needs a third finds no room, which ends it as out of
+//! memory.
 
 use std::collections::VecDeque;
 

@@ -5,7 +5,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Time after which a run counts as one that never ends: the longest takes a minute on a busy machine.
+/// Time after which a run counts as one that never ends: the longest takes a minute on a busy
+/// machine.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// A directory of its own.
