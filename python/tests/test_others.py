@@ -18,8 +18,8 @@ def timeless(value):
 
 
 def test_size(run, sqlite):
-    _, out, _ = run("size", sqlite, "--target", "hit_rate>95%", "--policy", "lru", "--set", "recency=literal", "--json")
-    got = refault.size(sqlite, "hit_rate>95%", policy="lru", recency="literal")
+    _, out, _ = run("size", sqlite, "--target", "hit_rate>95%", "--policy", "lru", "--set", "inactive_ratio=3", "--json")
+    got = refault.size(sqlite, "hit_rate>95%", policy="lru", inactive_ratio=3)
     assert got.result == json.loads(out)
     assert got.answer_bytes == got.result["answer_bytes"] > 0
     assert pa.table(got.points).num_rows == len(got.result["points"])

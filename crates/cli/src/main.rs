@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
         Command::Record(args) => return record::run(&args).unwrap_or_else(|e| fail(&e)),
         Command::Run(_) => return fail(&installed::become_run(words.into_iter().skip(2))),
-        Command::Verify(args) => verify::run(&args),
+        Command::Verify(args) => verify::run(&args, &given),
         Command::Top(_) => return fail(&installed::become_run(words.into_iter().skip(1))),
         Command::Doctor(args) => doctor::run(&args),
     };

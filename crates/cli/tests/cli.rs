@@ -62,7 +62,7 @@ fn csv_has_a_heading_and_a_line_a_row() {
     assert_eq!(
         lines[0],
         "trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hits,misses,hit_rate,refaults,activations,\
-         restores,evicted_anon,evicted_file,swap_ins,swap_outs,oom_at,maccesses_per_s"
+         restores,evicted_anon,evicted_file,swap_ins,swap_outs,oom_at,maccesses_per_s,kernel,settings"
     );
     assert_eq!(lines.len(), 4);
     assert!(lines[1].starts_with("\"a,b\",lru,600,2457600,"), "{}", lines[1]);

@@ -42,8 +42,9 @@ fn a_table_says_once_which_rules_it_is_of() {
     let target = ["size", "t.parquet", "--target", "hit_rate>50%"];
     assert!(ok(&s.run(&target)).contains("\nmglru, seed 0"));
     for sampled in [&[][..], &["--sample", "50%"]] {
-        let text = ok(&s.run(&[&target[..], &["--kernel", "6.1", "--set", "inactive_ratio=3"], sampled].concat()));
-        assert!(text.contains("\nmglru (kernel 6.1, inactive_ratio=3), seed 0"), "{text}");
+        let text =
+            ok(&s.run(&[&target[..], &["--kernel", "6.1", "--set", "faulted_pages=accessed"], sampled].concat()));
+        assert!(text.contains("\nmglru (kernel 6.1, faulted_pages=accessed), seed 0"), "{text}");
     }
 }
 

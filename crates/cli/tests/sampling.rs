@@ -107,7 +107,7 @@ fn the_command_prints_means_with_their_errors() {
     assert!((row["standard_error"].as_f64().expect("an error") - error).abs() < 1e-9);
     let csv = ok(&s.replay(&trace, &["--sample", "10%", "--csv", "--memory", "25%"]));
     assert_eq!(csv.lines().count(), 4, "{csv}");
-    assert!(csv.lines().all(|line| line.split(',').count() == 13), "{csv}");
+    assert!(csv.lines().all(|line| line.split(',').count() == 15), "{csv}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn csv_has_a_line_a_task() {
         "scenario,policy,scale,seed,task,copies,seconds,ops,ops_per_s,bytes_per_s,accesses,hits,hit_rate,p50_ns,p99_ns,\
          errors,user_seconds,system_seconds,reclaim_seconds,run_delay_seconds,iowait_seconds,throttled_seconds,\
          virtual_seconds,refaults,swap_ins,swap_outs,free_pages,psi_some_us,psi_full_us,oom_kills,kswapd_seconds,\
-         direct_reclaim_seconds,ending,real_seconds"
+         direct_reclaim_seconds,ending,real_seconds,kernel,settings"
     );
     assert_eq!(lines.len(), 5);
     assert!(lines[1].starts_with("tiny,lru,1,1,first,1,") && lines[4].starts_with("tiny,mglru,1,1,second,1,"));

@@ -136,6 +136,15 @@ impl Columns {
         NAMED.into_iter().map(|(name, _, _, fields, what)| (name, fields, what))
     }
 
+    /// The description, if it has a name, with another word in the place of that of `is=`.
+    pub(crate) fn with_other_word(&self, from: &str, to: &str) -> Option<String> {
+        let (_, separator, _, fields, _) =
+            NAMED.iter().find(|named| Columns::named(named.0).is_some_and(|columns| columns.fields == self.fields))?;
+        let fields = fields.replace(&format!("is={from}"), &format!("is={to}"));
+        let separator = if *separator == "," { String::new() } else { format!(" --separator {separator}") };
+        Some(format!("--format 'columns:{fields}'{separator}"))
+    }
+
     /// The same columns with another separator, or that begin after other lines.
     pub fn with(self, separator: Option<&str>, skip_lines: Option<u64>) -> Result<Columns, TraceError> {
         let separator = match separator {
@@ -226,9 +235,15 @@ fn op(words: &str) -> Result<Field, String> {
             );
         }
     };
-    match reads.is_empty() && writes.is_empty() {
-        true => Err("has no word for a read or a write".into()),
-        false => Ok(Field::Op { reads, writes, passed }),
+    let all: Vec<_> = [&reads, &writes, &passed].into_iter().flatten().map(|word| word.to_ascii_lowercase()).collect();
+    let twice = all.iter().enumerate().find(|(n, word)| all[..*n].contains(word)).map(|(_, word)| word.clone());
+    match twice {
+        _ if reads.is_empty() && writes.is_empty() => Err("has no word for a read or a write".into()),
+        _ if reads.iter().chain(&writes).any(|word| word == "*") => {
+            Err("has * for reads or writes; it stands for all others, which are passed over: op=R|W|*".into())
+        }
+        Some(word) => Err(format!("has {word} twice, so that it does not say what a line with it is")),
+        None => Ok(Field::Op { reads, writes, passed }),
     }
 }
 
@@ -278,6 +293,9 @@ mod tests {
             ("key,time:h", "a time has"),
             ("key,op=R", "the words of reads and of writes"),
             ("key,op=|", "no word for a read"),
+            ("key,op=3|3", "has 3 twice"),
+            ("key,op=r|w|d+R", "has r twice"),
+            ("key,op=*|6", "has * for reads or writes"),
             ("key,key:bytes", "takes none"),
             ("key,*,_", "it is the last"),
             ("key,task,task", "is there once"),

@@ -155,7 +155,7 @@ impl Trace {
             loader.add_chunk(source, &chunk)?;
         }
         if loader.trace.accesses.is_empty() {
-            return Err(empty(source.name()));
+            return Err(empty(source.name(), source.header().passed_over.as_deref()));
         }
         Ok(loader.finish(source))
     }

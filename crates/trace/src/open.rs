@@ -50,7 +50,7 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
     let head = input.head();
     let head = head.strip_prefix(BOM).filter(|text| unknown::is_text(text)).unwrap_or(head);
     if head.is_empty() {
-        return Err(empty(input.name()));
+        return Err(empty(input.name(), None));
     }
     let candidates = by_content(head);
     let named = by_name(path);
@@ -69,9 +69,10 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
     }
 }
 
-/// The error of a trace without accesses.
-pub(crate) fn empty(name: &str) -> TraceError {
-    TraceError::new(ErrorKind::Empty, name, Place::Whole, "holds no access")
+/// The error of a trace without accesses, and why it has none if that is known.
+pub(crate) fn empty(name: &str, why: Option<&str>) -> TraceError {
+    let why = why.map_or(String::new(), |why| format!(": {why}"));
+    TraceError::new(ErrorKind::Empty, name, Place::Whole, format!("holds no access{why}"))
 }
 
 /// The formats that the first bytes may be.

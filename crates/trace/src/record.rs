@@ -279,6 +279,10 @@ pub struct Header {
     /// Why its numbers may be meant in another unit than the one they are read in, and what to say
     /// for the other; of what has been read so far.
     pub doubts: Vec<String>,
+    /// Other remarks on how it was read.
+    pub remarks: Vec<String>,
+    /// Why nothing has been read so far, where all lines were passed over.
+    pub passed_over: Option<String>,
 }
 
 impl Header {
@@ -297,15 +301,17 @@ impl Header {
             records_hint: None,
             has_checksums: false,
             doubts: Vec::new(),
+            remarks: Vec::new(),
+            passed_over: None,
         }
     }
 
-    /// Notes on a trace that was read: doubts, and that nobody would see damage.
+    /// Notes on a trace that was read: doubts, other remarks, and that nobody would see damage.
     pub fn notes(&self) -> Vec<String> {
         let without = self.format == Format::Native && !self.has_checksums;
         let without = without
             .then(|| "carries no checksums, so that damage is not seen; refault trace convert adds them".to_owned());
-        self.doubts.iter().cloned().chain(without).collect()
+        self.doubts.iter().chain(&self.remarks).cloned().chain(without).collect()
     }
 
     /// The same with one object, which is what formats without objects have.

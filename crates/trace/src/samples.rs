@@ -52,7 +52,7 @@ impl Samples {
         }
         let accesses = loaders.first().map_or(0, |loader| loader.seen);
         if accesses == 0 {
-            return Err(empty(source.name()));
+            return Err(empty(source.name(), source.header().passed_over.as_deref()));
         }
         let packed = |(loader, sample): (Loader, &Sample)| match sample.one_in() {
             1 => loader.finish(source),

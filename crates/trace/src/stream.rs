@@ -37,7 +37,7 @@ impl PageNumbers {
         }
         let accesses = loader.gone;
         if accesses == 0 {
-            return Err(empty(source.name()));
+            return Err(empty(source.name(), source.header().passed_over.as_deref()));
         }
         let renamed = loader.number(source);
         for (_, page) in &mut loader.trace.drops {

@@ -147,7 +147,7 @@ impl Summary {
             }
         }
         if counts.records == 0 {
-            return Err(empty(source.name()));
+            return Err(empty(source.name(), source.header().passed_over.as_deref()));
         }
         Ok(counts.summary(source))
     }

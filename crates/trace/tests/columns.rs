@@ -137,3 +137,47 @@ fn mistakes_in_lines_have_their_place() {
     opts.tick_ns = Some(5);
     assert_eq!(load("1\n", &opts).unwrap_err().kind(), ErrorKind::Usage);
 }
+
+fn notes(text: &str, opts: &OpenOptions) -> Vec<String> {
+    let input = Input::from_reader("t", Box::new(Cursor::new(text.as_bytes().to_vec()))).expect("an input");
+    let mut source = open_input(input, opts).expect("opens");
+    while source.next_chunk(&mut Vec::new()).expect("reads") {}
+    source.header().notes()
+}
+
+/// A first line with one broken field is no heading, and a heading is said: it was passed over
+/// without a word.
+#[test]
+fn regression_a_damaged_first_line_is_no_heading() {
+    let columns = format("columns:time:us,page,size:bytes");
+    let error = load("x1,x2,4096\n2,2,4096\n", &columns).unwrap_err();
+    assert!(error.to_string().starts_with("t:1: time \"x1\""), "{error}");
+    let said = notes("when,where,bytes\n2,2,4096\n", &columns);
+    assert!(
+        said[0].starts_with("line 1 is taken for names of columns (\"when,where,bytes\"); --skip-lines 1 "),
+        "{said:?}"
+    );
+    let skipped = format("columns:time:us,page,size:bytes").columns.map(|c| c.with(None, Some(1)).expect("columns"));
+    assert!(notes("when,where,bytes\n2,2,4096\n", &OpenOptions { columns: skipped, ..columns }).is_empty());
+}
+
+/// A trace of which no line is read says which words it has, and how they are read.
+#[test]
+fn regression_a_trace_without_the_word_says_which_it_has() {
+    let line = |n: u32, word: &str| format!("  8,16   0        {n}     1.4{n}  5529  {word}   R 808 + 8 [app]\n");
+    let text = line(1, "D") + &line(2, "C") + &line(3, "D");
+    let error = load(&text, &format("blkparse")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Empty);
+    let error = error.to_string();
+    assert!(
+        error.contains("holds no access: lines with Q are read, and it has 2 with \"D\", 1 with \"C\"; "),
+        "{error}"
+    );
+    let (_, advice) = error.split_once("--format '").expect("a flag");
+    let (columns, _) = advice.split_once("' --separator space reads lines with D").expect("a separator");
+    let mut dispatched = format(columns);
+    dispatched.columns = dispatched.columns.map(|c| c.with(Some("space"), None).expect("columns"));
+    assert_eq!(load(&text, &dispatched).expect("read").accesses.len(), 2);
+    let error = load("1,x,del\n", &format("columns:time:s,key,op=get|set|del")).unwrap_err().to_string();
+    assert!(error.contains("holds no access: its lines are passed over: 1 with \"del\""), "{error}");
+}

@@ -152,6 +152,18 @@ fn formats_are_seen_by_content() {
     }
 }
 
+/// Records without a next access, as parts of traces have them, are known by their content.
+#[test]
+fn regression_oracle_general_without_a_next_access_is_recognised() {
+    for next in [-1i64, -2, i64::MAX] {
+        let record = |time: u32, id| [&oracle(time, id, 4096)[..16], &next.to_le_bytes()].concat();
+        let bytes: Vec<u8> = (0..20).flat_map(|n| record(n, 8 * u64::from(n))).collect();
+        let input = Input::from_reader("part", Box::new(Cursor::new(bytes))).expect("an input");
+        let source = open_input(input, &OpenOptions::default()).unwrap_or_else(|e| panic!("{next}: {e}"));
+        assert_eq!(source.header().format, Format::OracleGeneral);
+    }
+}
+
 #[test]
 fn oracle_general() {
     let bytes = [oracle(5, 7, 1024), oracle(7, 16, 512)].concat();

@@ -8,8 +8,9 @@ use super::{curve, groups, metrics, sample, scenario, stream, text};
 use crate::flags::memory;
 use crate::flags::recorded;
 use crate::flags::size::human;
+use crate::given::{Given, GivenSettings};
 use crate::page::{create, write_html};
-use crate::{Failure, Given, is_same_file, print, say};
+use crate::{Failure, is_same_file, print, say};
 use refault::document::replay::ReplayDocument;
 use refault::document::{Document, Source};
 use refault::recording::RecordedMachine;
@@ -17,7 +18,7 @@ use refault::replay::cell::MissBits;
 use refault::replay::clocked::Clocked;
 use refault::replay::{CellResult, Plan, PlugIn, Replay, Row, rules as rule_words};
 use refault::words::printable;
-use refault_mm::{Config, Kernel, Policy};
+use refault_mm::{Config, Kernel, Lru, Policy};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
@@ -43,6 +44,11 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         return Err(format!("--memcg-limits {}: of a trace wants --memcg-column", file.display()).into());
     }
     check(args)?;
+    let has_generations =
+        |(_, cfg): &(RowPolicy, Option<Config>)| cfg.as_ref().is_some_and(|cfg| cfg.lru.kind == Lru::MultiGen);
+    if args.output.lru_gen && given.has("policy") && !policies.iter().any(has_generations) {
+        return Err("--lru-gen: no policy of these has generations; add mglru to --policy, or leave it out".into());
+    }
     // An output that cannot be written is known before the replay, not after it; a replay that is
     // interrupted leaves nothing behind, as the files are made in earnest at the end.
     for path in
@@ -58,11 +64,12 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         }
     }
     let to_terminal = args.output.output.is_none() && stdout().is_terminal();
-    let text = render(args, &rows, to_terminal && std::env::var_os("NO_COLOR").is_none())?;
+    let settings = given.settings(&OF_ROWS);
+    let text = render(args, &rows, &settings, to_terminal && std::env::var_os("NO_COLOR").is_none())?;
     if let (Some(path), Some(MissBits(bits))) = (&args.output.miss_bits, bits) {
         write(path, &bits)?;
     }
-    write_page(args, || Document::Replay(Box::new(ReplayDocument::of(&rows, args.input.notes()))))?;
+    write_page(args, || Document::Replay(Box::new(ReplayDocument::of(&rows, page_notes(args, &settings)))))?;
     if let Some(path) = &args.output.metrics {
         metrics::of_rows(&rows).write(path)?;
     }
@@ -70,6 +77,18 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
     }
+}
+
+/// Flags that each row says.
+pub(super) const OF_ROWS: [&str; 2] = ["policy", "memory"];
+/// Flags that the line of rules has in a table.
+pub(super) const OF_RULES: [&str; 3] = ["kernel", "swappiness", "set"];
+
+/// Remarks of a page: those on its traces, and the settings of its rows.
+pub(super) fn page_notes(args: &ReplayArgs, settings: &GivenSettings) -> Vec<String> {
+    let mut notes = args.input.notes();
+    notes.extend(Some(settings.line(&[]).trim_end().to_owned()).filter(|line| !line.is_empty()));
+    notes
 }
 
 /// Writes `--html`.
@@ -102,6 +121,7 @@ fn replay(
 ) -> Result<Vec<CellResult>, Failure> {
     let source = args.input.open(path)?;
     let recording = source.header().recording.as_ref();
+    recorded_rows::refuse_page_by_page(args, recording, path)?;
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
     recorded_rows::note(recording, path);
@@ -254,13 +274,13 @@ pub(super) fn sizes_or_recorded(
 }
 
 /// The output as it was asked for.
-fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failure> {
+fn render(args: &ReplayArgs, rows: &[Row], settings: &GivenSettings, colour: bool) -> Result<String, Failure> {
     let out = &args.output;
     if out.json {
-        return json(args, rows);
+        return json_of_lines("rows", rows, settings, &args.input.notes());
     }
     if out.csv {
-        return Ok(text::csv(rows, out.vmstat));
+        return Ok(text::csv(rows, settings, out.vmstat));
     }
     let mut all = String::new();
     for (i, rows) in text::by_trace(rows).enumerate() {
@@ -270,6 +290,7 @@ fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failu
         all += &text::caption(&rows[0]);
         all += &recorded_rows::words(args, rows);
         all += &rules_of(rows);
+        all += &settings.line(&OF_RULES);
         all += &text::table(rows);
         if out.curve {
             all += &curve::draw(rows, colour);
@@ -302,17 +323,19 @@ fn rules_of(rows: &[Row]) -> String {
     rule_words::line(kernel, configs.iter().map(|(policy, config)| (*policy, config)))
 }
 
-/// One object; a line a row, so that tools for lines work too.
-fn json(args: &ReplayArgs, rows: &[Row]) -> Result<String, Failure> {
-    json_of_lines("rows", rows, &args.input.notes())
-}
-
-/// An object with a line for each result, and what is to be known of their traces.
-pub(crate) fn json_of_lines<R: Serialize>(name: &str, results: &[R], notes: &[String]) -> Result<String, Failure> {
+/// An object with a line for each result, so that tools for lines work, too, with the settings of
+/// them all and what is to be known of their traces.
+pub(crate) fn json_of_lines<R: Serialize>(
+    name: &str,
+    results: &[R],
+    settings: &GivenSettings,
+    notes: &[String],
+) -> Result<String, Failure> {
     let (version, notes) = (env!("CARGO_PKG_VERSION"), serde_json::to_string(notes)?);
+    let settings = serde_json::to_string(settings)?;
     let lines: Vec<_> = results.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let lines = lines.join(",\n");
-    Ok(format!("{{\"refault\":\"{version}\",\"notes\":{notes},\"{name}\":[\n{lines}\n]}}\n"))
+    Ok(format!("{{\"refault\":\"{version}\",\"settings\":{settings},\"notes\":{notes},\"{name}\":[\n{lines}\n]}}\n"))
 }
 
 /// An output that cannot be written, or is one of the files to read, is known before the runs.

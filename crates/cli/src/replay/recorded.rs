@@ -10,8 +10,9 @@ use crate::flags::size::Size;
 use crate::{Failure, Given};
 use refault::recording::{About, PAGE_SIZE, RecordedMachine, RecordedPlan};
 use refault::replay::{CellResult, PlugIn, Row, curve_sizes, usual_sizes};
+use refault::scenario::is_scenario;
 use refault_trace::{RecordSource, Recording, Records};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Flags that a recorded machine cannot do: a recording says it itself, or it has no readahead.
 const FOREIGN: [&str; 13] = [
@@ -30,8 +31,15 @@ const FOREIGN: [&str; 13] = [
     "promotion",
 ];
 
-/// Refuses what a recorded machine cannot do, before anything is read.
+/// Refuses what a recorded machine cannot do, and what only a recording has of a trace, before
+/// anything is read.
 pub(super) fn refuse(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+    if args.page_by_page {
+        let is_file = |path: &&PathBuf| path.is_file() && !is_scenario(path);
+        for path in args.traces.iter().filter(is_file) {
+            refuse_page_by_page(args, args.input.open(path)?.header().recording.as_ref(), path)?;
+        }
+    }
     let Some(flag) = FOREIGN.iter().find(|flag| given.has(flag)).filter(|_| !args.page_by_page) else { return Ok(()) };
     for path in args.traces.iter().filter(|path| path.is_file()) {
         let source = args.input.open(path);
@@ -40,6 +48,19 @@ pub(super) fn refuse(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Refuses `--page-by-page` for what is replayed so anyway.
+pub(super) fn refuse_page_by_page(
+    args: &ReplayArgs,
+    recording: Option<&Recording>,
+    path: &Path,
+) -> Result<(), Failure> {
+    if !args.page_by_page || recording.is_some() {
+        return Ok(());
+    }
+    let what = "is a trace and no recording, so that it is replayed page by page anyway; leave it out";
+    Err(format!("--page-by-page: {} {what}", path.display()).into())
 }
 
 fn foreign(flag: &str, file: &str) -> Failure {

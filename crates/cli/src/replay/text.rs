@@ -1,10 +1,11 @@
 //! The result for people, and for spreadsheets.
 
 use crate::flags::size::human;
+use crate::given::GivenSettings;
 use crate::table::Table;
 use refault::replay::Row;
 use refault::replay::recorder::Windows;
-use refault::words::{grouped, printable};
+use refault::words::{counted, grouped, printable, times};
 use std::fmt::Write as _;
 
 /// Columns of cells in one block of windows, so that a line fits a terminal.
@@ -22,8 +23,9 @@ pub fn caption(row: &Row) -> String {
 
 /// One line for a trace.
 pub(super) fn trace_caption(name: &str, accesses: u64, footprint_pages: u64, page_size: u64) -> String {
-    let (name, accesses, pages) = (printable(name), grouped(accesses), grouped(footprint_pages));
-    format!("{name}: {accesses} accesses to {pages} pages ({})\n", human(footprint_pages * page_size))
+    let (name, accesses) = (printable(name), counted(accesses, "access", "accesses"));
+    let pages = counted(footprint_pages, "page", "pages");
+    format!("{name}: {accesses} to {pages} ({})\n", human(footprint_pages * page_size))
 }
 
 /// Heads of the columns of reclaim's work: those of `shown` of a row, or of a group.
@@ -72,7 +74,7 @@ pub fn table(rows: &[Row]) -> String {
 fn out_of_memory(at: u64, swap_failures: u64) -> String {
     let swap = match swap_failures {
         0 => String::new(),
-        n => format!(", no room in swap {} times", grouped(n)),
+        n => format!(", no room in swap {}", times(n)),
     };
     format!("OOM at access {}{swap}", grouped(at))
 }
@@ -158,7 +160,7 @@ pub fn swap_map(row: &Row) -> String {
 }
 
 /// Comma-separated values with a heading; `all` adds a column for every counter and size.
-pub fn csv(rows: &[Row], all: bool) -> String {
+pub fn csv(rows: &[Row], settings: &GivenSettings, all: bool) -> String {
     let mut text = String::from("trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hits,misses,hit_rate");
     let Some(first) = rows.first() else { return text };
     for (name, _) in first.shown() {
@@ -167,6 +169,8 @@ pub fn csv(rows: &[Row], all: bool) -> String {
     text.push_str(",oom_at,maccesses_per_s");
     let has_reads = rows.iter().any(|row| row.reads.is_some());
     text.push_str(if has_reads { ",read_pages,reads" } else { "" });
+    text.push_str(",kernel,settings");
+    let settings = quoted(&settings.to_string());
     let names = match all {
         true => rows.iter().map(counters).find(|c| !c.is_empty()).unwrap_or_default(),
         false => Vec::new(),
@@ -179,6 +183,8 @@ pub fn csv(rows: &[Row], all: bool) -> String {
             let [pages, reads] = [row.reads.map(|reads| reads.read_pages), row.reads.map(|reads| reads.reads)];
             let _ = write!(text, ",{},{}", optional(pages), optional(reads));
         }
+        let kernel = row.inside.as_ref().map_or("", |inside| inside.kernel.name());
+        let _ = write!(text, ",{kernel},{settings}");
         let values = counters(row);
         for at in 0..names.len() {
             text.push(',');
@@ -212,11 +218,16 @@ fn csv_row(text: &mut String, row: &Row) {
 /// Counters and sizes of a row, events, and counters of folios by size; none for OPT.
 fn counters(row: &Row) -> Vec<(String, u64)> {
     let Some(inside) = &row.inside else { return Vec::new() };
-    let plain = inside.counters.iter().chain(inside.gauges.iter().map(|g| (g.name, g.value)));
+    let gauges = inside.gauges.iter().map(|g| (apart(g.name), g.value));
+    let plain = inside.counters.iter().map(|(name, n)| (name.to_owned(), n)).chain(gauges);
     let events = inside.events.iter().map(|(name, n)| (format!("memory.events.{name}"), *n));
     let swap_events = inside.swap_events.iter().map(|(name, n)| (format!("memory.swap.events.{name}"), *n));
-    let plain = plain.map(|(name, n)| (name.to_owned(), n));
     plain.chain(events).chain(swap_events).chain(inside.all_size_counters()).collect()
+}
+
+/// The column of a size: memory of the `kernel` is no name of a kernel.
+pub(super) fn apart(gauge: &str) -> String {
+    if gauge == "kernel" { format!("memory.stat.{gauge}") } else { gauge.to_owned() }
 }
 
 fn optional(value: Option<u64>) -> String {

@@ -3,12 +3,14 @@
 use super::args::SizeArgs;
 use super::text;
 use crate::flags::{memory, recorded};
+use crate::given::{Given, GivenSettings};
 use crate::replay::{check_output, is_scenario, write};
-use crate::{Failure, Given, print};
+use crate::{Failure, print};
 use refault::size;
 use refault::size::{Prepared, SizeKind, SizeRequest, Sizing, Subject};
 use refault_lab::scenario::Scenario;
 use refault_trace::{RecordSource, Trace};
+use serde::Serialize;
 use std::iter;
 
 /// Flags that only traces have.
@@ -31,6 +33,12 @@ const OF_TRACES: [&str; 16] = [
     "strict",
 ];
 
+/// Flags that a result says itself.
+const OF_SIZING: [&str; 7] = ["policy", "seed", "group", "target", "limit", "range", "resolution"];
+
+/// Flags that a caption says.
+const OF_CAPTION: [&str; 4] = ["scale", "sample", "salts", "kernel"];
+
 /// Flags that say how a file is read.
 const OF_FILES: [&str; 7] = ["format", "raw-ids", "block-bytes", "tick-ns", "page-size", "instructions", "strict"];
 
@@ -43,7 +51,10 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
         check_output(iter::once(args.subject.as_path()), path)?;
     }
     let sizing = sizing(args, given)?;
-    let text = if args.json { json(sizing.clone(), args)? } else { text::text(&sizing) };
+    let text = match args.json {
+        true => json(sizing.clone(), args, given)?,
+        false => text::text(&sizing, &given.settings(&OF_SIZING).line(&OF_CAPTION)),
+    };
     match &args.output {
         Some(path) => write(path, text.as_bytes())?,
         None => print(&text)?,
@@ -53,7 +64,7 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
 
 /// Text that `--json` prints.
 pub(crate) fn result(args: &SizeArgs, given: &Given) -> Result<String, Failure> {
-    json(sizing(args, given)?, args)
+    json(sizing(args, given)?, args, given)
 }
 
 /// The same of a trace in memory, or of its records again, where the flags ask for what it does not
@@ -69,15 +80,22 @@ pub(crate) fn result_of(
     args.refuse_foreign(given, &OF_FILES, "a file", "in memory")?;
     let request = args.request(given);
     if given.has("via") || request.needs_records() {
-        return json(size(Subject::Source(&mut again()?), &request, &args.watch)?, args);
+        return json(size(Subject::Source(&mut again()?), &request, &args.watch)?, args, given);
     }
-    json(size(Subject::Trace { trace, page_size }, &request, &args.watch)?, args)
+    json(size(Subject::Trace { trace, page_size }, &request, &args.watch)?, args, given)
 }
 
-/// The result for programs, with notes on the traces that were read.
-fn json(mut sizing: Sizing, args: &SizeArgs) -> Result<String, Failure> {
+/// The result for programs, with its settings and notes on the traces that were read.
+fn json(mut sizing: Sizing, args: &SizeArgs, given: &Given) -> Result<String, Failure> {
+    #[derive(Serialize)]
+    struct All {
+        #[serde(flatten)]
+        sizing: Sizing,
+        settings: GivenSettings,
+    }
     sizing.notes.extend(args.trace.input.notes());
-    Ok(serde_json::to_string_pretty(&sizing)? + "\n")
+    let all = All { sizing, settings: given.settings(&OF_SIZING) };
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
 fn sizing(args: &SizeArgs, given: &Given) -> Result<Sizing, Failure> {

@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 /// Rows that are shown of the sizes that were tried.
 const ROWS: usize = 12;
 
-/// The page for people.
-pub(super) fn text(sizing: &Sizing, summary: &SizeSummary) -> String {
+/// The page for people; `settings` is a line of flags.
+pub(super) fn text(sizing: &Sizing, summary: &SizeSummary, settings: &str) -> String {
     let mut out = format!("{}: sizes of {}\n", printable(&sizing.name), printable(&sizing.group));
-    let _ = writeln!(out, "{}, seed {}\n", sizing.policy, sizing.seed);
+    let _ = writeln!(out, "{}, seed {}\n{settings}", sizing.policy, sizing.seed);
     out += &text::baseline(sizing);
     out += &text::table_of(sizing, &rows(sizing, summary), false);
     out.push('\n');

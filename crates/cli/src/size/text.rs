@@ -7,12 +7,12 @@ use refault::size::{Baseline, Change, Confidence, Figure, Point, Recorded, SizeV
 use refault::words::{counted, duration, grouped, number, printable};
 use std::fmt::Write as _;
 
-/// The curve as a table and a picture, and what it says.
-pub(super) fn text(sizing: &Sizing) -> String {
+/// The curve as a table and a picture, and what it says; `settings` is a line of flags.
+pub(super) fn text(sizing: &Sizing, settings: &str) -> String {
     if let Some(of_sizes) = &sizing.summary {
-        return summary::text(sizing, of_sizes);
+        return summary::text(sizing, of_sizes, settings);
     }
-    let mut text = caption(sizing);
+    let mut text = caption(sizing, settings);
     text += &baseline(sizing);
     text += &table(sizing);
     text += &picture::draw(sizing);
@@ -28,7 +28,7 @@ pub(super) fn text(sizing: &Sizing) -> String {
     text
 }
 
-fn caption(sizing: &Sizing) -> String {
+fn caption(sizing: &Sizing, settings: &str) -> String {
     let grid = &sizing.grid;
     let scale = if sizing.scale == 1.0 { String::new() } else { format!(", scale {}", sizing.scale) };
     let sampled = sizing.sampled.map_or(String::new(), |of| {
@@ -36,7 +36,7 @@ fn caption(sizing: &Sizing) -> String {
         format!(", estimated by {samples} of {} of the pages", of.one_in)
     });
     format!(
-        "{}: the smallest {} of {} with {} ({})\n{}, seed {}{scale}{sampled}; {} to {} in steps of {}\n\n",
+        "{}: the smallest {} of {} with {} ({})\n{}, seed {}{scale}{sampled}; {} to {} in steps of {}\n{settings}\n",
         printable(&sizing.name),
         sizing.limit.file(),
         printable(&sizing.group),

@@ -12,6 +12,7 @@ mod args;
 mod play;
 mod text;
 
+use crate::given::{Given, GivenSettings};
 use crate::replay::{check_output, write};
 use crate::trace_cmd::note;
 use crate::{Failure, Watch, print};
@@ -24,15 +25,19 @@ use std::path::Path;
 
 pub use args::VerifyArgs;
 
-/// Compares. False: the lab is not within its bounds.
-pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
+/// Inputs, and flags that a result says itself.
+const OF_RESULT: [&str; 4] = ["beside", "play", "policy", "memory"];
+
+/// Compares, by flags of which `given` were. False: the lab is not within its bounds.
+pub fn run(args: &VerifyArgs, given: &Given) -> Result<bool, Failure> {
     if let Some(output) = &args.output {
         check_output(args.inputs(), output)?;
     }
+    let settings = given.settings(&OF_RESULT);
     let (text, is_within) = match (&args.recording, &args.beside) {
-        (None, _) => play::run(args)?,
-        (Some(path), None) => recorded(args, path)?,
-        (Some(first), Some(second)) => two(args, first, second)?,
+        (None, _) => play::run(args, &settings)?,
+        (Some(path), None) => recorded(args, &settings, path)?,
+        (Some(first), Some(second)) => two(args, &settings, first, second)?,
     };
     match &args.output {
         Some(output) => write(output, text.as_bytes())?,
@@ -41,20 +46,34 @@ pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
     Ok(!args.strict || is_within)
 }
 
-fn recorded(args: &VerifyArgs, path: &Path) -> Result<(String, bool), Failure> {
+fn recorded(args: &VerifyArgs, settings: &GivenSettings, path: &Path) -> Result<(String, bool), Failure> {
     let recording = load(path)?;
     let verified = verify(&recording, &args.request()?, &Watch::default())?;
-    Ok((shown(args, &verified, text::render)?, verified.verdict.is_within))
+    Ok((shown(args, settings, &verified, text::render)?, verified.verdict.is_within))
 }
 
-fn two(args: &VerifyArgs, first: &Path, second: &Path) -> Result<(String, bool), Failure> {
+fn two(args: &VerifyArgs, settings: &GivenSettings, first: &Path, second: &Path) -> Result<(String, bool), Failure> {
     let compared = beside(&load(first)?, &load(second)?)?;
-    Ok((shown(args, &compared, text::beside)?, compared.is_within))
+    Ok((shown(args, settings, &compared, text::beside)?, compared.is_within))
 }
 
 /// The result for programs or for people.
-fn shown<T: Serialize>(args: &VerifyArgs, result: &T, text: impl Fn(&T) -> String) -> Result<String, Failure> {
-    Ok(if args.json { serde_json::to_string_pretty(result)? + "\n" } else { text(result) })
+fn shown<T: Serialize>(
+    args: &VerifyArgs,
+    settings: &GivenSettings,
+    result: &T,
+    text: impl Fn(&T) -> String,
+) -> Result<String, Failure> {
+    #[derive(Serialize)]
+    struct All<'a, T> {
+        #[serde(flatten)]
+        result: &'a T,
+        settings: &'a GivenSettings,
+    }
+    Ok(match args.json {
+        true => serde_json::to_string_pretty(&All { result, settings })? + "\n",
+        false => settings.line(&[]) + &text(result),
+    })
 }
 
 /// A recording that was read beside its kernel, under that kernel's rules or others; `path` is what

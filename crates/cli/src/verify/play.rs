@@ -1,20 +1,22 @@
 //! `refault verify --play`: a trace on the kernel of this machine, several times, beside the lab.
 
 use super::args::VerifyArgs;
+use super::shown;
 use crate::Failure;
 use crate::flags::recorded;
 use crate::flags::size::human;
+use crate::given::GivenSettings;
 use crate::table::Table;
 use crate::trace_cmd::note;
 use refault::verify::{Play, Played, PlayedSize, Repeat};
-use refault::words::{grouped, printable};
+use refault::words::{counted, printable, times};
 use refault_record::{self as record, lru_gen, play, release, swappiness, with_one_descriptor};
 use refault_syscalls::without_bound;
 use refault_trace::{LoadOptions, Recording, Trace};
 use std::fmt::Write as _;
 
 /// Text to print, and whether the lab is within its bounds.
-pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
+pub(super) fn run(args: &VerifyArgs, settings: &GivenSettings) -> Result<(String, bool), Failure> {
     let Some(path) = &args.play else { return Err("no trace to play".into()) };
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
     let options = LoadOptions { max_accesses: args.max_accesses, ..LoadOptions::default() };
@@ -31,11 +33,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
         Ok((0..args.repeats).map(once).collect::<Result<Vec<_>, _>>()?)
     };
     let report = Play::new(&trace, &accesses, &this, policy).run(&sizes, &kernel)?;
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&report)? + "\n",
-        false => text(&report),
-    };
-    Ok((text, report.is_within))
+    Ok((shown(args, settings, &report, text)?, report.is_within))
 }
 
 /// The sizes in pages, each once.
@@ -69,11 +67,12 @@ fn text(report: &Played) -> String {
     let name = printable(&report.trace);
     let (release, policy) = (printable(&report.kernel), report.policy);
     let mut text = format!(
-        "{name}: {} accesses to {} pages ({}), {}\nplayed {repeats} times on Linux {release} ({policy})\n\n",
-        grouped(report.accesses),
-        grouped(report.footprint_pages),
+        "{name}: {} to {} ({}), {}\nplayed {} on Linux {release} ({policy})\n\n",
+        counted(report.accesses, "access", "accesses"),
+        counted(report.footprint_pages, "page", "pages"),
         human(report.footprint_pages * 4096),
         report.via,
+        times(repeats as u64),
     );
     let heads = [
         "memory",

@@ -21,6 +21,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `acts` | settings that do nothing under the policies of a run |
 //! | `types/` | [`Scenario`] and its parts, as plain data |
 //! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with units |
 //! | `machine`, `machine_keys`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
@@ -35,6 +36,7 @@
 //! It calls `device` for presets and `results` for names of numbers. Every room of the lab reads
 //! it; the command loads it.
 
+mod acts;
 mod bands;
 mod check;
 mod columns;
@@ -61,8 +63,8 @@ mod tasks;
 mod types;
 mod units;
 
-pub use columns::{COLUMNS, TIER_COLUMNS, counts_events, series_columns};
-pub(crate) use columns::{series_counters, size_counter_kinds, size_counter_name};
+pub use columns::{COLUMNS, GROUP_PRESSURE, TIER_COLUMNS, counts_events, group_column, is_size, series_columns};
+pub(crate) use columns::{group_columns, series_counters, size_counter_kinds, size_counter_name};
 pub(crate) use device::preset_with_overrides;
 pub use error::ScenarioError;
 pub use limits::GroupLimits;

@@ -175,6 +175,17 @@ impl ThpConfig {
         }
     }
 
+    /// Fails if no fault makes a large folio, whatever a program advises: then nothing else acts.
+    ///
+    /// # Errors
+    /// A line that says what is missing.
+    pub fn check_acts(&self) -> Result<(), String> {
+        match self.orders(HugeAdvice::Huge) {
+            0 => Err("does nothing, for no size is on; add one, such as 64k=always, or enabled=always for 2m".into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Names the first setting that is impossible, if any.
     pub(super) fn check(&self) -> Result<(), String> {
         match self.sizes[..usize::from(Self::MIN_ORDER)].iter().all(|&s| s == ThpSize::Never) {

@@ -122,14 +122,30 @@ impl Document {
             return Err(format!("has nothing in {key:?}, so that there is nothing to show"));
         }
         let broken = |e: serde_json::Error| format!("is not what refault writes: {e}");
-        Ok(match kind {
+        let settings = settings(&value);
+        let mut document = match kind {
             Kind::Replay => Document::Replay(Box::new(replay::read(value).map_err(broken)?)),
             Kind::Scenario => Document::Scenario(Box::new(scenario::read(value).map_err(broken)?)),
             Kind::Bench => Document::Bench(Box::new(bench::read(value).map_err(broken)?)),
             Kind::Size => Document::Size(Box::new(size::read(value).map_err(broken)?)),
             Kind::Run => Document::Run(Box::new(run::read(value).map_err(broken)?)),
             Kind::Verify => Document::Verify(Box::new(verify::VerifyDocument::from_value(value).map_err(broken)?)),
-        })
+        };
+        document.note(settings);
+        Ok(document)
+    }
+
+    /// Adds remarks, where there is a place for them.
+    fn note(&mut self, more: Option<String>) {
+        let notes = match self {
+            Document::Trace(d) => &mut d.notes,
+            Document::Replay(d) => &mut d.notes,
+            Document::Scenario(d) => &mut d.notes,
+            Document::Size(d) => &mut d.notes,
+            Document::Verify(d) => &mut d.notes,
+            Document::Bench(_) | Document::Run(_) => return,
+        };
+        notes.extend(more);
     }
 
     /// Remarks on the traces that it is of.
@@ -139,7 +155,8 @@ impl Document {
             Document::Replay(d) => &d.notes,
             Document::Scenario(d) => &d.notes,
             Document::Size(d) => &d.notes,
-            Document::Bench(_) | Document::Run(_) | Document::Verify(_) => &[],
+            Document::Verify(d) => &d.notes,
+            Document::Bench(_) | Document::Run(_) => &[],
         };
         all.iter().take(MOST_NOTES).map(|note| sentence(note)).collect()
     }
@@ -156,6 +173,20 @@ impl Document {
             Document::Verify(d) => d.facts(),
         }
     }
+}
+
+/// The flags that a result says it was made with, as they are typed.
+fn settings(value: &Value) -> Option<String> {
+    let word = |flag: &str, value: &Value| match value {
+        Value::Bool(_) => format!("--{flag}"),
+        value => format!("--{flag} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
+    };
+    let words = |(flag, value): (&String, &Value)| match value {
+        Value::Array(all) => all.iter().map(|value| word(flag, value)).collect::<Vec<_>>().join(" "),
+        value => word(flag, value),
+    };
+    let all: Vec<_> = value.get("settings")?.as_object()?.iter().map(words).collect();
+    (!all.is_empty()).then(|| format!("settings: {}", all.join(" ")))
 }
 
 /// Values of a long series, evenly chosen, and its last: at most one more than `most`.

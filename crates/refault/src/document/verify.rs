@@ -28,6 +28,9 @@ pub struct VerifyDocument {
     pub window_from_s: Vec<f64>,
     pub objects: Vec<Both>,
     pub verdict: Verdict,
+    /// Remarks, such as its settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Pages that the kernel added, evicted, and dropped.

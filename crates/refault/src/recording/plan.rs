@@ -3,7 +3,7 @@
 use super::machine::{RecordedCell, RecordedMachine};
 use crate::replay::policy::RowPolicy;
 use crate::replay::{CellResult, Plan, PlugIn};
-use crate::settings::Set;
+use crate::settings::{self, Set, kernel_of};
 use crate::threads::on_threads;
 use crate::watch::Watch;
 use refault_mm::{Kernel, Policy};
@@ -51,6 +51,7 @@ impl RecordedPlan<'_> {
     /// # Errors
     /// An impossible configuration, or cancel.
     pub fn run(&self) -> Result<Vec<CellResult>, String> {
+        self.check_acts()?;
         let cells = self.cells();
         let jobs: Vec<&RecordedCell<'_>> = cells.iter().flatten().collect();
         let about = self.machine.about();
@@ -68,6 +69,23 @@ impl RecordedPlan<'_> {
         let mut opt = self.opt(cells.iter().any(Option::is_none))?.into_iter();
         let in_order = cells.iter().filter_map(|cell| if cell.is_some() { done.next() } else { opt.next() });
         Ok(in_order.collect())
+    }
+
+    /// Fails on a setting that does nothing under any of the policies.
+    fn check_acts(&self) -> Result<(), String> {
+        let kernel = self.kernel.unwrap_or(kernel_of(&self.machine.about().recording));
+        let config = |policy| {
+            let mut cfg = settings::config(Some(kernel), policy);
+            self.set.iter().for_each(|set| set.apply(&mut cfg));
+            cfg
+        };
+        let own = self.policies.iter().map(|&policy| match policy {
+            RowPolicy::Linux(linux) => (policy.name(), Some(config(linux))),
+            RowPolicy::Opt => (policy.name(), None),
+        });
+        let beside = self.plug_ins.iter().map(|plug_in| (plug_in.name.as_str(), Some(config(Policy::Lru))));
+        let all: Vec<_> = own.chain(beside).collect();
+        settings::check_acts(self.set, all.iter().map(|(name, cfg)| (*name, cfg.as_ref())))
     }
 
     /// The runs in the order of the rows; none in the place of OPT.

@@ -108,19 +108,27 @@ impl Replay {
         self.set.iter().for_each(|set| set.apply(&mut cfg));
         self.thp.iter().for_each(|thp| thp.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
+        if let (false, Err(e)) = (self.thp.is_empty(), cfg.thp.check_acts()) {
+            let all: Vec<_> = self.thp.iter().map(ToString::to_string).collect();
+            return Err(format!("--thp {}: {e}", all.join(",")).into());
+        }
         Ok(cfg)
     }
 
     /// The policies, with the configuration of those that the engine runs.
     ///
     /// # Errors
-    /// Settings that contradict each other.
+    /// Settings that contradict each other, or do nothing under any of the policies.
     pub fn configs(&self) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
         let config = |&policy: &RowPolicy| match policy {
             RowPolicy::Linux(linux) => Ok((policy, Some(self.config(linux)?))),
             RowPolicy::Opt => Ok((policy, None)),
         };
-        self.policies.iter().map(config).collect()
+        let all: Vec<_> = self.policies.iter().map(config).collect::<Result<_, Failure>>()?;
+        if !all.is_empty() {
+            settings::check_acts(&self.set, all.iter().map(|(policy, cfg)| (policy.name(), cfg.as_ref())))?;
+        }
+        Ok(all)
     }
 
     /// The sizes in pages, each once, of a trace that touches so many pages.

@@ -94,7 +94,7 @@ impl ScenarioRequest {
     /// A run of each of some prepared scenarios under each policy.
     ///
     /// # Errors
-    /// A policy that is impossible.
+    /// A policy that is impossible, or a setting that does nothing under any.
     pub fn jobs(&self, prepared: &[NamedScenario]) -> Result<Vec<Job>, Failure> {
         let mut jobs = Vec::new();
         for NamedScenario { name, scenario } in prepared {
@@ -102,6 +102,7 @@ impl ScenarioRequest {
                 Some(policies) => listed(policies, scenario)?,
                 None => vec![scenario.policy.clone()],
             };
+            scenario.check_acts(&policies).map_err(|e| format!("{name}: {e}"))?;
             for policy in self.promotions(policies, scenario)? {
                 jobs.push(Job { name: format!("{name}, {}", policy.policy), scenario: scenario.clone(), policy });
             }

@@ -1,9 +1,10 @@
-//! A test of every `--set`: that some value of it changes what a replay counts, under some policy.
+//! Tests of every `--set`: that some value of it changes what a replay counts, under the policies
+//! that it says to act on and no other, and is refused elsewhere.
 
-use super::set::Set;
+use super::set::{Set, check_acts};
 use crate::replay::machine::ReplayWorld;
 use refault_mm::{
-    Advice, Config, Counter, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Setting, Touch, Value, settings,
+    Advice, Config, Counter, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Setting, Touch, settings,
 };
 use std::collections::BTreeSet;
 
@@ -65,28 +66,64 @@ fn counts(mut cfg: Config, with_node: bool) -> String {
     format!("{counted:?} {} {:?}", e.lru_gen_full_text(), e.swap_work())
 }
 
-#[test]
-fn every_setting_changes_a_count() {
-    let policies = [Policy::Mglru, Policy::Lru, Policy::MglruShadow, Policy::LruShadow, Policy::Lru2013];
-    let start = |policy| Config { cpus: 2, ..Config::new(policy) };
-    let with = |setting: &Setting, policy| {
-        let mut cfg = start(policy);
-        if let Some((_, other)) = WITH.iter().find(|(needs, _)| *needs == setting.name) {
-            other.parse::<Set>().expect("a setting").apply(&mut cfg);
-        }
-        cfg
-    };
-    let cases: Vec<(Policy, bool)> = policies.iter().flat_map(|&p| [(p, false), (p, true)]).collect();
-    let plain: Vec<String> = cases.iter().map(|&(policy, node)| counts(start(policy), node)).collect();
-    let changes = |setting: &Setting, value: Value| {
-        cases.iter().zip(&plain).any(|(&(policy, node), plain)| {
-            let mut cfg = with(setting, policy);
-            let other = if cfg == start(policy) { plain.clone() } else { counts(cfg.clone(), node) };
-            setting.set(&mut cfg, value) && cfg.check().is_ok() && counts(cfg, node) != other
+/// A policy as a replay starts it, with what a setting needs beside it.
+fn start(setting: &Setting, policy: Policy) -> Config {
+    let mut cfg = Config { cpus: 2, ..Config::new(policy) };
+    if let Some((_, other)) = WITH.iter().find(|(needs, _)| *needs == setting.name) {
+        other.parse::<Set>().expect("a setting").apply(&mut cfg);
+    }
+    cfg
+}
+
+/// Whether some value of a setting changes a count under a policy; `plain` are those without.
+fn changes(setting: &Setting, policy: Policy, plain: &[String; 2]) -> bool {
+    let is_plain = WITH.iter().all(|(needs, _)| *needs != setting.name);
+    [false, true].into_iter().zip(plain).any(|(node, plain)| {
+        let beside = || counts(start(setting, policy), node);
+        let without = if is_plain { plain.clone() } else { beside() };
+        setting.values.some().into_iter().any(|value| {
+            let mut cfg = start(setting, policy);
+            let is_other = setting.value(&cfg) != value;
+            is_other && setting.set(&mut cfg, value) && cfg.check().is_ok() && counts(cfg, node) != without
         })
-    };
-    let is_idle = |setting: &&Setting| !setting.values.some().into_iter().any(|value| changes(setting, value));
-    let idle: BTreeSet<&str> = settings().filter(is_idle).map(|setting| setting.name).collect();
+    })
+}
+
+/// Each setting changes a count under the policies that it says to act on, and under no other.
+#[test]
+fn every_setting_changes_a_count_where_it_acts() {
+    let policies = [Policy::Mglru, Policy::Lru, Policy::MglruShadow, Policy::LruShadow, Policy::Lru2013];
+    let mut idle: BTreeSet<&str> = settings().map(|setting| setting.name).collect();
+    let mut wrong = Vec::new();
+    for policy in policies {
+        let plain = [false, true].map(|node| counts(Config { cpus: 2, ..Config::new(policy) }, node));
+        for setting in settings() {
+            let changes = changes(setting, policy, &plain);
+            if changes {
+                idle.remove(setting.name);
+            }
+            let is_exception = EXCEPTIONS.iter().any(|(key, _)| *key == setting.name);
+            if changes != setting.acts_on(&start(setting, policy)) && !is_exception {
+                wrong.push(format!("{} under {policy}: changes {changes}", setting.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "settings that do not act where the table says: {wrong:?}");
     let known: BTreeSet<&str> = EXCEPTIONS.iter().map(|(key, _)| *key).collect();
     assert_eq!(idle, known, "settings without an effect, and those that are known to have none here");
+}
+
+/// A setting that does nothing is refused, with a line that says where it acts.
+#[test]
+fn regression_a_setting_that_does_nothing_is_refused() {
+    let mut seen = 0;
+    for (setting, policy) in settings().flat_map(|s| Policy::ALL.map(|policy| (s, policy))) {
+        let cfg = Config::new(policy);
+        let set = [format!("{}={}", setting.name, setting.value(&cfg)).parse::<Set>().expect("a setting")];
+        let done = check_acts(&set, std::iter::once((policy.name(), Some(&cfg))));
+        let acts = setting.acts_on(&cfg) && setting.needs_machine().is_none();
+        assert_eq!(done.is_ok(), acts, "{} {policy}: {done:?}", setting.name);
+        seen += usize::from(done.is_err_and(|e| e.starts_with(&format!("--set {}: does nothing ", setting.name))));
+    }
+    assert!(seen > 60, "{seen}");
 }

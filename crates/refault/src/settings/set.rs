@@ -28,6 +28,26 @@ impl Set {
     }
 }
 
+/// Fails on a setting of a trace that does nothing: no policy has the rule, or no trace.
+///
+/// # Errors
+/// A line that says where it acts.
+pub fn check_acts<'a>(
+    set: &[Set],
+    runs: impl Iterator<Item = (&'a str, Option<&'a Config>)> + Clone,
+) -> Result<(), String> {
+    for Set(setting, _) in set {
+        if let Some(part) = setting.needs_machine() {
+            return Err(format!(
+                "--set {}: does nothing of a trace, which has no {part}; it acts in scenarios",
+                setting.name
+            ));
+        }
+        setting.check_acts(runs.clone()).map_err(|e| format!("--set {}: {e}", setting.name))?;
+    }
+    Ok(())
+}
+
 /// One setting of `--thp`.
 #[derive(Clone, Debug)]
 pub struct Thp(String);
@@ -38,6 +58,12 @@ impl FromStr for Thp {
     fn from_str(text: &str) -> Result<Thp, String> {
         ThpConfig::default().set(text.trim())?;
         Ok(Thp(text.trim().to_owned()))
+    }
+}
+
+impl std::fmt::Display for Thp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

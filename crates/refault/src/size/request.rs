@@ -177,6 +177,7 @@ impl SizeRequest {
         (cfg.swappiness, cfg.seed) = (self.swappiness.unwrap_or(SWAPPINESS), self.seed.unwrap_or(0));
         self.set.iter().for_each(|set| set.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
+        settings::check_acts(&self.set, std::iter::once((self.policy_of_trace().name(), Some(&cfg))))?;
         Ok(cfg)
     }
 

@@ -46,6 +46,7 @@ impl<'a> ScenarioSubject<'a> {
             policy.policy = named;
             policy.config().check().map_err(|e| format!("--policy {named}: {e}"))?;
         }
+        scenario.check_acts(std::slice::from_ref(&policy)).map_err(|e| format!("{file}: {e}"))?;
         target.metric().check_counted(policy.policy)?;
         let memcg = find(&scenario, file, request.group.as_deref())?;
         check(&scenario, file, memcg, request)?;
@@ -123,6 +124,7 @@ impl<'a> ScenarioSubject<'a> {
         let group = &result.memcgs[self.memcg + 1];
         let failed = match result.ending {
             _ if group.tasks.oom_kills > 0 => Some("killed for lack of memory"),
+            _ if group.tasks.killed > 0 => Some("killed by an event"),
             Ending::Stuck => Some("stuck"),
             Ending::TasksDone | Ending::Time => None,
         };

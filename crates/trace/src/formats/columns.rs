@@ -22,7 +22,12 @@ pub(crate) struct ColumnLines {
     /// Time of the first record.
     start_ns: Option<u64>,
     has_filter: bool,
+    /// Words that lines were passed over for before the first record, and in how many.
+    passed: Vec<(String, u64)>,
 }
+
+/// Words that are counted.
+const MOST_WORDS: usize = 8;
 
 /// Parts of a line that were read.
 #[derive(Default)]
@@ -46,7 +51,7 @@ impl ColumnLines {
         let is_filter = |f: &Field| matches!(f, Field::Is(_) | Field::Rwbs | Field::Op { .. });
         let has_filter = columns.fields.iter().any(is_filter);
         let (keys, objects, tasks) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { header, columns, keys, objects, tasks, start_ns: None, has_filter }
+        Self { header, columns, keys, objects, tasks, start_ns: None, has_filter, passed: Vec::new() }
     }
 
     /// The fields of a line; `None`: one of them says that it is to be passed over.
@@ -77,14 +82,60 @@ impl ColumnLines {
         }
     }
 
-    /// Whether a field that is a number or a kind holds a name, as in the line on top of a table.
+    /// Whether every field that is a number or a kind holds a name, as in the line on top of a
+    /// table; one alone is damage.
     fn has_names(&self, found: &[&[u8]], at: &LinePosition<'_>) -> bool {
-        self.columns.fields.iter().zip(found).any(|(field, text)| match field {
-            Field::Time(unit) => time_ns(text, *unit).is_err(),
-            Field::Offset(unit) | Field::Size(unit) => number(text, *unit, "", at).is_err(),
-            Field::Op { reads, writes, .. } => kind(text, reads, writes).is_err(),
-            _ => false,
-        })
+        let is_name = |(field, text): (&Field, &&[u8])| match field {
+            Field::Time(unit) => Some(time_ns(text, *unit).is_err()),
+            Field::Offset(unit) | Field::Size(unit) => Some(number(text, *unit, "", at).is_err()),
+            Field::Op { reads, writes, .. } => Some(kind(text, reads, writes).is_err()),
+            _ => None,
+        };
+        let all: Vec<bool> = self.columns.fields.iter().zip(found).filter_map(is_name).collect();
+        !all.is_empty() && all.iter().all(|is_name| *is_name)
+    }
+
+    /// Counts a line that is passed over, by the word for which it is.
+    fn count_passed(&mut self, text: &[u8]) {
+        let found: Vec<&[u8]> = match self.columns.separator {
+            None => words(text).collect(),
+            Some(separator) => text.split(|b| *b == separator).map(<[u8]>::trim_ascii).collect(),
+        };
+        let Some((_, word)) = self.columns.fields.iter().zip(found).find(|(field, text)| passes_over(field, text))
+        else {
+            return;
+        };
+        let word = quote(word);
+        if let Some((_, lines)) = self.passed.iter_mut().find(|(known, _)| *known == word) {
+            *lines += 1;
+        } else if self.passed.len() < MOST_WORDS {
+            self.passed.push((word, 1));
+        }
+    }
+
+    /// Words for which every line so far was passed over, and the flag that reads most of them.
+    fn passed_over(&self) -> Option<String> {
+        let (word, _) = self.passed.iter().max_by_key(|(_, lines)| *lines)?;
+        let all: Vec<_> = self.passed.iter().map(|(word, lines)| format!("{lines} with {word}")).collect();
+        let is = self.columns.fields.iter().find_map(|field| match field {
+            Field::Is(wanted) => Some(wanted),
+            _ => None,
+        });
+        let all = all.join(", ");
+        let Some(wanted) = is else { return Some(format!("its lines are passed over: {all}")) };
+        let plain = word.trim_matches('"');
+        let how = self.columns.with_other_word(wanted, plain).unwrap_or_else(|| format!("is={plain} in the columns"));
+        Some(format!("lines with {wanted} are read, and it has {all}; {how} reads lines with {plain}"))
+    }
+
+    /// A line on top that is taken for names of columns: said, for it may be a damaged one.
+    fn note_names(&mut self, text: &[u8]) {
+        self.header.remarks.push(format!(
+            "line {} is taken for names of columns ({}); --skip-lines {} passes over it without a word",
+            self.columns.skip_lines + 1,
+            quote(text),
+            self.columns.skip_lines + 1
+        ));
     }
 
     /// Reads a field into the line.
@@ -163,8 +214,10 @@ impl LineFormat for ColumnLines {
         &self.header
     }
 
-    // Nothing is in doubt: the units were given.
-    fn judge(&mut self) {}
+    // No unit is in doubt: they were given.
+    fn judge(&mut self) {
+        self.header.passed_over = if self.start_ns.is_none() { self.passed_over() } else { None };
+    }
 
     fn line(&mut self, text: &[u8], at: &LinePosition<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let skipped = self.columns.skip_lines;
@@ -174,8 +227,17 @@ impl LineFormat for ColumnLines {
         let is_header = at.number() == skipped + 1 && is_names(text);
         let found = match self.fields(text, at) {
             Ok(Some(found)) if !(is_header && self.has_names(&found, at)) => found,
+            Ok(None) => {
+                if self.start_ns.is_none() {
+                    self.count_passed(text);
+                }
+                return Ok(());
+            }
             Err(error) if !is_header => return Err(error),
-            _ => return Ok(()),
+            _ => {
+                self.note_names(text);
+                return Ok(());
+            }
         };
         let mut line = Line::default();
         let columns = std::mem::take(&mut self.columns.fields);

@@ -75,13 +75,15 @@ impl BinaryFormat for OracleGeneral {
     }
 }
 
-/// Whether bytes look like this format: the next access lies ahead, time does not go back.
+/// Whether bytes look like this format: the next access lies ahead, or there is none, and time does
+/// not go back.
 pub(crate) fn looks_like(head: &[u8]) -> bool {
     let mut time = 0;
     let mut seen = 0;
     for (i, bytes) in head.chunks_exact(SIZE).take(64).enumerate() {
         let next = le64(bytes, 16) as i64;
-        let ahead = next == -1 || next == i64::MAX || (next > i as i64 && next < 1 << 40);
+        // -2: there is none after a part of a trace that was cut.
+        let ahead = matches!(next, -1 | -2 | i64::MAX) || (next > i as i64 && next < 1 << 40);
         if !ahead || le32(bytes, 0) < time || le32(bytes, 12) > 1 << 30 {
             return false;
         }

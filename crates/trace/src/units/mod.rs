@@ -46,6 +46,9 @@ pub(crate) struct UnitDetector {
     /// Records that begin before the one before them ends.
     overlaps: u64,
     end: u64,
+    /// Records that begin where the one before them ends, if numbers are sectors and counts bytes.
+    continues: u64,
+    end_sector: u64,
 }
 
 impl UnitDetector {
@@ -66,6 +69,8 @@ impl UnitDetector {
             inside: 0,
             overlaps: 0,
             end: 0,
+            continues: 0,
+            end_sector: 0,
         }
     }
 
@@ -90,6 +95,8 @@ impl UnitDetector {
             self.count.add(count);
             self.overlaps += u64::from(number < self.end);
             self.end = number.saturating_add(count);
+            self.continues += u64::from(number == self.end_sector && number > 0);
+            self.end_sector = number.saturating_add(count.div_ceil(512));
         }
     }
 

@@ -1,13 +1,19 @@
 //! The other units and orders of columns that each format's numbers could be meant in, what speaks
 //! for each, and the flags for both.
 
-use super::UnitDetector;
 use super::column::{Column, LEAST};
+use super::{LOOKED_AT, UnitDetector};
 use crate::format::Format;
 use crate::options::OpenOptions;
 
 /// From here on numbers are no pages: these would be beyond 48 bits of addresses.
 const BEYOND_PAGES: u64 = 1 << 36;
+
+/// Pages of the largest disks: 128 TiB.
+const LARGEST_DISK: u64 = 1 << 35;
+
+/// Records of which one that goes on where the one before it ended is no chance.
+const CONTINUES: u64 = 50;
 
 /// A share, in percent, that does not come about by exceptions.
 const MOST: u64 = 90;
@@ -200,7 +206,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "lengths are read as bytes",
         sign: |w| odd(&w.count, "lengths").filter(|_| enough(w)),
         meant: "sectors",
-        flags: "to read these, write the trace as msr, with --block-bytes 512; --block-bytes 512 here says that lengths \
+        flags: "no flag reads these, but columns of text with offset:512,size:512; --block-bytes 512 says that lengths \
                 are bytes",
     },
     Alternative {
@@ -217,8 +223,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "times are read as ticks of 100 ns",
         sign: |w| unix_time(&w.time).or_else(|| no_filetime(&w.time)),
         meant: "another unit",
-        flags: "--tick-ns 1000000 reads them as milliseconds, 1000 as microseconds, --tick-ns 100 says that these \
-                ticks are meant",
+        flags: "--tick-ns {ticks} reads them as {times}, --tick-ns 100 says that these ticks are meant",
     },
     Alternative {
         formats: &[Vscsi],
@@ -226,8 +231,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "times are read as microseconds",
         sign: |w| unix_time(&w.time).filter(|why| !why.contains("microseconds")),
         meant: "another unit",
-        flags: "--tick-ns 1000000 reads them as milliseconds, 1 as nanoseconds, --tick-ns 1000 says that microseconds \
-                are meant",
+        flags: "--tick-ns {ticks} reads them as {times}, --tick-ns 1000 says that microseconds are meant",
     },
     Alternative {
         formats: &[Lackey, Address],
@@ -277,6 +281,8 @@ pub(super) fn doubts(watch: &UnitDetector) -> Vec<String> {
         if let Some(why) = (of.sign)(watch) {
             topics.push(of.topic);
             let flags = of.flags.replace("{page}", &watch.opts.page_size.to_string());
+            let (times, ticks) = unix_unit(&watch.time).unwrap_or(("milliseconds", 1_000_000));
+            let flags = flags.replace("{times}", times).replace("{ticks}", &ticks.to_string());
             said.push(format!("{}, but {why}, as of {}: {flags}", of.read, of.meant));
         }
     }
@@ -315,8 +321,12 @@ fn keys(watch: &UnitDetector) -> Option<String> {
 
 /// Sectors of whole pages: these begin at the same place in a page, unless there are partitions of
 /// several kinds.
+///
+/// Accesses that go on where the one before ended as sectors are sectors, and so are numbers that
+/// would be beyond the largest disks as pages.
 fn anywhere(watch: &UnitDetector) -> Option<String> {
-    (enough(watch) && watch.number.aligned() < 75 && watch.count.whole_pages() >= MOST)
+    let are_sectors = watch.continues * CONTINUES >= watch.seen.min(LOOKED_AT) || watch.number.most() >= LARGEST_DISK;
+    (enough(watch) && !are_sectors && watch.number.aligned() < 75 && watch.count.whole_pages() >= MOST)
         .then(|| "accesses of whole pages begin anywhere in a page".to_owned())
 }
 
@@ -331,14 +341,18 @@ fn lowest_byte(watch: &UnitDetector) -> Option<String> {
 /// The unit of times since 1970, if that is what numbers look like: they never go down by much, and
 /// lie between 1998 and 2100.
 fn unix_time(column: &Column) -> Option<String> {
+    let (name, _) = unix_unit(column)?;
+    (column.is_enough() && !column.goes_down()).then(|| format!("they look like {name} since 1970"))
+}
+
+fn unix_unit(column: &Column) -> Option<(&'static str, u64)> {
     let year = 31_557_600;
     let is_of = |tick_ns: u64| {
         let second = 1_000_000_000 / tick_ns;
         let range = 28 * year * second..130u64.saturating_mul(year).saturating_mul(second);
         range.contains(&column.first()) && range.contains(&column.most())
     };
-    let of = UNIX.iter().find(|(_, tick_ns)| is_of(*tick_ns))?;
-    (column.is_enough() && !column.goes_down()).then(|| format!("they look like {} since 1970", of.0))
+    UNIX.into_iter().find(|(_, tick_ns)| is_of(*tick_ns))
 }
 
 fn no_filetime(column: &Column) -> Option<String> {

@@ -326,3 +326,46 @@ fn every_format_has_alternatives_or_a_unit_of_its_own() {
     }
     TABLE.iter().for_each(|of| assert!(!of.meant.is_empty()));
 }
+
+/// Doubts after a file has been read.
+fn doubts(bytes: Vec<u8>, format: Format) -> Vec<String> {
+    let opts = OpenOptions { format: Some(format), ..OpenOptions::default() };
+    let input = Input::from_reader("t", Box::new(std::io::Cursor::new(bytes))).expect("an input");
+    let mut source = open_input(input, &opts).expect("opens");
+    while source.next_chunk(&mut Vec::new()).expect("reads") {}
+    source.header().doubts.clone()
+}
+
+/// Records of whole pages that begin anywhere in a page, from a sector on; half of them go on where
+/// the one before ended, or none.
+fn unaligned(first: u64, goes_on: bool) -> Vec<u8> {
+    let record = |n: u64| {
+        let at = if goes_on { n / 2 } else { n };
+        let number = first + at * 977 % 40_009 + 8 * (n % 2) * u64::from(goes_on);
+        let command = [1, 0, 0, 0, 0x28, 0, 0, 1];
+        [&[0; 4][..], &4096u32.to_le_bytes(), &command, &number.to_le_bytes(), &(1000 * n).to_le_bytes()].concat()
+    };
+    (0..2000).flat_map(record).collect()
+}
+
+/// Sectors that go on where others end, and those of large disks, are no pages, as a note said.
+#[test]
+fn regression_no_unit_is_offered_in_which_a_disk_makes_no_sense() {
+    for (first, goes_on, is_offered) in [(0, false, true), (0, true, false), (1 << 36, false, false)] {
+        let doubts = doubts(unaligned(first, goes_on), Format::Vscsi);
+        assert_eq!(doubts.iter().any(|doubt| doubt.contains("as pages")), is_offered, "{first}: {doubts:?}");
+    }
+}
+
+/// Times in a unit that they look like are offered in that one and no other.
+#[test]
+fn times_are_offered_in_the_unit_that_they_look_like() {
+    for (Clock(first, tick_ns), name) in
+        UNIX.into_iter().zip(["seconds", "milliseconds", "microseconds", "nanoseconds"])
+    {
+        let how = Writing { clock: Clock(first, tick_ns), ..own(Format::Msr) };
+        let doubts = doubts(write(Format::Msr, how), Format::Msr);
+        let want = format!("--tick-ns {tick_ns} reads them as {name}, --tick-ns 100 says");
+        assert!(doubts.iter().any(|doubt| doubt.contains(&want)), "{want}: {doubts:?}");
+    }
+}

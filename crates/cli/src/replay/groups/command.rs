@@ -2,12 +2,13 @@
 
 use super::text;
 use crate::flags;
+use crate::given::{Given, GivenSettings};
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
-use crate::replay::command::{json_of_lines, write, write_page};
+use crate::replay::command::{OF_ROWS, OF_RULES, json_of_lines, page_notes, write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
-use crate::{Failure, Given, print};
+use crate::{Failure, print};
 use refault::document::Document;
 use refault::document::replay::ReplayDocument;
 use refault::replay::groups::{GroupPlan, GroupedRow, load};
@@ -42,8 +43,9 @@ pub(in crate::replay) fn run(
         rows.push(replay(args, path, &policies)?);
     }
     let rules = rules::line(args.kernel.unwrap_or_default(), policies.iter().copied());
-    let text = render(args, &rows, &rules)?;
-    let document = || ReplayDocument::of_groups(&rows.concat(), args.input.notes());
+    let settings = given.settings(&OF_ROWS);
+    let text = render(args, &rows, &settings, &(rules + &settings.line(&OF_RULES)))?;
+    let document = || ReplayDocument::of_groups(&rows.concat(), page_notes(args, &settings));
     write_page(args, || Document::Replay(Box::new(document())))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
@@ -98,15 +100,21 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
     plan.run().map_err(|e| format!("{}: {e}", path.display()).into())
 }
 
-/// The output as it was asked for; `rules` is a line of those that are not the default ones.
-fn render(args: &ReplayArgs, traces: &[Vec<GroupedRow>], rules: &str) -> Result<String, Failure> {
+/// The output as it was asked for; `rules` are lines of rules and settings that are not the default
+/// ones.
+fn render(
+    args: &ReplayArgs,
+    traces: &[Vec<GroupedRow>],
+    settings: &GivenSettings,
+    rules: &str,
+) -> Result<String, Failure> {
     let out = &args.output;
     let all = || traces.iter().flatten().cloned().collect::<Vec<_>>();
     if out.json {
-        return json_of_lines("rows", &all(), &args.input.notes());
+        return json_of_lines("rows", &all(), settings, &args.input.notes());
     }
     if out.csv {
-        return Ok(text::csv(&all(), out.vmstat));
+        return Ok(text::csv(&all(), settings, out.vmstat));
     }
     let mut shown = String::new();
     for rows in traces {

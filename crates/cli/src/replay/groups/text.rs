@@ -1,7 +1,8 @@
 //! The result for people, and for spreadsheets.
 
 use crate::flags::size::human;
-use crate::replay::text::{WORK_HEADS, quoted, trace_caption};
+use crate::given::GivenSettings;
+use crate::replay::text::{WORK_HEADS, apart, quoted, trace_caption};
 use crate::table::Table;
 use refault::replay::groups::{GroupRow, GroupedRow, limits_text};
 use refault::words::{duration, grouped, printable};
@@ -94,7 +95,7 @@ pub(super) fn vmstat(row: &GroupedRow) -> String {
 }
 
 /// Comma-separated values, a line a group; `all` adds a column for every counter and size.
-pub(super) fn csv(rows: &[GroupedRow], all: bool) -> String {
+pub(super) fn csv(rows: &[GroupedRow], settings: &GivenSettings, all: bool) -> String {
     let mut text = String::from(
         "trace,policy,memory_pages,memory_bytes,footprint_pages,group,accesses,hits,misses,hit_rate,refaults,activations,\
          restores,evicted_anon,evicted_file,swap_ins,swap_outs,peak_pages,current_pages",
@@ -103,19 +104,20 @@ pub(super) fn csv(rows: &[GroupedRow], all: bool) -> String {
         group.events.iter().for_each(|(name, _)| text.extend([",events_", name]));
         group.swap_events.iter().for_each(|(name, _)| text.extend([",swap_events_", name]));
     }
-    text.push_str(",high_sleep_ns,skipped,killed_at,oom_at,maccesses_per_s");
+    text.push_str(",high_sleep_ns,skipped,killed_at,oom_at,maccesses_per_s,kernel,settings");
     if let (true, Some(group)) = (all, rows.first().and_then(|row| row.groups.first())) {
-        let names = group.counters.iter().map(|(name, _)| name).chain(group.gauges.iter().map(|g| g.name));
-        names.for_each(|name| text.extend([",", name]));
+        let names = group.counters.iter().map(|(name, _)| name.to_owned());
+        names.chain(group.gauges.iter().map(|g| apart(g.name))).for_each(|name| text.extend([",", &name]));
     }
     text.push('\n');
+    let settings = quoted(&settings.to_string());
     for row in rows {
-        row.groups.iter().for_each(|group| csv_line(&mut text, row, group, all));
+        row.groups.iter().for_each(|group| csv_line(&mut text, row, group, (&settings, all)));
     }
     text
 }
 
-fn csv_line(text: &mut String, row: &GroupedRow, group: &GroupRow, all: bool) {
+fn csv_line(text: &mut String, row: &GroupedRow, group: &GroupRow, (settings, all): (&str, bool)) {
     let optional = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
     let memory = Some(row.memory_pages).filter(|&pages| pages != u64::MAX);
     let count = &group.count;
@@ -142,6 +144,7 @@ fn csv_line(text: &mut String, row: &GroupedRow, group: &GroupRow, all: bool) {
     }
     let (killed, oom) = (optional(count.killed_at), optional(row.oom_at));
     let _ = write!(text, ",{},{},{killed},{oom},{}", count.slept_ns, count.skipped, row.maccesses_per_s());
+    let _ = write!(text, ",{},{settings}", row.kernel.name());
     if all {
         let values = group.counters.iter().map(|(_, n)| n).chain(group.gauges.iter().map(|g| g.value));
         for n in values {

@@ -4,13 +4,14 @@ use super::args::UnitArg;
 use super::text;
 use crate::flags;
 use crate::flags::recorded;
+use crate::given::Given;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
 use crate::replay::clocked::Clocked;
-use crate::replay::command::{policies_of, sizes_or_recorded, write};
+use crate::replay::command::{OF_ROWS, OF_RULES, policies_of, sizes_or_recorded, write};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
-use crate::{Failure, Given, print};
+use crate::{Failure, print};
 use refault::replay::sample::{OneIn, Question, SampledEstimate, estimate};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions, Samples};
@@ -62,13 +63,14 @@ pub(in crate::replay) fn run(
         estimates.push(of_trace);
     }
     let to_terminal = args.output.output.is_none() && stdout().is_terminal();
+    let settings = given.settings(&OF_ROWS);
     let text = match () {
-        _ if args.output.json => text::json(&estimates.concat(), one_in, &args.input.notes())?,
-        _ if args.output.csv => text::csv(&estimates.concat()),
+        _ if args.output.json => text::json(&estimates.concat(), one_in, &settings, &args.input.notes())?,
+        _ if args.output.csv => text::csv(&estimates.concat(), &settings),
         _ => {
             let colour = to_terminal && std::env::var_os("NO_COLOR").is_none();
             let one = |(of_trace, words): (&Vec<SampledEstimate>, &Words)| {
-                let mut text = text::table(of_trace, one_in, &words.rules);
+                let mut text = text::table(of_trace, one_in, &format!("{}{}", words.rules, settings.line(&OF_RULES)));
                 if args.output.curve {
                     text += &text::curve(of_trace, colour);
                 }

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::flags::size::human;
+use crate::given::GivenSettings;
 use crate::replay::command::json_of_lines;
 use crate::replay::curve;
 use crate::replay::policy::RowPolicy;
@@ -17,7 +18,7 @@ fn samples(n: usize) -> String {
     counted(n as u64, "sample", "samples")
 }
 
-/// The estimates of one trace, and the line of its rules.
+/// The estimates of one trace, and the lines of its rules and settings.
 pub(super) fn table(estimates: &[SampledEstimate], one_in: OneIn, rules: &str) -> String {
     let Some(first) = estimates.first() else { return String::new() };
     let mut text = trace_caption(&first.trace, first.accesses, first.footprint_pages, first.page_size);
@@ -87,16 +88,18 @@ fn row(e: &SampledEstimate) -> Row {
 }
 
 /// A line for each.
-pub(super) fn csv(estimates: &[SampledEstimate]) -> String {
+pub(super) fn csv(estimates: &[SampledEstimate], settings: &GivenSettings) -> String {
     let mut text = String::from(
         "trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hit_rate,standard_error,lowest,highest,\
-         misses,out_of_memory,maccesses_per_s\n",
+         misses,out_of_memory,maccesses_per_s,kernel,settings\n",
     );
+    let settings = quoted(&settings.to_string());
     for e in estimates {
         let (low, high) = e.range();
+        let kernel = if e.policy == RowPolicy::Opt { "" } else { e.kernel.name() };
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{},{:.6},{},{low:.6},{high:.6},{},{},{:.3}",
+            "{},{},{},{},{},{},{:.6},{},{low:.6},{high:.6},{},{},{:.3},{kernel},{settings}",
             quoted(&e.trace),
             e.policy,
             e.memory_pages,
@@ -114,7 +117,12 @@ pub(super) fn csv(estimates: &[SampledEstimate]) -> String {
 }
 
 /// One object; a line a row.
-pub(super) fn json(estimates: &[SampledEstimate], one_in: OneIn, notes: &[String]) -> Result<String, Failure> {
+pub(super) fn json(
+    estimates: &[SampledEstimate],
+    one_in: OneIn,
+    settings: &GivenSettings,
+    notes: &[String],
+) -> Result<String, Failure> {
     let line = |e: &SampledEstimate| {
         let (low, high) = e.range();
         let samples = e.samples.iter().map(|sample| {
@@ -150,5 +158,5 @@ pub(super) fn json(estimates: &[SampledEstimate], one_in: OneIn, notes: &[String
         row
     };
     let rows: Vec<_> = estimates.iter().map(line).collect();
-    json_of_lines("estimates", &rows, notes)
+    json_of_lines("estimates", &rows, settings, notes)
 }

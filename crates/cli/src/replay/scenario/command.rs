@@ -2,10 +2,11 @@
 
 use super::{csv, groups, text, tiers};
 use crate::flags::memory;
+use crate::given::{Given, GivenSettings};
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check_different;
-use crate::replay::command::{json_of_lines, write, write_page};
-use crate::{Failure, Given, is_same_file, print};
+use crate::replay::command::{json_of_lines, page_notes, write, write_page};
+use crate::{Failure, is_same_file, print};
 use refault::document::Document;
 use refault::document::scenario::ScenarioDocument;
 use refault::scenario::{NamedScenario, ScenarioRequest, ScenarioRun};
@@ -19,11 +20,21 @@ pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Fai
         request = request.with_file(path)?;
     }
     let prepared = request.prepared()?;
-    run_all(args, &request, &prepared)
+    run_all(args, &request, &prepared, &given.settings(&OF_RUNS))
 }
 
+/// Flags that each run says.
+pub(super) const OF_RUNS: [&str; 1] = ["policy"];
+/// Flags that a table says in its caption and its heads.
+const OF_CAPTION: [&str; 3] = ["scale", "seed", "promotion"];
+
 /// Runs scenarios under every policy.
-pub(super) fn run_all(args: &ReplayArgs, request: &ScenarioRequest, all: &[NamedScenario]) -> Result<(), Failure> {
+pub(super) fn run_all(
+    args: &ReplayArgs,
+    request: &ScenarioRequest,
+    all: &[NamedScenario],
+    settings: &GivenSettings,
+) -> Result<(), Failure> {
     check_outputs(args)?;
     let mut jobs = Vec::new();
     for one in all {
@@ -43,11 +54,11 @@ pub(super) fn run_all(args: &ReplayArgs, request: &ScenarioRequest, all: &[Named
         drop(AtomicFile::create(path)?);
     }
     let runs = request.run(jobs, &args.watch)?;
-    let text = render(args, &runs)?;
+    let text = render(args, &runs, settings)?;
     if let (Some(path), [run]) = (&args.lab.series, runs.as_slice()) {
         write(path, run.result().series.csv().as_bytes())?;
     }
-    write_page(args, || Document::Scenario(Box::new(ScenarioDocument::of(&runs, args.input.notes()))))?;
+    write_page(args, || Document::Scenario(Box::new(ScenarioDocument::of(&runs, page_notes(args, settings)))))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
@@ -86,19 +97,20 @@ fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
 }
 
 /// The output as it was asked for.
-fn render(args: &ReplayArgs, runs: &[ScenarioRun]) -> Result<String, Failure> {
+fn render(args: &ReplayArgs, runs: &[ScenarioRun], settings: &GivenSettings) -> Result<String, Failure> {
     let out = &args.output;
     if out.json {
-        return json_of_lines("runs", runs, &args.input.notes());
+        return json_of_lines("runs", runs, settings, &args.input.notes());
     }
     if out.csv {
-        return Ok(csv::csv(runs, out.vmstat));
+        return Ok(csv::csv(runs, settings, out.vmstat));
     }
     let mut all = String::new();
     for (n, run) in runs.iter().enumerate() {
         if n == 0 || runs[n - 1].scenario != run.scenario {
             all += if n > 0 { "\n" } else { "" };
             all += &text::caption(run);
+            all += &settings.line(&OF_CAPTION);
         }
         all.push('\n');
         all += &text::tasks(run);

@@ -1,6 +1,8 @@
 //! The result for spreadsheets: a line a task.
 
 use super::text::more_counters;
+use crate::given::GivenSettings;
+use crate::replay::text::quoted;
 use refault::runner::ending_name;
 use refault::scenario::{ScenarioRun, bytes, per_second};
 use refault_lab::machine::{RunResult, TaskResult};
@@ -10,7 +12,7 @@ use std::fmt::Write as _;
 /// Comma-separated values with a heading; `all` adds a column for every counter and size of the
 /// machine, of folios by size, of swap slots, and CPU time. No name has a comma in it: scenarios
 /// refuse such.
-pub(super) fn csv(outcomes: &[ScenarioRun], all: bool) -> String {
+pub(super) fn csv(outcomes: &[ScenarioRun], settings: &GivenSettings, all: bool) -> String {
     let mut text = String::from(
         "scenario,policy,scale,seed,task,copies,seconds,ops,ops_per_s,bytes_per_s,accesses,hits,hit_rate,p50_ns,p99_ns,\
          errors,user_seconds,system_seconds,reclaim_seconds,run_delay_seconds,iowait_seconds,throttled_seconds,\
@@ -18,7 +20,8 @@ pub(super) fn csv(outcomes: &[ScenarioRun], all: bool) -> String {
     );
     let Some(first) = outcomes.first() else { return text };
     first.machine().iter().for_each(|(name, _)| text.extend([",", name]));
-    text.push_str(",kswapd_seconds,direct_reclaim_seconds,ending,real_seconds");
+    text.push_str(",kswapd_seconds,direct_reclaim_seconds,ending,real_seconds,kernel,settings");
+    let settings = quoted(&settings.to_string());
     let counters = |outcome: &ScenarioRun| if all { counters(outcome.result()) } else { BTreeMap::new() };
     let names: Vec<_> = counters(first).into_keys().collect();
     names.iter().for_each(|name| text.extend([",", name]));
@@ -27,6 +30,7 @@ pub(super) fn csv(outcomes: &[ScenarioRun], all: bool) -> String {
         let counters = counters(outcome);
         for task in &outcome.result().tasks {
             line(&mut text, outcome, task);
+            let _ = write!(text, ",{},{settings}", outcome.policy.kernel.name());
             for name in &names {
                 let _ = write!(text, ",{}", counters.get(name).copied().unwrap_or(0.0));
             }

@@ -47,7 +47,7 @@ pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Fai
         }
         scenarios.push(NamedScenario { name: file.to_string(), scenario: scenario(args, path)? });
     }
-    command::run_all(args, &args.scenario_request(given), &scenarios)
+    command::run_all(args, &args.scenario_request(given), &scenarios, &given.settings(&command::OF_RUNS))
 }
 
 fn scenario(args: &ReplayArgs, path: &Path) -> Result<Scenario, Failure> {

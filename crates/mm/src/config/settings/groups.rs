@@ -1,5 +1,6 @@
 //! Settings of memory cgroups.
 
+use super::acts::{Acts, is_multi_gen};
 use super::words::words;
 use super::{Other, Setting, Value, Values, setting};
 use crate::config::kernel::{BEFORE_6_12, Kernel, KernelRule};
@@ -22,13 +23,13 @@ const VERSION_14: KernelRule = KernelRule {
 
 pub(super) const SETTINGS: &[Setting] = &[
     setting!("memcgs", memcg.selection, "multi-gen: whose turn it is when the whole machine needs memory")
-        .at("The memcg LRU")
+        .acts(Acts::GENERATIONS).at("The memcg LRU")
         .other(&[
             Other { rule: &LISTS_OF_GROUPS, value: Value::Word("first") },
             Other { rule: &VERSION_14, value: Value::Word("first") },
         ]),
     setting!("backoff", memcg.backoff, "memcgs=first: when reclaim leaves a group early")
-        .at("All memcgs in turn")
+        .acts_with("memcgs=first", |cfg| is_multi_gen(cfg) && cfg.memcg.selection == MemcgSelection::First).at("All memcgs in turn")
         .other(&[
             Other { rule: &LISTS_OF_GROUPS, value: Value::Word("any-priority") },
             Other { rule: &VERSION_14, value: Value::Word("avoid-swapping") },
@@ -38,10 +39,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         memcg.target_lowers_priority,
         "memcgs=first|iterate: a group that gave the target is scanned less"
     )
+    .acts_with("memcgs=first or iterate", |cfg| {
+        is_multi_gen(cfg) && cfg.memcg.selection != MemcgSelection::MemcgLru
+    })
     .at("All memcgs in turn")
     .other(&[Other { rule: &VERSION_14, value: Value::Flag(true) }]),
     setting!("memcg_walk", memcg.walk, "groups that a run visits: until it has what it wants, or all")
-        .at("The walk over the memcg tree")
+        .acts(Acts::TWO_LISTS).at("The walk over the memcg tree")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm: vmscan: restore incremental cgroup iteration\": a run that met its target skips the other groups",
@@ -51,7 +55,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             value: Value::Word("whole"),
         }]),
     setting!("lru_reparent", memcg.lru_reparent, "pages of a removed group go to its parent at once")
-        .at("Removing a memcg")
+        .of_machines("groups that are removed").at("Removing a memcg")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"Eliminate Dying Memory Cgroup\": what a removed group has in memory goes to its parent at once",

@@ -4,6 +4,7 @@
 //! `--set`, `[policy]` of scenarios, the keywords of Python, profiles of kernels, help and the
 //! tables of the documentation come from here. Defaults are those of [`Config::new`].
 
+mod acts;
 mod groups;
 mod kswapd;
 mod mappings;
@@ -19,6 +20,8 @@ use std::fmt;
 use crate::config::Config;
 use crate::config::kernel::{Kernel, KernelRule};
 use crate::config::lru::RefaultTest;
+
+use acts::Acts;
 
 pub use value::{Value, Values};
 
@@ -54,6 +57,8 @@ pub struct Setting {
     pub former: &'static [(&'static str, &'static str)],
     /// Whether RFC v3 has a form of its own, whatever the kernel.
     of_rfc_v3: bool,
+    /// Policies and parts of a machine without which it does nothing.
+    acts: Acts,
     read: fn(&Config) -> Value,
     write: fn(&mut Config, Value) -> Option<()>,
 }
@@ -90,6 +95,7 @@ impl Setting {
             in_scenarios: true,
             former: &[],
             of_rfc_v3: false,
+            acts: Acts::EVERYWHERE,
             read,
             write,
         }
@@ -118,6 +124,21 @@ impl Setting {
     /// Not in scenarios: for traces, which have no machine.
     const fn of_traces(self) -> Setting {
         Setting { in_scenarios: false, ..self }
+    }
+
+    /// Acting on some policies alone.
+    const fn acts(self, acts: Acts) -> Setting {
+        Setting { acts, ..self }
+    }
+
+    /// Acting on some policies alone, with other settings beside it.
+    const fn acts_with(self, needs: &'static str, on: fn(&Config) -> bool) -> Setting {
+        Setting { acts: Acts { on, needs, ..self.acts }, ..self }
+    }
+
+    /// Acting on machines alone, by a part of which a trace has nothing.
+    const fn of_machines(self, machine: &'static str) -> Setting {
+        Setting { acts: Acts { machine, ..self.acts }, ..self }
     }
 
     /// With a form in RFC v3 that no kernel's form replaces.
@@ -202,6 +223,11 @@ impl Chosen {
         let value = setting.parse(text)?;
         self.choose(setting, value);
         Ok(())
+    }
+
+    /// The settings for which a value was chosen.
+    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> + '_ {
+        self.0.iter().map(|(setting, _)| *setting)
     }
 
     /// The value that was chosen for the setting of this name.

@@ -1,0 +1,86 @@
+//! Where a setting acts: it does nothing under other policies, or of a trace.
+
+use super::Setting;
+use crate::config::kernel::Kernel;
+use crate::config::lru::{Lru, RefaultTest};
+use crate::config::{Config, Policy};
+
+/// Where a setting acts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acts {
+    /// Whether it does under a configuration.
+    pub(super) on: fn(&Config) -> bool,
+    /// Settings that it needs beside it, in words; empty: none.
+    pub(super) needs: &'static str,
+    /// Part of a machine that a trace lacks for it, in words; empty: none.
+    pub(super) machine: &'static str,
+}
+
+impl Acts {
+    /// On everything.
+    pub(super) const EVERYWHERE: Acts = Acts { on: |_| true, needs: "", machine: "" };
+    /// On generations.
+    pub(super) const GENERATIONS: Acts = Acts { on: is_multi_gen, needs: "", machine: "" };
+    /// On two lists.
+    pub(super) const TWO_LISTS: Acts = Acts { on: |cfg| !is_multi_gen(cfg), needs: "", machine: "" };
+    /// On the refault distance of two lists.
+    pub(super) const DISTANCE: Acts = Acts { on: |cfg| !is_multi_gen(cfg) && has_shadows(cfg), needs: "", machine: "" };
+    /// On shadows that have a position: all but those of generations.
+    pub(super) const POSITION: Acts = Acts {
+        on: |cfg| has_shadows(cfg) && (!is_multi_gen(cfg) || cfg.lru.refault == RefaultTest::ShadowPosition),
+        needs: "",
+        machine: "",
+    };
+}
+
+/// Whether a configuration has generations.
+pub(super) fn is_multi_gen(cfg: &Config) -> bool {
+    cfg.lru.kind == Lru::MultiGen
+}
+
+fn has_shadows(cfg: &Config) -> bool {
+    cfg.lru.refault != RefaultTest::None
+}
+
+impl Setting {
+    /// Whether it can change anything under a configuration.
+    pub fn acts_on(&self, cfg: &Config) -> bool {
+        (self.acts.on)(cfg)
+    }
+
+    /// The part of a machine that a trace lacks for it; none: it acts on traces.
+    pub fn needs_machine(&self) -> Option<&'static str> {
+        Some(self.acts.machine).filter(|part| !part.is_empty())
+    }
+
+    /// The policies that it acts on under some kernel, and what it needs beside it, in words.
+    pub fn acts_on_text(&self) -> String {
+        let acts = |policy: &Policy| Kernel::ALL.iter().any(|kernel| self.acts_under(*policy, *kernel));
+        let policies: Vec<_> = Policy::ALL.iter().filter(|policy| acts(policy)).map(|policy| policy.name()).collect();
+        let needs = if self.acts.needs.is_empty() { String::new() } else { format!(" with {}", self.acts.needs) };
+        policies.join(", ") + &needs
+    }
+
+    fn acts_under(&self, policy: Policy, kernel: Kernel) -> bool {
+        let mut cfg = Config::new(policy);
+        kernel.apply(&mut cfg);
+        self.acts_on(&cfg)
+    }
+
+    /// Fails if it does nothing under any of some policies with their configurations.
+    ///
+    /// # Errors
+    /// A line that says what it acts on.
+    pub fn check_acts<'a>(&self, runs: impl Iterator<Item = (&'a str, Option<&'a Config>)>) -> Result<(), String> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, cfg) in runs {
+            if cfg.is_some_and(|cfg| self.acts_on(cfg)) {
+                return Ok(());
+            }
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Err(format!("does nothing under {}; it acts on {}", names.join(", "), self.acts_on_text()))
+    }
+}
