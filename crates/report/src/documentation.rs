@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The pages that figures name, from `docs`, or from the root of the repository.
-const PAGES: [(&str, &str); 11] = [
+const PAGES: [(&str, &str); 12] = [
     ("crates/run/docs/run.md", include_str!("../../../crates/run/docs/run.md")),
     ("mechanisms.md", include_str!("../../../docs/mechanisms.md")),
     ("how-to/memory-tiers.md", include_str!("../../../docs/how-to/memory-tiers.md")),
@@ -18,6 +18,7 @@ const PAGES: [(&str, &str); 11] = [
     ("reference/replay.md", include_str!("../../../docs/reference/replay.md")),
     ("reference/replay-scenario.md", include_str!("../../../docs/reference/replay-scenario.md")),
     ("reference/report.md", include_str!("../../../docs/reference/report.md")),
+    ("reference/scenario-keys.md", include_str!("../../../docs/reference/scenario-keys.md")),
     ("reference/size.md", include_str!("../../../docs/reference/size.md")),
 ];
 
