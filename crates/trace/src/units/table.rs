@@ -12,7 +12,7 @@ const BEYOND_PAGES: u64 = 1 << 36;
 /// Pages of the largest disks: 128 TiB.
 const LARGEST_DISK: u64 = 1 << 35;
 
-/// Of so many records one that goes on where the one before it ended is no chance.
+/// Records of which one that goes on where the one before it ended is no chance.
 const CONTINUES: u64 = 50;
 
 /// A share, in percent, that does not come about by exceptions.

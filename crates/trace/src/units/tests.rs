@@ -327,7 +327,7 @@ fn every_format_has_alternatives_or_a_unit_of_its_own() {
     TABLE.iter().for_each(|of| assert!(!of.meant.is_empty()));
 }
 
-/// What is in doubt after a file has been read.
+/// Doubts after a file has been read.
 fn doubts(bytes: Vec<u8>, format: Format) -> Vec<String> {
     let opts = OpenOptions { format: Some(format), ..OpenOptions::default() };
     let input = Input::from_reader("t", Box::new(std::io::Cursor::new(bytes))).expect("an input");
