@@ -39,7 +39,7 @@ impl Given {
         self.0.iter().map(|(flag, _)| flag.as_str())
     }
 
-    /// Settings that change a result, but for some that it says anyway.
+    /// Flags that change a result, but for some that it says anyway.
     pub(crate) fn settings(&self, but: &[&str]) -> GivenSettings {
         let changes = |flag: &str| !but.contains(&flag) && !OUTPUT.iter().any(|(other, _)| *other == flag);
         GivenSettings(self.0.iter().filter(|(flag, _)| changes(flag)).cloned().collect())

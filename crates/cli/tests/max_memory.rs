@@ -103,3 +103,26 @@ fn regression_a_stream_of_long_ranges_takes_little_memory() {
     assert!(error(&s.run(&words)).contains("--stream"));
     ok(&s.run(&[&words[..], &["--stream"]].concat()));
 }
+
+/// Ranges are said at once, and want of memory for them shows before they are looked at page by
+/// page: it took a minute.
+#[test]
+fn regression_long_ranges_are_refused_before_they_are_read() {
+    let s = Sandbox::new();
+    let line = |n: u64| format!("{} 16777216 0 {n}\n", n << 24);
+    s.write("ranges.lis", (0..20).map(line).collect::<String>().as_bytes());
+    for words in [&["replay", "ranges.lis"][..], &["size", "ranges.lis"], &["report", "ranges.lis", "-o", "out"]] {
+        let started = std::time::Instant::now();
+        let done = s.run(&[words, &["--max-memory", "500M"]].concat());
+        let said = String::from_utf8(done.stderr).expect("text");
+        let (note, error) = said.split_once('\n').expect("two lines");
+        assert_eq!(note, "note: ranges.lis: 20 records stand for 335,544,320 accesses to pages", "{words:?}");
+        assert!(error.starts_with("error: out of memory: ") && error.lines().count() == 1, "{words:?}: {error}");
+        assert!(
+            done.status.code() == Some(2) && started.elapsed().as_secs() < 10,
+            "{words:?}: {:?}",
+            started.elapsed()
+        );
+        assert_eq!(s.files(), ["ranges.lis"]);
+    }
+}

@@ -137,8 +137,14 @@ fn what_is_no_result_is_told_so() {
     for (name, text, said) in [
         ("a.json", "{\"x\": 1}", "but not of refault"),
         ("b.json", "{\"rows\": [", "is no JSON"),
-        ("c.json", "{\"rows\": [{\"misses\": \"many\"}]}", "is not what refault writes"),
-        ("empty.json", "{\"rows\": []}", "has nothing in \"rows\""),
+        ("c.json", "{\"refault\": 1, \"rows\": [{\"misses\": \"many\"}]}", "has no \"trace\" in rows[0]"),
+        (
+            "many.json",
+            r#"{"refault": "1", "rows": [{"trace": "t", "policy": "lru", "memory_pages": 1, "footprint_pages": 1,
+                "page_size": 4096, "accesses": 1, "misses": "many"}]}"#,
+            "is not what refault writes",
+        ),
+        ("empty.json", "{\"refault\": \"1\", \"rows\": []}", "has nothing in \"rows\""),
         ("d.html", "<html></html>", "no page of refault report"),
         ("e.html", "<script type=\"application/json\" id=\"refault-source\">[{]</script>", "broken"),
     ] {

@@ -111,7 +111,7 @@ fn a_record_hits_as_often_when_it_is_replayed() {
     for &workload in short_or_long(&["zipf"][..], &["zipf", "phases"]) {
         let Some((outcome, room)) = run_self(workload, true) else { return };
         let touches: Vec<Touched> =
-            outcome.recording.expect("it was asked for").touches().map(Result::unwrap).collect();
+            outcome.recording.expect("it was asked for").expect("written").touches().map(Result::unwrap).collect();
         assert!(touches.is_sorted_by_key(|t| t.time_ns));
         let mut numbers = HashMap::new();
         let pages: Vec<usize> = touches

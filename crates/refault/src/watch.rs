@@ -36,6 +36,8 @@ pub trait Monitor: Send + Sync {
     fn accesses(&self, name: String, total: Option<u64>) -> Box<dyn Meter>;
     /// Begins runs of so many machines.
     fn machines(&self, name: &str, runs: usize) -> Box<dyn MachineMeter>;
+    /// Takes a remark on the work that has begun.
+    fn remark(&self, _text: &str) {}
 }
 
 /// Handle on work: ends it, and is told how far it is. By default nobody is told.
@@ -83,6 +85,13 @@ impl Watch {
     /// Begins a piece of work of so many accesses, if that is known.
     pub fn accesses(&self, name: String, total: Option<u64>) -> Progress {
         Progress(self.monitor.as_ref().map(|monitor| monitor.accesses(name, total)))
+    }
+
+    /// Remarks on the work that has begun.
+    pub fn remark(&self, text: &str) {
+        if let Some(monitor) = &self.monitor {
+            monitor.remark(text);
+        }
     }
 
     /// Begins runs of so many machines.

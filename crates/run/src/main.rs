@@ -81,8 +81,10 @@ fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let status = outcome.status;
     let recording = trace.zip(outcome.recording.take());
     let read_back = outcome.stats.counts.swapped_in;
-    let recorded =
-        recording.map(|(trace, recording)| record::write(trace, recording, read_back, &args.said_words().join(" ")));
+    let recorded = recording.map(|(trace, recording)| {
+        let recording = recording.map_err(|e| record::cannot_be_written(args.record.as_deref(), &e))?;
+        record::write(trace, recording, read_back, &args.said_words().join(" "))
+    });
     // The run is reported also where its record cannot be written.
     let (recorded, failed) = match recorded.transpose() {
         Ok(recorded) => (recorded, None),

@@ -4,7 +4,7 @@ use refault::words::counted;
 use refault_cli::Failure;
 use refault_pager::Policy;
 use refault_pager::tree::Recording;
-use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordKind, Via};
+use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordKind, TraceError, Via};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,6 +16,12 @@ const CHUNK: usize = 8192;
 pub(crate) fn start(path: Option<&Path>) -> Result<Option<NativeWriter>, Failure> {
     // It says which addresses a program used, and when.
     Ok(path.map(NativeWriter::create_private).transpose()?)
+}
+
+/// The error of a record for which there was no room while the program ran.
+pub(crate) fn cannot_be_written(path: Option<&Path>, e: &std::io::Error) -> Failure {
+    let name = path.unwrap_or(Path::new("--record")).display().to_string();
+    TraceError::io(name, "cannot be written", e).into()
 }
 
 /// Figures of a record, for comparison with a replay of it.
@@ -83,7 +89,7 @@ pub(crate) fn write(
         std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|r| format!("Linux {}", r.trim()));
     let mut chunk = Vec::with_capacity(CHUNK);
     for touched in recording.touches() {
-        let t = touched.map_err(|e| format!("--record: reading back what was recorded: {e}"))?;
+        let t = touched.map_err(|e| format!("--record: cannot be read back: {e}"))?;
         accesses += 1;
         pages.insert((t.process, t.page));
         chunk.push(Record {

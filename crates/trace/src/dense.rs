@@ -151,7 +151,13 @@ impl Trace {
     pub fn load(source: &mut dyn RecordSource, opts: &LoadOptions) -> Result<Self, TraceError> {
         let mut loader = Loader::new(source, opts, None);
         let mut chunk = Vec::with_capacity(CHUNK);
+        let mut is_first = true;
         while !loader.trace.cut && source.next_chunk(&mut chunk)? {
+            if std::mem::take(&mut is_first) {
+                // Want of memory shows before minutes are spent on long ranges.
+                let all = source.known_accesses().and_then(|all| usize::try_from(all).ok());
+                loader.trace.accesses.reserve_exact(all.unwrap_or(0));
+            }
             loader.add_chunk(source, &chunk)?;
         }
         if loader.trace.accesses.is_empty() {

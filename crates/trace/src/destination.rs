@@ -142,7 +142,7 @@ fn without_links(given: &Path, user: u32) -> Result<PathBuf, String> {
                 if links > MAX_LINKS {
                     return Err("cannot be written: too many links, one to another".into());
                 }
-                may_follow(&next, &found, user)?;
+                may_follow(given, &next, &found, user)?;
                 ahead(&mut left, &fs::read_link(&next).map_err(|e| cannot_be_written(&e))?);
             }
             // The parent of a folder without links is that of its name.
@@ -159,15 +159,16 @@ fn without_links(given: &Path, user: u32) -> Result<PathBuf, String> {
     Ok(done)
 }
 
-/// Why a link may not be followed, if so.
-fn may_follow(link: &Path, found: &Metadata, user: u32) -> Result<(), String> {
+/// Why a link on the way to a given name may not be followed, if so.
+fn may_follow(given: &Path, link: &Path, found: &Metadata, user: u32) -> Result<(), String> {
     let folder = fs::metadata(folder_of(link)).map_err(|e| cannot_be_written(&e))?;
     if !is_sticky_for_all(&folder) || found.uid() == user || found.uid() == folder.uid() {
         return Ok(());
     }
+    // The error names what was given.
+    let which = if given == link { String::new() } else { format!("{} ", link.display()) };
     Err(format!(
-        "{} is a link that user {} laid where everybody may; it is not followed, name the file itself",
-        link.display(),
+        "{which}is a link that user {} laid where everybody may; it is not followed, name the file itself",
         found.uid()
     ))
 }
@@ -220,7 +221,9 @@ mod tests {
         for name in ["link", "folder"] {
             std::os::unix::fs::lchown(all.join(name), Some(OTHER), None).expect("root");
         }
-        assert!(path_of(&all.join("link")).expect_err("another's").contains("user 65534 laid where everybody may"));
+        let error = path_of(&all.join("link")).expect_err("another's");
+        assert!(error.contains("user 65534 laid where everybody may"), "{error}");
+        assert_eq!(error.matches("/link").count(), 1, "{error}");
         assert!(path_of(&all.join("folder/x")).expect_err("another's").contains("it is not followed"));
         assert!(path_of(&all.join("file")).expect_err("another's").contains("is a file of user 65534"));
         // As by the kernel: the owner of the folder is trusted with it.

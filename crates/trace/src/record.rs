@@ -338,6 +338,11 @@ pub trait RecordSource {
     ///
     /// Records before a broken place are delivered first; the call after that returns the error.
     fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError>;
+
+    /// Accesses in all, once every record has been read ahead; none: nobody knows.
+    fn known_accesses(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl<S: RecordSource + ?Sized> RecordSource for &mut S {
@@ -351,6 +356,10 @@ impl<S: RecordSource + ?Sized> RecordSource for &mut S {
 
     fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
         (**self).next_chunk(out)
+    }
+
+    fn known_accesses(&self) -> Option<u64> {
+        (**self).known_accesses()
     }
 }
 
@@ -367,5 +376,9 @@ impl<S: RecordSource + ?Sized> RecordSource for Box<S> {
 
     fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
         (**self).next_chunk(out)
+    }
+
+    fn known_accesses(&self) -> Option<u64> {
+        (**self).known_accesses()
     }
 }

@@ -1,4 +1,4 @@
-//! A bar for accesses, on a terminal, for anything over a second.
+//! A bar for accesses, on a terminal, for work over a second.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use refault::watch::Meter;
@@ -15,8 +15,8 @@ pub(crate) struct Accesses {
 }
 
 impl Accesses {
-    /// Begins a piece of work; `total` is in accesses, if it is known.
-    pub(crate) fn new(name: String, total: Option<u64>) -> Accesses {
+    /// Begins a piece of work that `started` then; `total` is in accesses, if it is known.
+    pub(crate) fn new(name: String, total: Option<u64>, started: Instant) -> Accesses {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         let style = match total {
             Some(_) => "{msg} {wide_bar} {done} of {all} M accesses, {rate} M/s, {eta} left",
@@ -27,7 +27,7 @@ impl Accesses {
             bar.set_style(with_millions(style));
         }
         bar.set_message(name);
-        Accesses { bar, started: Instant::now(), shown: AtomicBool::new(false) }
+        Accesses { bar, started, shown: AtomicBool::new(false) }
     }
 }
 

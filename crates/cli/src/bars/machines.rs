@@ -1,4 +1,4 @@
-//! A bar for runs in virtual time, on a terminal, for anything over a second.
+//! A bar for runs in virtual time, on a terminal, for work over a second.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use refault::watch::{MachineMeter, MachineState};
@@ -22,13 +22,13 @@ pub(super) struct Machines {
 /// Parts of one run on the bar.
 const PARTS: f64 = 10_000.0;
 impl Machines {
-    /// For so many runs.
-    pub(super) fn new(name: &str, runs: usize) -> Machines {
+    /// For so many runs of work that `started` then.
+    pub(super) fn new(name: &str, runs: usize, started: Instant) -> Machines {
         let total = runs as u64 * PARTS as u64;
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         bar.set_message(name.to_owned());
         let runs: Runs = Arc::new(Mutex::new(vec![MachineState { share: Some(0.0), ..MachineState::default() }; runs]));
-        let progress = Machines { bar, runs, started: Instant::now(), shown: AtomicBool::new(false) };
+        let progress = Machines { bar, runs, started, shown: AtomicBool::new(false) };
         progress.style("{msg} {wide_bar} {virtual} s virtual, {rate} s per s, {eta} left");
         progress
     }

@@ -7,6 +7,7 @@ use clap::Args;
 use refault::watch::Meter;
 use refault_trace::{Collapse, Collapser, Header, NativeWriter, RecordSource};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
@@ -43,7 +44,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let mut source = args.input.open(&args.from)?;
     let mut writer = NativeWriter::create_like(&args.to, &args.from)?;
     let mut collapser = Collapser::new(args.collapse);
-    let progress = Accesses::new("converting".to_owned(), source.header().records_hint);
+    let progress = Accesses::new("converting".to_owned(), source.header().records_hint, Instant::now());
     let mut chunk = Vec::new();
     while source.next_chunk(&mut chunk)? {
         progress.add(chunk.len() as u64);

@@ -3,22 +3,25 @@
 use super::args::VerifyArgs;
 use super::shown;
 use crate::Failure;
+use crate::bars::watch;
 use crate::flags::recorded;
 use crate::flags::size::human;
 use crate::given::GivenSettings;
+use crate::replay::clocked::Clocked;
 use crate::table::Table;
 use crate::trace_cmd::note;
 use refault::verify::{Play, Played, PlayedSize, Repeat};
 use refault::words::{counted, printable, times};
 use refault_record::{self as record, lru_gen, play, release, swappiness, with_one_descriptor};
 use refault_syscalls::without_bound;
-use refault_trace::{LoadOptions, Recording, Trace};
+use refault_trace::{LoadOptions, RecordSource, Recording, Trace};
 use std::fmt::Write as _;
 
 /// Text to print, and whether the lab is within its bounds.
 pub(super) fn run(args: &VerifyArgs, settings: &GivenSettings) -> Result<(String, bool), Failure> {
     let Some(path) = &args.play else { return Err("no trace to play".into()) };
-    let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
+    let source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
+    let mut source = Clocked::new(source, args.max_accesses, &watch());
     let options = LoadOptions { max_accesses: args.max_accesses, ..LoadOptions::default() };
     let trace = Trace::load(&mut source, &options)?;
     note(source.header(), path);

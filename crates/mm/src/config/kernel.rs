@@ -168,7 +168,11 @@ impl FromStr for Kernel {
             return Ok(found);
         }
         let known = Kernel::ALL.map(Kernel::name).join(", ");
-        let nearest = Kernel::of_release(name).map_or(String::new(), |k| format!("nearest to it is {k}; "));
+        // As people write it: v6.12, Linux 6.8, or a major number alone.
+        let digits = name.find(|c: char| c.is_ascii_digit()).map_or("", |at| &name[at..]);
+        let major = || digits.parse::<u8>().ok().and_then(|major| Kernel::of_release(&format!("{major}.0")));
+        let nearest = Kernel::of_release(digits).or_else(major);
+        let nearest = nearest.map_or(String::new(), |k| format!("nearest to it is {k}; "));
         Err(format!("unknown kernel {name:?}; {nearest}known are {known}"))
     }
 }
@@ -285,6 +289,13 @@ mod tests {
     fn an_unknown_release_is_answered_with_the_nearest_profile() {
         let error = "6.13".parse::<Kernel>().unwrap_err();
         assert!(error.contains("\"6.13\"; nearest to it is 6.12; known are"), "{error}");
+        for (name, nearest) in [("v6.12", "6.12"), ("Linux 6.8", "6.6"), ("9", "7.2"), ("6", "6.1")] {
+            let error = name.parse::<Kernel>().unwrap_err();
+            assert!(error.contains(&format!("; nearest to it is {nearest}; ")), "{error}");
+        }
+        for name in ["2022", "newest", "v"] {
+            assert!(!name.parse::<Kernel>().unwrap_err().contains("nearest"), "{name}");
+        }
         assert!(!"newest".parse::<Kernel>().unwrap_err().contains("nearest"));
     }
 }

@@ -32,8 +32,8 @@ pub struct Outcome {
     pub stats: TreeStats,
     /// From the start of the program to the end of the last process.
     pub wall: Duration,
-    /// Touches of the run, if they were to be recorded.
-    pub recording: Option<Recording>,
+    /// Touches of the run, if they were to be recorded; an error: they could not be written.
+    pub recording: Option<std::io::Result<Recording>>,
 }
 
 /// Runs a program with its memory limited, and waits until it and all that it started have ended.
@@ -106,9 +106,8 @@ pub fn run_watched(
         eprintln!("refault: defect: {defect}");
     }
     let stats = TreeStats { awake: tree.shared.latency.stats(), ..core.stats() };
-    let recording = core.memory.recorder.take().map(super::record::Recorder::finish).transpose();
+    let recording = core.memory.recorder.take().map(super::record::Recorder::finish);
     drop(core);
-    let recording = recording.map_err(Error::io("writing the record"))?;
     Ok(Outcome { status, was_served, stats, wall, recording })
 }
 

@@ -12,11 +12,12 @@
 //! | `run` | `refault run --json` |
 //! | `verify` | `refault verify --json` |
 //!
-//! `input` tells which kind of result a file has, or makes.
+//! `input` tells which kind of result a file has, or makes; `content` that it has what is drawn.
 //!
 //! It reads the results of `replay` and `scenario`.
 
 pub mod bench;
+mod content;
 mod input;
 pub mod replay;
 pub mod run;
@@ -94,17 +95,6 @@ impl Kind {
             () => None,
         }
     }
-
-    /// The key of its results, of which there is one at least.
-    fn results(self) -> Option<&'static str> {
-        match self {
-            Kind::Replay => Some("rows"),
-            Kind::Scenario => Some("runs"),
-            Kind::Bench => Some("benchmarks"),
-            Kind::Size => Some("points"),
-            Kind::Run | Kind::Verify => None,
-        }
-    }
 }
 
 impl Document {
@@ -117,10 +107,7 @@ impl Document {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("is no JSON: {e}"))?;
         let unknown = "is JSON, but not of refault replay, size, bench, run or verify with --json";
         let kind = Kind::of(&value).ok_or(unknown)?;
-        let is_empty = |key: &&str| value.get(key).and_then(Value::as_array).is_some_and(Vec::is_empty);
-        if let Some(key) = kind.results().filter(is_empty) {
-            return Err(format!("has nothing in {key:?}, so that there is nothing to show"));
-        }
+        content::check(kind, &value)?;
         let broken = |e: serde_json::Error| format!("is not what refault writes: {e}");
         let settings = settings(&value);
         let mut document = match kind {

@@ -6,6 +6,7 @@ use super::sizing::{Figure, Point, Sizing};
 use super::summary::SizeSummary;
 use super::target::{Metric, Target};
 use crate::memory_size::{Size as MemorySize, human};
+use crate::replay::clocked::Clocked;
 use crate::replay::groups::{Grouped, Tree, feed, load};
 use crate::watch::Progress;
 use crate::{Failure, Watch, on_threads};
@@ -45,7 +46,7 @@ impl<'a> TraceSubject<'a> {
         let file = source.name().to_owned();
         let keep_time = request.target().metric().is_per_second();
         let options = LoadOptions { default_via: request.via, keep_time, ..LoadOptions::default() };
-        let (trace, tree, page_size) = load(source, &options)?;
+        let (trace, tree, page_size) = load(Clocked::new(Box::new(source), None, watch), &options)?;
         TraceSubject::new((Cow::Owned(trace), tree, page_size), file, request, watch)
     }
 

@@ -5,6 +5,7 @@ use crate::flags;
 use crate::given::{Given, GivenSettings};
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
+use crate::replay::clocked::Clocked;
 use crate::replay::command::{OF_ROWS, OF_RULES, json_of_lines, page_notes, write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
@@ -69,7 +70,8 @@ fn linux<'a>(
 fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> Result<Vec<GroupedRow>, Failure> {
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
-    let (trace, tree, page_size) = load(args.input.open(path)?, &options)?;
+    let source = Clocked::new(args.input.open(path)?, args.max_accesses, &args.watch);
+    let (trace, tree, page_size) = load(source, &options)?;
     let Some(mut tree) = tree else {
         let what =
             "says nothing of memory cgroups; the native format has a column for them (docs/reference/formats.md)";

@@ -2,6 +2,7 @@
 
 use super::command;
 use crate::replay::args::ReplayArgs;
+use crate::replay::clocked::Clocked;
 use crate::{Failure, Given};
 use refault::scenario::{NamedScenario, TieredTrace, is_scenario};
 use refault_lab::scenario::Scenario;
@@ -51,8 +52,8 @@ pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Fai
 }
 
 fn scenario(args: &ReplayArgs, path: &Path) -> Result<Scenario, Failure> {
-    let mut source = args.input.open(path)?;
-    let trace = Trace::load(&mut *source, &LoadOptions { keep_time: true, ..LoadOptions::default() })?;
+    let mut source = Clocked::new(args.input.open(path)?, None, &args.watch);
+    let trace = Trace::load(&mut source, &LoadOptions { keep_time: true, ..LoadOptions::default() })?;
     let machine = TieredTrace {
         tiers: &args.lab.tier,
         access_ns: args.lab.access_ns,
