@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn gauges_have_the_names_that_are_known_without_an_engine() {
-        let e = Engine::new(Config::new(Policy::MultiGen)).unwrap();
+        let e = Engine::new(Config::new(Policy::Mglru)).unwrap();
         let names = |gauges: Vec<Gauge>| gauges.iter().map(|g| g.name).collect::<Vec<_>>();
         assert_eq!(names(e.node_gauges()), Gauge::OF_MACHINE);
         assert_eq!(names(e.memcg_tree_gauges(MemcgId::ROOT)), Gauge::OF_MEMCG);
