@@ -98,7 +98,7 @@ fn events_say_every_time_and_tasks_who_killed_them() {
     let text = eventful(&s, &["--html", s.path("page.html").to_str().expect("a name")]);
     assert!(text.contains(", the last at 3.") || text.contains(", the last at 4."), "{text}");
     let page = std::fs::read_to_string(s.path("page.html")).expect("a page");
-    for part in ["1 kill by events", "killed by events", "kill /a"] {
+    for part in ["1 kill by events", "killed by events", "kill in /a"] {
         assert!(page.contains(part), "{part}");
     }
 }

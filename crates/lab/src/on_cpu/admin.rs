@@ -283,6 +283,9 @@ fn text(spec: &Scenario, event: &EventSpec) -> String {
         EventAction::Swapon(n) => format!("swapon {}", spec.devices[spec.swap[n].device].name),
         EventAction::Swapoff(n) => format!("swapoff {}", spec.devices[spec.swap[n].device].name),
         EventAction::AddMemory(pages) => format!("add {} MiB of memory", pages >> 8),
-        EventAction::Kill { within, .. } => format!("kill in {}", path_or_root(within)),
+        EventAction::Kill { within, .. } => {
+            let daemon = event.watch.as_ref().and_then(|w| w.daemon).map_or(String::new(), |name| format!("{name}: "));
+            format!("{daemon}kill in {}", path_or_root(within))
+        }
     }
 }
