@@ -133,8 +133,8 @@ fn regression_without_cgroup_writeback_nobody_looks_at_the_dirty_pages_of_a_grou
     assert_eq!((without, by_fsync.len()), (0, 1), "and fsync writes that file only");
 }
 
-/// What is old in two files is written in chunks, one file and the other in turn; what becomes
-/// dirty meanwhile is not old.
+/// Two files that are old are written in chunks, one and the other in turn; pages that become dirty
+/// meanwhile are not old.
 #[test]
 fn old_files_are_written_in_chunks() {
     let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(400_000) };
