@@ -306,7 +306,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),
         stat_flush_interval_ns: d.of(&[0, 2_000_000_000, 10_000_000]),
-        stat_flush_is_given: true,
+        given: ["stat_flush_interval", "per_cpu_lists", "page_blocks"].into(),
         costs: Default::default(),
         contention: memory_pages.is_multiple_of(2).then(ContentionSpec::default),
         nodes: Vec::new(),

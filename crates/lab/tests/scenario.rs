@@ -448,3 +448,25 @@ proptest! {
         prop_assert_eq!(error.lines().count(), 1);
     }
 }
+
+/// Linux's defaults that would stand for more on a divided machine are off there, unless the file
+/// says them.
+#[test]
+fn a_divided_machine_has_no_batches_for_more_memory() {
+    let at = |machine: &str, nodes: &str, k: f64| {
+        let text = format!(
+            "name = \"s\"\n{nodes}machine = {{ {machine} }}\npolicy.name = \"lru\"\nobject.h = {{ kind = \"anon\", size = \"64M\" }}\n[[task]]\nname = \"t\"\nphase = [{{ write = \"h\", passes = 1 }}]\n"
+        );
+        let m = Scenario::parse("s.toml", &text).and_then(|s| Ok(s.scale(k).expect("a scale").machine));
+        let m = m.unwrap_or_else(|e| panic!("{e}"));
+        (m.per_cpu_lists, m.page_blocks, m.tick_ns)
+    };
+    let nodes = "node.n = { preset = \"dram\", size = \"1G\", cpus = 2 }\n";
+    assert_eq!(at("memory = \"1G\"", "", 1.0), (true, true, 4_000_000));
+    assert_eq!(at("memory = \"1G\"", "", 4.0), (false, false, 4_000_000));
+    assert_eq!(at("swappiness = 60", nodes, 1.0), (true, true, 0), "nodes have no ticks");
+    assert_eq!(at("swappiness = 60", nodes, 4.0), (false, false, 0));
+    let all = "per_cpu_lists = true, page_blocks = true, tick = \"1ms\"";
+    assert_eq!(at(all, nodes, 4.0), (true, true, 1_000_000));
+    assert_eq!(at("memory = \"1G\", watermark_boost_factor = 1", "", 4.0), (false, true, 4_000_000));
+}

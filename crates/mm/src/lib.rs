@@ -108,6 +108,7 @@ pub use stat::{Counter, Gauge, ReclaimWork, Stats};
 pub use swap::{SwapCluster, SwapDeviceInfo, SwapList, SwapMap, SwapSpace, SwapWork};
 pub use touch::{Outcome, Touch};
 pub use world::{Ack, Content, Effect, ThrottleReason, World};
+pub use writeback::expired::FlushStep;
 pub use zswap::ZswapStats;
 pub use zswap::ZswapStep;
 pub use zswap::zspool::ZsPool;

@@ -303,6 +303,12 @@ pub trait World {
         false
     }
 
+    /// Whether the device of a page of a file has all the requests that it takes, so that the
+    /// flusher waits before it writes on ([`crate::Engine::flush_expired_step`]).
+    fn is_file_queue_full(&self, _page: PageId) -> bool {
+        false
+    }
+
     /// Whether the copy in a swap slot that was just read is kept, though its device answers at
     /// once: what is not written until it leaves memory again then need not be written there once
     /// more. For devices of which a part is not memory, where a copy costs next to nothing. Copies

@@ -1,6 +1,8 @@
 //! Writeback by age, as a driver sees it whose flusher runs by itself.
 
-use refault_mm::{Ack, Config, DirtyConfig, Effect, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch};
+use refault_mm::{
+    Ack, Config, DirtyConfig, Effect, Engine, FlushStep, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch,
+};
 use refault_testing::AtOnce;
 
 const SECOND: u64 = 1_000_000_000;
@@ -129,4 +131,35 @@ fn regression_without_cgroup_writeback_nobody_looks_at_the_dirty_pages_of_a_grou
     assert!(with > 0, "more than a tenth of the group is dirty");
     let (without, by_fsync) = written(false);
     assert_eq!((without, by_fsync.len()), (0, 1), "and fsync writes that file only");
+}
+
+/// Two files that are old are written in chunks, one and the other in turn; pages that become dirty
+/// meanwhile are not old.
+#[test]
+fn old_files_are_written_in_chunks() {
+    let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(400_000) };
+    let cfg = Config { node: Some(node), total_pages: 400_000, ..Config::new(Policy::Lru) };
+    let mut engine = Engine::new(cfg).unwrap();
+    let group = engine.add_memcg(MemcgId::ROOT, "/files", u64::MAX, 0).unwrap();
+    let mut files = [PageId(0); 2];
+    files.iter_mut().for_each(|f| *f = engine.add_mapping(MappingKind::File, group, 0..20_000).unwrap().1);
+    let later = |_: &AtOnce, e| matches!(e, Effect::Write { .. } | Effect::WakeFlusher).then_some(Ack::Pending);
+    let mut w = AtOnce::answering(later);
+    for i in 0..15_000 {
+        files.iter().for_each(|f| _ = engine.access(&mut w, PageId(f.0 + i), Touch::Write));
+    }
+    engine.set_now_ns(31 * SECOND);
+    let mut steps = Vec::new();
+    loop {
+        let step = engine.flush_expired_step(&mut w);
+        let written = w.take_pages();
+        steps.push((written.len(), written.iter().filter(|p| **p < files[1]).count()));
+        engine.access(&mut w, PageId(files[0].0 + 15_000 + steps.len() as u32), Touch::Write);
+        engine.validate().unwrap();
+        if step == FlushStep::Sleep {
+            break;
+        }
+    }
+    // An eighth of a fifth of 400,000 pages, in multiples of 1024; then the rest of each.
+    assert_eq!(steps, [(10_240, 10_240), (10_240, 0), (4760, 4760), (4760, 0)]);
 }

@@ -167,7 +167,12 @@ impl Storage {
     /// Whether a write to swap would have to wait for room in the queue of the device that was
     /// written to last.
     pub(super) fn is_write_queue_full(&self) -> bool {
-        self.last_swap_out.is_some_and(|d| self.sent[d] + self.plugged[d] >= u64::from(self.devices[d].spec().queue))
+        self.last_swap_out.is_some_and(|d| self.is_queue_full(d))
+    }
+
+    /// Whether a device has all the requests that it takes.
+    pub(super) fn is_queue_full(&self, device: usize) -> bool {
+        self.sent[device] + self.plugged[device] >= u64::from(self.devices[device].spec().queue)
     }
 
     /// A folio goes to or comes from the device of `io`; `slot` if that is swap. `content`: what

@@ -210,6 +210,10 @@ impl World for Hardware {
         self.storage.is_write_queue_full()
     }
 
+    fn is_file_queue_full(&self, page: PageId) -> bool {
+        self.tables.file_place(page).is_some_and(|(device, _)| self.storage.is_queue_full(device))
+    }
+
     fn content(&mut self, page: PageId) -> Content {
         let mean = (4096.0 / ContentSpec::RATIO) as u32;
         content_of(&self.tables, self.seed, page).unwrap_or(Content::Compressed { bytes: mean })

@@ -118,7 +118,7 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
     cfg.lru.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
     cfg.memcg.recursive_protection = m.recursive_protection;
-    let exact = policy.kernel.has_exact_stats() && !m.stat_flush_is_given;
+    let exact = policy.kernel.has_exact_stats() && !m.given.contains("stat_flush_interval");
     cfg.lru.stat_flush_interval_ns = if exact { 0 } else { m.stat_flush_interval_ns };
     cfg.total_pages = m.memory_pages;
     // The scale is 1 but on machines with nodes, whose sizes stand for so much larger ones.

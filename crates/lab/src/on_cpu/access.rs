@@ -46,7 +46,7 @@ impl OnCpu<'_> {
             }
         }
         let outcome = self.call_engine(task, clock, access);
-        if outcome == Outcome::Hit && !self.kernel.hw.has_news() {
+        if outcome == Outcome::Hit && !self.kernel.hw.has_news() && !self.kernel.engine.is_over_high() {
             let c = &self.kernel.costs;
             let hit = if access.write { c.write_hit_ns } else { c.read_hit_ns };
             let hit = hit + copy_of(self.kernel, access.page, access.write, clock);
@@ -146,7 +146,8 @@ impl OnCpu<'_> {
         {
             kernel.hw.tables.set_dirty(space, page);
         }
-        if kernel.engine.is_over_high() {
+        // A call that waits for a page returns when that is there, and sleeps for `high` then.
+        if done && kernel.engine.is_over_high() {
             kernel.engine.return_to_user(&mut kernel.hw);
         }
         let mut own_ns = cost_of(kernel, outcome, mapped, write);

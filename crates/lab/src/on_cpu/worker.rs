@@ -1,6 +1,6 @@
 //! Threads of the kernel: kswapd, the flusher, and the worker of zswap.
 
-use refault_mm::{KswapdStep, NodeId, ZswapStep};
+use refault_mm::{FlushStep, KswapdStep, NodeId, ZswapStep};
 
 use super::context::OnCpu;
 use crate::kernel::LabKernel;
@@ -31,18 +31,24 @@ impl OnCpu<'_> {
         }
     }
 
-    /// The flusher: everything that it was woken for, at once.
+    /// The flusher: everything that it was woken for, at once, and of what is old a chunk. Where
+    /// the device has all the requests that it takes it waits for room.
     pub(crate) fn run_flusher(&mut self, start_ns: u64) -> (u64, Stop) {
         self.kernel.set_now_ns(start_ns);
         let kernel = &mut *self.kernel;
         kernel.engine.flush(&mut kernel.hw);
-        if self.spec.machine.dirty_expire_ns > 0 {
-            kernel.engine.flush_expired(&mut kernel.hw);
-        }
-        let bill = self.settle(start_ns);
+        let step = match self.spec.machine.dirty_expire_ns {
+            0 => FlushStep::Sleep,
+            _ => kernel.engine.flush_expired_step(&mut kernel.hw),
+        };
+        let end = start_ns + self.settle(start_ns).worker_ns();
         let t = self.threads.flusher();
-        self.threads[t].begin_wait();
-        (start_ns + bill.worker_ns(), Stop::Blocked(PsiState::Idle))
+        match step {
+            FlushStep::Again => return (end, Stop::Preempted),
+            FlushStep::Wait => self.threads.wait_for_room(t, true, end, self.clock),
+            FlushStep::Sleep => _ = self.threads[t].begin_wait(),
+        }
+        (end, Stop::Blocked(PsiState::Idle))
     }
 }
 

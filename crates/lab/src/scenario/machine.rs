@@ -39,12 +39,16 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,
         file_order: s.or("large_folios", 0, large_folios)?,
         thp: s.or("thp", ThpConfig::default(), thp)?,
-        stat_flush_is_given: s.has("stat_flush_interval"),
+        given: MACHINE_KEYS.iter().map(|key| key.name).filter(|name| s.has(name)).collect(),
         costs: s.or("costs", BTreeMap::new(), costs)?,
         contention: s.opt("contention", contention)?,
         nodes,
         ..MachineSpec::default()
     };
+    if !spec.nodes.is_empty() {
+        // With ticks kswapd makes room for promotions at a fraction of the rate.
+        spec.tick_ns = 0;
+    }
     for key in MACHINE_KEYS {
         key.read(&s, &mut spec)?;
     }
@@ -55,7 +59,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
     ];
     for (key, other, is_on) in needs {
         if let (false, Some(field)) = (is_on, s.get(key)) {
-            return Err(field.error(format!("changes nothing without {other}; write that as well, or leave this out")));
+            return Err(field.error(format!("changes nothing with {other} = false; leave one of them out")));
         }
     }
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);

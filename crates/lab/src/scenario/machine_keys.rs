@@ -90,12 +90,12 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
     flag!(
         "per_cpu_lists",
         per_cpu_lists,
-        "CPUs keep [free pages for themselves](../mechanisms.md#per-cpu-lists-of-free-pages), as in Linux"
+        "CPUs keep [free pages for themselves](../mechanisms.md#per-cpu-lists-of-free-pages); on a [divided](#scaling) machine only if the file says so"
     ),
     flag!(
         "page_blocks",
         page_blocks,
-        "free pages are of [kinds](../mechanisms.md#page-blocks-and-the-watermark-boost), by blocks of 512, as in Linux"
+        "free pages are of [kinds](../mechanisms.md#page-blocks-and-the-watermark-boost), by blocks of 512; on a [divided](#scaling) machine only if the file says so"
     ),
     number!(
         "watermark_boost_factor",
@@ -107,7 +107,7 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
     flag!(
         "buffer_heads",
         buffer_heads,
-        "file systems keep [buffer heads](../mechanisms.md#buffer-heads) of pages that are written"
+        "file systems keep [buffer heads](../mechanisms.md#buffer-heads) of pages that are written (ext4)"
     ),
     number!(
         "quantum",
@@ -121,7 +121,7 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
         tick_ns,
         Time,
         0..=1_000_000_000,
-        "a task keeps a CPU until one of the [ticks](../mechanisms.md#ticks), and who is woken takes it at once (Linux: `\"4ms\"`); 0 is none"
+        "a task keeps a CPU until one of the [ticks](../mechanisms.md#ticks), and who is woken takes it at once; 0 is none, the default with `[node.NAME]`"
     ),
     number!("swappiness", swappiness, None, 0..=200, "as the sysctl"),
     number!("watermark_scale_factor", watermark_scale_factor, None, 1..=3000, "in 1/10000 of memory"),
@@ -130,7 +130,7 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
     flag!(
         "read_ahead_history",
         read_ahead_history,
-        "a miss elsewhere reads [what is asked for at once](../mechanisms.md#readahead), and windows follow what is in memory, as in Linux; without it such a miss reads a page"
+        "a miss elsewhere reads [what is asked for at once](../mechanisms.md#readahead), and windows follow what is in memory; without it such a miss reads a page"
     ),
     number!(
         "dirty_background_ratio",
@@ -145,7 +145,7 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
         dirty_expire_ns,
         Time,
         0..=MAX_TIME_NS,
-        "what has been dirty for so long is written; 0 is never (Linux: `\"30s\"`)"
+        "what has been dirty for so long is written; 0 is never"
     ),
     number!(
         "dirty_writeback",

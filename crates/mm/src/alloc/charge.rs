@@ -94,9 +94,9 @@ impl<W: World> Alloc<'_, W> {
     }
 
     /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for
-    /// them and asks again.
+    /// them and asks again. Readahead does without.
     fn out_of_memory(&mut self, over: MemcgId) -> Result<(), MemcgId> {
-        if !self.is_io_pending(over) {
+        if !self.mem.frames.nofs && !self.is_io_pending(over) {
             self.mem.groups.memcgs.event(over, |e| &mut e.oom);
             self.world.effect(Effect::Oom { memcg: over });
         }

@@ -74,7 +74,8 @@ impl<W: World> Alloc<'_, W> {
                 break;
             }
         }
-        if !self.is_io_pending(MemcgId::ROOT) {
+        // Nobody is killed for what nobody has asked for (`__GFP_NORETRY` of readahead).
+        if !self.mem.frames.nofs && !self.is_io_pending(MemcgId::ROOT) {
             self.world.effect(Effect::Oom { memcg: MemcgId::ROOT });
         }
         Err(MemcgId::ROOT)

@@ -11,6 +11,7 @@ use crate::ids::{MAX_ORDER, MappingId, PageId};
 use crate::lru::batch::Batch;
 use crate::lru::recency::Reference;
 use crate::world::World;
+use crate::writeback::expired::FlushStep;
 
 impl Engine {
     /// Advice on one page. A large folio of which it is a part is split.
@@ -185,5 +186,11 @@ impl Engine {
     /// calls this now and then.
     pub fn flush_expired<W: World>(&mut self, w: &mut W) {
         self.mem.writeout(w).flush_expired()
+    }
+
+    /// The same, a chunk of a file at a time: for a driver whose flusher is a thread that takes
+    /// turns with others and waits for its device.
+    pub fn flush_expired_step<W: World>(&mut self, w: &mut W) -> FlushStep {
+        self.mem.writeout(w).flush_expired_step()
     }
 }

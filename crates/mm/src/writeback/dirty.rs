@@ -12,14 +12,14 @@ use crate::lru::lru_list::{ACTIVE_FILE, INACTIVE_FILE};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 use crate::writeback::Writeout;
+use crate::writeback::expired::ExpiredFiles;
 use crate::writeback::files::DirtyFiles;
 
 /// Dirty pages, by file and in all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirtyPages {
     pub(crate) files: DirtyFiles,
-    /// When the flusher looks for files that are dirty for too long.
-    next_look_ns: u64,
+    pub(crate) expired: ExpiredFiles,
     /// Dirty pages of files, and pages under writeback, of all groups.
     total: u64,
     pub(crate) writeback: u64,
@@ -224,13 +224,16 @@ impl<W: World> Writeout<'_, W> {
         self.writeback.flushing = false;
     }
 
-    /// How much of a file is written at a time (`writeback_chunk_size`), if there is too much that
-    /// is dirty where it is charged; else nothing.
+    /// How much of a file is written at a time, if there is too much that is dirty where it is
+    /// charged; else nothing.
     fn chunk_over_background(&mut self, file: MappingId) -> u64 {
         let memcg = self.pages.space.mappings[file.index()].memcg;
-        if !self.dirty_levels(memcg).0 {
-            return 0;
-        }
+        if self.dirty_levels(memcg).0 { self.writeback_chunk(memcg) } else { 0 }
+    }
+
+    /// How many pages of a file are written before it is the turn of the next
+    /// (`writeback_chunk_size`): half a second's, at most an eighth of the dirty limit.
+    pub(crate) fn writeback_chunk(&self, memcg: MemcgId) -> u64 {
         let machine = self.dirtyable_of_machine();
         let own = self.cfg.dirty.cgroup_writeback.then(|| self.dirtyable_of(memcg, machine));
         let limit = share(machine.unwrap_or(u64::MAX).min(own.unwrap_or(u64::MAX)), self.cfg.dirty.ratio);
@@ -241,36 +244,24 @@ impl<W: World> Writeout<'_, W> {
 
     /// Writes dirty pages of a file by index, from where the flusher left it. How many it looked
     /// at.
-    fn write_file(&mut self, file: MappingId, most: u64) -> u64 {
-        let pages = self.pages.mapping_pages(file);
+    pub(crate) fn write_file(&mut self, file: MappingId, most: u64) -> u64 {
         let most = most.min(self.writeback.dirty.files.dirty_of(file));
         for _ in 0..most {
-            let Some(page) = self.writeback.dirty.files.next_of(file, pages.clone()) else { break };
-            let f = self.pages.folios.slot(page).folio().expect("what is dirty is in memory");
-            // It may be dirty again while it is written or moved: that is for the next time.
-            if !self.pages.folios.st(f).has(State::MIGRATING | State::WRITEBACK) {
-                self.start_write(f, true);
+            if self.write_next(file).is_none() {
+                break;
             }
         }
         most
     }
 
-    /// Writes files that are dirty for longer than `dirty_expire_ns`, if the last look for them was
-    /// `dirty_writeback_ns` ago. A driver with a flusher that runs by itself calls this now and
-    /// then.
-    pub(crate) fn flush_expired(&mut self) {
-        if self.now_ns < self.writeback.dirty.next_look_ns || std::mem::replace(&mut self.writeback.flushing, true) {
-            return;
+    /// Writes the next dirty page of a file; none: there is none.
+    pub(crate) fn write_next(&mut self, file: MappingId) -> Option<PageId> {
+        let page = self.writeback.dirty.files.next_of(file, self.pages.mapping_pages(file))?;
+        let f = self.pages.folios.slot(page).folio().expect("what is dirty is in memory");
+        // It may be dirty again while it is written or moved: that is for the next time.
+        if !self.pages.folios.st(f).has(State::MIGRATING | State::WRITEBACK) {
+            self.start_write(f, true);
         }
-        self.writeback.dirty.next_look_ns = self.now_ns + self.cfg.dirty.writeback_ns;
-        let Some(then_ns) = self.now_ns.checked_sub(self.cfg.dirty.expire_ns) else {
-            self.writeback.flushing = false;
-            return;
-        };
-        for file in self.writeback.dirty.files.older_than(then_ns) {
-            self.write_file(file, u64::MAX);
-            self.writeback.dirty.files.set_since(file, self.now_ns);
-        }
-        self.writeback.flushing = false;
+        Some(page)
     }
 }

@@ -3,6 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `dirty` | dirty pages of files, and the flusher |
+//! | `expired` | files that are written for their age |
 //! | `files` | which files have some, and whose turn it is |
 //! | `io` | writes as they start and end |
 //!
@@ -16,6 +17,7 @@ use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
 
 pub(crate) mod dirty;
+pub(crate) mod expired;
 pub(crate) mod files;
 pub(crate) mod io;
 

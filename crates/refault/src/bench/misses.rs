@@ -141,7 +141,7 @@ pub const KNOWN: &[Missing] = &[
         name: "five-builds",
         what: "the published counters of before are of five builds in a row, as their sum says, \
             those of after of one; here both are of one",
-        rows: &["swap-build-mthp: 64 KiB whole", "swap-build-mthp: 512 KiB whole", "swap-build-mthp: 2048 KiB whole"],
+        rows: &["swap-build-mthp: 512 KiB whole", "swap-build-mthp: 2048 KiB whole"],
     },
     Missing {
         name: "the-build",
@@ -149,11 +149,9 @@ pub const KNOWN: &[Missing] = &[
             chosen, and the smallest and the largest sizes depend on them",
         rows: &[
             "swap-build-mthp: 16 KiB split",
-            "swap-build-mthp: 32 KiB split",
             "swap-build-mthp: 64 KiB split",
             "swap-build-mthp: 128 KiB split",
             "swap-build-mthp: 256 KiB split",
-            "swap-build-mthp: 1024 KiB split",
             "swap-build-mthp: 2048 KiB split",
         ],
     },

@@ -73,6 +73,10 @@ impl TieredTrace<'_> {
             return Err(format!("--scale {}: with --tier it is at most {MAX_SCALE}", self.scale).into());
         }
         scenario.machine.scale = self.scale as u64;
+        // As of a scenario with nodes, and of one that is divided.
+        scenario.machine.tick_ns = 0;
+        scenario.machine.per_cpu_lists &= self.scale <= 1.0;
+        scenario.machine.page_blocks &= self.scale <= 1.0;
         scenario.seed = self.seed;
         if !timed {
             scenario.tasks[0].phases[0].cpu_ns = self.access_ns.unwrap_or(ACCESS_NS);

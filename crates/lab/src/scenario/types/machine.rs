@@ -1,6 +1,6 @@
 //! The machine: CPUs, memory, settings of the kernel, devices and swap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::tiering::{NodePerf, NodePreset};
 use refault_mm::{NodeConfig, ThpConfig};
@@ -8,6 +8,23 @@ use refault_mm::{NodeConfig, ThpConfig};
 use crate::contention::ContentionSpec;
 
 /// CPUs, memory and the settings of the kernel.
+///
+/// Defaults are those of Linux, under every profile of a kernel:
+///
+/// | setting | default | Linux | elsewhere |
+/// |---|---|---|---|
+/// | `per_cpu_lists` | on | always; bounds that grow with use since 6.7 | off on a divided machine that does not say it: a batch would stand for so much more memory |
+/// | `page_blocks`, `watermark_boost_factor` | on, 15,000 | always; the boost since 5.0 | blocks are off likewise |
+/// | `buffer_heads` | on | ext4 and others; XFS has none | |
+/// | `tick_ns` | 4 ms | `CONFIG_HZ=250`; Debian, Ubuntu | off with nodes (`pmbench`, `mysql-tiering`): kswapd waits for ticks there, and makes room for promotions at a sixtieth of the rate |
+/// | `read_ahead_history` | on | since 2.6.31 | |
+/// | `dirty_expire_ns`, `dirty_writeback_ns` | 30 s, 5 s | the same | |
+/// | `dirty_background_ratio`, `dirty_ratio` | 10, 20 | the same | |
+/// | `swappiness`, `page_cluster`, `read_ahead_pages` | 60, 3, 32 | the same | |
+/// | `watermark_scale_factor`, `min_free_kbytes` | 10, as boot sets it | the same | |
+/// | `stat_flush_interval_ns` | 2 s | the same; exact before 5.13 for a memory cgroup that is reclaimed | exact under profiles before 6.12 |
+/// | `min_ttl_ns`, `thp` | off | off; as the distribution configures | |
+/// | `file_order` | single pages | by file system: XFS since 5.18, ext4 since 6.16 | |
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineSpec {
     /// CPUs.
@@ -66,9 +83,10 @@ pub struct MachineSpec {
     pub recursive_protection: bool,
     /// How often the statistics of groups are added up; 0: they are exact.
     pub stat_flush_interval_ns: u64,
-    /// The scenario says so; otherwise they are exact under kernels that add them up before they
-    /// reclaim.
-    pub stat_flush_is_given: bool,
+    /// Keys that the scenario says itself, where the default depends on something else: statistics
+    /// are exact under kernels that add them up before they reclaim, and a divided machine has no
+    /// lists of CPUs and no page blocks.
+    pub given: BTreeSet<&'static str>,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
     /// CPUs wait for locks and interrupt each other; `None`: they do not.
@@ -91,21 +109,21 @@ impl Default for MachineSpec {
             dma_pages: NodeConfig::PC_ZONES[0],
             dma32_pages: NodeConfig::PC_ZONES[1],
             init_pages: 0,
-            per_cpu_lists: false,
-            page_blocks: false,
+            per_cpu_lists: true,
+            page_blocks: true,
             watermark_boost_factor: 15_000,
-            buffer_heads: false,
+            buffer_heads: true,
             quantum_ns: 50_000,
-            tick_ns: 0,
+            tick_ns: 4_000_000,
             swappiness: 60,
             min_free_kbytes: None,
             watermark_scale_factor: 10,
             page_cluster: 3,
             read_ahead_pages: 32,
-            read_ahead_history: false,
+            read_ahead_history: true,
             dirty_background_ratio: 10,
             dirty_ratio: 20,
-            dirty_expire_ns: 0,
+            dirty_expire_ns: 30_000_000_000,
             dirty_writeback_ns: 5_000_000_000,
             cgroup_writeback: true,
             file_order: 0,
@@ -113,7 +131,7 @@ impl Default for MachineSpec {
             thp: ThpConfig::default(),
             recursive_protection: true,
             stat_flush_interval_ns: 2_000_000_000,
-            stat_flush_is_given: false,
+            given: BTreeSet::new(),
             costs: BTreeMap::new(),
             contention: None,
             nodes: Vec::new(),
