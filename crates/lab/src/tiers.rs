@@ -175,7 +175,10 @@ impl Tiering {
         });
         self.scanned_ptes += scanned;
         self.marked_pages += marked;
-        scanned * kernel.costs.pte_walk_ns + if marked > 0 { kernel.costs.unmap_page_ns } else { 0 }
+        let ns = scanned * kernel.costs.pte_walk_ns + if marked > 0 { kernel.costs.unmap_page_ns } else { 0 };
+        scan.took(ns);
+        task.next_scan_ns = scan.next_ns(cfg);
+        ns
     }
 
     /// A task enters a phase that counts.
