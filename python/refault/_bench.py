@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from . import _refault, _words
+from . import _refault
 from ._table import Table
 from ._words import Names
 
@@ -16,8 +17,8 @@ class BenchResult:
     ``benchmarks`` is the list that ``--json`` prints (``docs/reference/bench.md``).
     """
 
-    def __init__(self, text: str) -> None:
-        self.benchmarks: list[dict[str, Any]] = json.loads(text)["benchmarks"]
+    def __init__(self, reports: Sequence[str]) -> None:
+        self.benchmarks: list[dict[str, Any]] = [json.loads(report) for report in reports]
 
     @property
     def table(self) -> Table:
@@ -57,5 +58,5 @@ def bench(
     ``check`` looks at every sample whether memory, requests and pressure add up. None: all of them.
     """
     given = [names] if isinstance(names, str) else list(names)
-    flags = {"scale": scale, "seed": seed, "seeds": seeds, "check": check, "threads": threads}
-    return BenchResult(_refault.bench([*_words.flags(flags, flags), "--", *given]))
+    settings = {"scale": scale, "seed": seed, "check": check, "threads": threads}
+    return BenchResult(_refault.bench(given, seeds, settings))

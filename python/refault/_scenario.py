@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tomli_w
@@ -43,8 +43,9 @@ class Scenario:
         ``scale`` divides sizes, amounts of work and times; ``check`` looks at every sample whether
         memory, requests, bytes and pressure add up.
         """
-        flags = {"policy": policy, "seed": seed, "scale": scale, "check": check, "threads": threads}
-        return ScenarioResult(*_refault.scenario(_words.flags(flags, flags), self._path, self._text))
+        settings = {"seed": seed, "scale": scale, "check": check, "threads": threads}
+        policies = None if policy is None else _words.listed(policy)
+        return ScenarioResult(*_refault.scenario(self._path, self._text, policies, settings))
 
     def __repr__(self) -> str:
         return f"<refault.Scenario {self._path or 'of a dictionary'}>"
@@ -56,8 +57,8 @@ class ScenarioResult:
     ``runs`` is the list that ``--json`` prints (``docs/reference/replay-scenario.md``).
     """
 
-    def __init__(self, text: str, series: list[str]) -> None:
-        self.runs: list[dict[str, Any]] = json.loads(text)["runs"]
+    def __init__(self, runs: Sequence[str], series: Sequence[str]) -> None:
+        self.runs: list[dict[str, Any]] = [json.loads(run) for run in runs]
         self._series = series
 
     def _each(self, part: str) -> Table:

@@ -7,15 +7,17 @@
 //! | `error` | errors as exceptions |
 //! | `trace` | traces in memory, and where they are from |
 //! | `policy` | policies that are classes of Python |
+//! | `machines` | scenarios and published benchmarks |
 //! | `source`, `numpy_source`, `arrow_source`, `dense` | traces that are no files: columns as records |
 //! | `table` | rows as columns of Arrow |
 //!
-//! It calls `refault_cli::api`. The Python code beside it makes words of settings, and classes of
-//! what comes back.
+//! It calls `refault`; replays, sizes and reports, whose settings are those of flags, go by
+//! `refault_cli::api`. The Python code beside it makes classes of what comes back.
 
 mod arrow_source;
 mod dense;
 mod error;
+mod machines;
 mod numpy_source;
 mod policy;
 mod source;
@@ -31,11 +33,12 @@ static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
 
 #[pymodule]
 mod _refault {
-    use super::error::exception;
     use super::{policy, table, trace, work};
     use pyo3::prelude::*;
-    use refault_cli::api::{self, ScenarioText};
+    use refault_cli::api;
 
+    #[pymodule_export]
+    use super::machines::{bench, check_scenario, scenario};
     #[pymodule_export]
     use super::policy::Room;
     #[pymodule_export]
@@ -66,32 +69,10 @@ mod _refault {
         work::run(py, |stop| api::size(&words, stop))
     }
 
-    /// `refault bench --json`.
-    #[pyfunction]
-    fn bench(py: Python<'_>, words: Vec<String>) -> PyResult<String> {
-        work::run(py, |stop| api::bench(&words, stop))
-    }
-
     /// `refault report`.
     #[pyfunction]
     fn report(py: Python<'_>, words: Vec<String>) -> PyResult<()> {
         work::run(py, |stop| api::report(&words, stop))
-    }
-
-    fn place<'a>(path: Option<&'a str>, text: &'a str) -> ScenarioText<'a> {
-        path.map_or(ScenarioText::Text("scenario", text), ScenarioText::File)
-    }
-
-    /// An error if a file or a text is no scenario.
-    #[pyfunction]
-    fn check_scenario(path: Option<&str>, text: &str) -> PyResult<()> {
-        api::check_scenario(place(path, text)).map_err(|e| exception(&e))
-    }
-
-    /// `refault replay SCENARIO --json`, and the time series of each run as CSV.
-    #[pyfunction]
-    fn scenario(py: Python<'_>, words: Vec<String>, path: Option<&str>, text: &str) -> PyResult<(String, Vec<String>)> {
-        work::run(py, |stop| api::scenario(&words, place(path, text), stop))
     }
 
     /// Rows, each a JSON object, as a table of Arrow; and its columns as JSON.

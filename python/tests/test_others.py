@@ -106,6 +106,10 @@ def test_scenario_of_a_dictionary():
         refault.Scenario.read("no.toml")
     with pytest.raises(ValueError, match="opt"):
         refault.Scenario.read(path).run(policy="opt")
+    with pytest.raises(ValueError, match="is not a scale; write 1"):
+        refault.Scenario.read(path).run(scale=0.5)
+    with pytest.raises(ValueError, match="policy: unknown policy"):
+        refault.Scenario.read(path).run(policy="no-such")
 
 
 def test_bench(run):
@@ -115,6 +119,10 @@ def test_bench(run):
     assert set(result.table.column("benchmark")) == {"fio-zipf-2g"}
     with pytest.raises(ValueError, match="no-such"):
         refault.bench("no-such")
+    with pytest.raises(ValueError, match="threads: 0 is not in 1..=1024"):
+        refault.bench("fio-zipf-2g", threads=0)
+    with pytest.raises(ValueError, match="seeds: does not go with seed"):
+        refault.bench("fio-zipf-2g", seed=1, seeds=2)
 
 
 def test_report(sqlite, tmp_path):

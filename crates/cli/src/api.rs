@@ -1,16 +1,16 @@
 //! Results of the subcommands without their printing, for programs that are not the command.
 //!
-//! Each function takes the words of a command line, so that names, defaults and messages are the
-//! command's own, and gives what `--json` prints or the values behind it. `Watch` ends a long one.
+//! Replays, sizes and reports take the words of a command line, so that names, defaults and
+//! messages are the command's own, and give what `--json` prints or the values behind it. `Watch`
+//! ends a long one. Scenarios and benchmarks are calls of `refault`.
 
 use crate::replay::cell::MissBits;
 use crate::replay::policy::RowPolicy;
-use crate::replay::{LoadedTrace, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded, scenario_results};
+use crate::replay::{LoadedTrace, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded};
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Watch, bars, bench, complaint, flags, replay, report, size};
+use crate::{Failure, Given, Watch, bars, complaint, flags, replay, report, size};
 use clap::{Args, Command, FromArgMatches};
 use refault::recording;
-use refault::scenario::{NamedScenario, ScenarioRequest};
 use refault_lab::scenario::Scenario;
 use refault_trace::{OpenOptions, RecordSource, Trace};
 use std::ffi::OsString;
@@ -81,45 +81,14 @@ pub fn replay_recording(source: &mut dyn RecordSource, memory_pages: Option<u64>
     Ok((compared.total.accesses, compared.total.lab_misses))
 }
 
-/// Where a scenario is.
-#[derive(Clone, Copy, Debug)]
-pub enum ScenarioText<'a> {
-    /// In a file; traces are named from where it is.
-    File(&'a str),
-    /// Here; what errors call it, and the text.
-    Text(&'a str, &'a str),
+/// The same handle, whose work is shown on a terminal.
+pub fn shown(watch: &Watch) -> Watch {
+    bars::shown(watch)
 }
 
-/// `refault replay` of a scenario, with the flags `--policy`, `--seed`, `--scale`, `--threads` and
-/// `--check`: JSON, and the time series of each run as CSV.
-pub fn scenario(words: &[String], text: ScenarioText<'_>, watch: &Watch) -> Result<(String, Vec<String>), Failure> {
-    let (args, given) = parse::<ReplayArgs>("replay", words)?;
-    let watch = bars::shown(watch);
-    // Flags beside those are not for it.
-    let request = ScenarioRequest {
-        promotion: Vec::new(),
-        limits: None,
-        lru_gen: false,
-        swap_map: true,
-        ..args.scenario_request(&given)
-    };
-    let request = match text {
-        ScenarioText::File(path) => request.with_file(path.as_ref())?,
-        ScenarioText::Text(name, text) => {
-            let scenario = NamedScenario { name: name.to_owned(), scenario: Scenario::parse(name, text)? };
-            ScenarioRequest { scenarios: vec![scenario], ..request }
-        }
-    };
-    scenario_results(&request, &given, &watch)
-}
-
-/// An error if a text is no scenario.
-pub fn check_scenario(text: ScenarioText<'_>) -> Result<(), Failure> {
-    match text {
-        ScenarioText::File(path) => Scenario::load(path).map(drop)?,
-        ScenarioText::Text(name, text) => Scenario::parse(name, text).map(drop)?,
-    }
-    Ok(())
+/// Says on standard error what is to be known of the traces that a scenario has.
+pub fn note_traces(scenario: &Scenario) {
+    InputArgs::default().note_traces(scenario);
 }
 
 /// `refault size --json`.
@@ -142,13 +111,6 @@ pub fn size_of(
     let (mut args, given) = parse::<size::SizeArgs>("size", &words)?;
     args.watch = bars::shown(watch);
     size::result_of(&args, &given, (trace, page_size), again)
-}
-
-/// `refault bench --json`.
-pub fn bench(words: &[String], watch: &Watch) -> Result<String, Failure> {
-    let (mut args, _) = parse::<bench::BenchArgs>("bench", words)?;
-    args.watch = bars::shown(watch);
-    bench::result(&args)
 }
 
 /// `refault report`.

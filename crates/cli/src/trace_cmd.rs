@@ -8,7 +8,6 @@ mod convert;
 mod generate;
 mod info;
 mod input;
-mod progress;
 
 pub use input::InputArgs;
 pub(crate) use input::note;

@@ -22,6 +22,7 @@ mod record_warm;
 mod recordings;
 mod report;
 mod report_words;
+mod results_say;
 mod rules;
 mod sampling;
 mod scenario;

@@ -1,7 +1,7 @@
 //! Calls of programs that are not the command, by the words of a command line.
 
 use refault_cli::Watch;
-use refault_cli::api::{ScenarioText, bench, load_trace, replay, scenario, size};
+use refault_cli::api::{load_trace, replay, size};
 use refault_trace::OpenOptions;
 
 fn words(line: &str) -> Vec<String> {
@@ -13,20 +13,11 @@ fn mistakes_are_told_as_by_the_command() {
     let error = size(&words("x --target hit_rate>2x"), &Watch::default()).expect_err("no target").to_string();
     assert!(error.starts_with("invalid value 'hit_rate>2x' for '--target <TARGET>'"), "{error}");
     assert!(!error.contains('\n') && error.ends_with("--help says more"), "{error}");
-    let error = bench(&words("--threads -1"), &Watch::default()).expect_err("negative").to_string();
+    let error = size(&words("x --threads -1"), &Watch::default()).expect_err("negative").to_string();
     let want = "invalid value '-1' for '--threads <N>': -1 is not in 1..=1024; --help says more";
     assert_eq!(error, want);
     let error = size(&words("x --kernel list"), &Watch::default()).expect_err("no result").to_string();
     assert_eq!(error, "a list of values is for the command to print");
-}
-
-#[test]
-fn what_is_stopped_ends_with_an_error() {
-    let stop = Watch::default();
-    stop.stop();
-    let text = include_str!("../../../data/oomd-pressure.toml");
-    let error = scenario(&[], ScenarioText::Text("t.toml", text), &stop).expect_err("stopped").to_string();
-    assert_eq!(error, "interrupted");
 }
 
 #[test]

@@ -9,12 +9,16 @@
 //! `REFAULT_DOCS=overwrite cargo test -p refault-cli --test docs` writes what the commands say into
 //! the pages.
 
+#[path = "docs/lengths.rs"]
+mod lengths;
 #[path = "docs/markdown.rs"]
 mod markdown;
 #[path = "docs/real_kernels.rs"]
 mod real_kernels;
 #[path = "docs/run.rs"]
 mod run;
+#[path = "docs/sentences.rs"]
+mod sentences;
 #[path = "docs/settings.rs"]
 mod settings;
 
@@ -22,8 +26,8 @@ use markdown::{Block, Page};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Prose is not wider.
-const COLUMNS: usize = 100;
+/// Folders of pages: of the command, and of the package of `refault run` and the pager.
+const FOLDERS: [&str; 2] = ["docs", "crates/run/docs"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
@@ -50,7 +54,7 @@ fn files(dir: &str, ends: &[&str]) -> Vec<String> {
 
 /// All pages of the documentation.
 fn pages() -> Vec<Page> {
-    let mut names = files("docs", &[".md"]);
+    let mut names: Vec<String> = FOLDERS.iter().flat_map(|folder| files(folder, &[".md"])).collect();
     names.extend(["README.md", "CHANGELOG.md", "data/README.md"].map(str::to_owned));
     names.into_iter().map(|name| Page::read(&root(), name)).collect()
 }
@@ -71,20 +75,6 @@ fn a_page_shows_what_its_commands_say() {
 fn the_quick_commands_are_not_all_there_is() {
     let is_long = |block: &Block| block.info == "console long";
     assert!(pages().iter().any(|page| page.consoles().any(is_long)), "what REFAULT_LONG=1 is for");
-}
-
-#[test]
-fn prose_is_wrapped() {
-    let mut complaints = Vec::new();
-    for page in pages() {
-        for (n, line) in page.prose() {
-            let columns = line.chars().count();
-            if columns > COLUMNS && !markdown::is_one_word(line) {
-                complaints.push(format!("{}:{n}: {columns} columns, {COLUMNS} at most", page.name));
-            }
-        }
-    }
-    none(&complaints);
 }
 
 #[test]
@@ -158,7 +148,7 @@ fn sources_name_pages_and_headings_that_exist() {
 }
 
 /// Pages and headings of the documentation that the figures of a report name are there, and the
-/// page carries them.
+/// page carries them. They are named from `docs`, or from the root.
 #[test]
 fn reports_name_pages_and_headings_that_exist() {
     let pages = pages();
@@ -167,18 +157,20 @@ fn reports_name_pages_and_headings_that_exist() {
     for source in files("crates/report/src", &[".rs"]) {
         let text = std::fs::read_to_string(root().join(&source)).expect("text");
         for word in text.split('"').skip(1).step_by(2) {
-            let is_page = ["reference/", "how-to/", "mechanisms.md"].iter().any(|lead| word.starts_with(lead));
-            if !is_page {
+            let is_page =
+                ["reference/", "how-to/", "mechanisms.md", "crates/"].iter().any(|lead| word.starts_with(lead));
+            if !is_page || !word.contains(".md") {
                 continue;
             }
             named += 1;
             let (path, anchor) = word.split_once('#').map_or((word, None), |(path, anchor)| (path, Some(anchor)));
-            let page = pages.iter().find(|page| page.name == format!("docs/{path}"));
+            let file = if path.starts_with("crates/") { path.to_owned() } else { format!("docs/{path}") };
+            let page = pages.iter().find(|page| page.name == file);
             if !page.is_some_and(|page| anchor.is_none_or(|anchor| page.anchors().contains(anchor))) {
-                complaints.push(format!("{source}: there is no docs/{word}"));
+                complaints.push(format!("{source}: there is no {word} ({file})"));
             }
-            if !carried.contains(&format!("docs/{path}\")")) {
-                complaints.push(format!("{source}: documentation.rs does not carry docs/{path}"));
+            if !carried.contains(&format!("/{file}\")")) {
+                complaints.push(format!("{source}: documentation.rs does not carry {file}"));
             }
         }
     }
@@ -195,7 +187,8 @@ fn the_reference_has_every_flag() {
         ("size", &["reference/size.md", "reference/formats.md"]),
         ("bench", &["reference/bench.md"]),
         ("report", &["reference/report.md", "reference/formats.md"]),
-        ("run", &["reference/run.md"]),
+        ("run", &["../crates/run/docs/run.md"]),
+        ("top", &["../crates/run/docs/top.md"]),
         ("record", &["reference/record.md"]),
         ("verify", &["reference/record.md"]),
         ("doctor", &["reference/doctor.md"]),
@@ -203,7 +196,7 @@ fn the_reference_has_every_flag() {
         ("trace convert", &["reference/trace.md", "reference/formats.md"]),
         ("trace generate", &["reference/trace.md"]),
     ] {
-        if command == "run" && !run::has_run() {
+        if ["run", "top"].contains(&command) && !run::has_run() {
             continue;
         }
         let text: String = pages
@@ -231,7 +224,11 @@ fn the_reference_has_every_key_of_json() {
         ("doctor.md", &["doctor", "--json"][..], &[""][..]),
         ("formats.md", &["trace", "info", sqlite, "--json"], &["", "/via", "/collapse", "/objects/0"]),
         ("replay.md", &["replay", sqlite, "--memory", "50%", "--json", "--swap-map"], &["/rows/0", "/rows/0/swap/0"]),
-        ("run.md", &["run", "--memory-max", "64M", "--quiet", "--json", "-", "--", "true"], &[""]),
+        (
+            "../../crates/run/docs/run.md",
+            &["run", "--memory-max", "64M", "--quiet", "--json", "-", "--", "true"],
+            &[""],
+        ),
         ("size.md", &["size", sqlite, "--target", "hit_rate>95%", "--json"], &[""]),
         (
             "bench.md",
@@ -247,8 +244,8 @@ fn the_reference_has_every_key_of_json() {
         if page == "doctor.md" && !run::has_run() {
             continue;
         }
-        if page == "run.md" && !run::can_run() {
-            println!("docs/reference/run.md: skipped, this machine does not allow refault run");
+        if page.ends_with("/run.md") && !run::can_run() {
+            println!("{page}: skipped, this machine does not allow refault run");
             continue;
         }
         let text = std::fs::read_to_string(root().join("docs/reference").join(page)).expect("a page");
@@ -401,7 +398,7 @@ fn the_boundary_is_that_of_the_engine() {
     let mut complaints = Vec::new();
     let mut named = 0;
     for (from, to, before) in [
-        ("### What the driver calls", "An access is one of", &["fn "][..]),
+        ("### Calls of a driver", "An access is one of", &["fn "][..]),
         ("### The world's answers", "### Drivers", &["fn ", "\n    ", "struct "]),
     ] {
         let part = page.split_once(from).and_then(|(_, rest)| rest.split_once(to)).expect("the headings are there").0;
@@ -417,46 +414,6 @@ fn the_boundary_is_that_of_the_engine() {
         }
     }
     assert!(named > 40, "{named} names: were they taken for something else?");
-    none(&complaints);
-}
-
-/// The pages are short enough to be read: the most lines of each folder or page.
-#[test]
-fn pages_are_short() {
-    let mut complaints = Vec::new();
-    for (lead, most) in [
-        ("README.md", 120),
-        ("docs/how-to/", 1350),
-        ("docs/tutorial", 300),
-        ("docs/reference/", 2600),
-        ("docs/measurements/", 2600),
-        ("docs/", 9200),
-    ] {
-        let lines: usize = pages().iter().filter(|p| p.name.starts_with(lead)).map(|p| p.lines).sum();
-        if lines > most {
-            complaints.push(format!("{lead}: {lines} lines, {most} at most"));
-        }
-    }
-    none(&complaints);
-}
-
-/// So are the pages that explain.
-#[test]
-fn explanations_are_short() {
-    let pages = pages();
-    let mut complaints = Vec::new();
-    for (lead, most) in [
-        ("docs/mechanisms.md", 1200),
-        ("docs/architecture.md", 260),
-        ("docs/explanation/", 700),
-        ("docs/kernels.md", 180),
-        ("docs/glossary.md", 170),
-    ] {
-        let lines: usize = pages.iter().filter(|p| p.name.starts_with(lead)).map(|p| p.lines).sum();
-        if !(1..=most).contains(&lines) {
-            complaints.push(format!("{lines} lines in {lead}, {most} at most"));
-        }
-    }
     none(&complaints);
 }
 

@@ -304,7 +304,7 @@ fn a_trace_is_played_on_this_kernel() {
     // A loop that does not fit: the kernel misses nearly always.
     let looped = s.generate("loop.parquet", &["9000: A:loop:3000"]);
     let text = ok(&play(&looped, &["--memory", "4M,8M", "--repeats", "1"]));
-    assert!(text.contains("played 1 times on Linux ") && text.contains("| loop | "), "{text}");
+    assert!(text.contains("played once on Linux ") && text.contains("| loop | "), "{text}");
     // Anonymous memory needs swap, and files a disk.
     let anon = s.generate("anon.parquet", &["800000: A:seq:800000:kind=anon"]);
     let refused = error(&play(&anon, &["--memory", "1M"]));

@@ -165,13 +165,16 @@ impl MetricSeries {
         &self.columns
     }
 
-    /// Adds a row. A time before that of the last row counts as that one.
+    /// Adds a row. A time before that of the last row counts as that one, and a row of the same
+    /// time takes the place of the last one.
     ///
     /// # Panics
     /// If there are more or fewer values than columns.
     pub fn push(&mut self, now_ns: u64, row: &[f64]) {
         assert_eq!(row.len(), self.columns.len(), "a row has one value a column");
-        let now_ns = now_ns.max(self.last_ns().unwrap_or(0));
+        if let Some(last_ns) = self.last_ns().filter(|&last_ns| now_ns <= last_ns) {
+            return self.replace_last(last_ns, row);
+        }
         let kept = self.pushed.is_multiple_of(self.stride);
         self.pushed += 1;
         if !kept {
@@ -184,6 +187,15 @@ impl MetricSeries {
         if self.times_ns.len() > self.limit {
             self.halve();
         }
+    }
+
+    fn replace_last(&mut self, last_ns: u64, row: &[f64]) {
+        if self.last.is_some() {
+            self.last = Some((last_ns, row.to_vec()));
+            return;
+        }
+        let from = self.values.len() - row.len();
+        self.values[from..].copy_from_slice(row);
     }
 
     /// The rows that are left, in the order of time, with the last one that was pushed.
@@ -328,6 +340,21 @@ mod tests {
         assert_eq!(series.fold("swap", "max"), None);
     }
 
+    /// The end of a run is the time of its last sample, too: the row was there twice.
+    #[test]
+    fn regression_a_row_of_the_same_time_takes_the_place_of_the_last() {
+        let mut series = MetricSeries::with_limit(["n"], 2);
+        let rows = |series: &MetricSeries| series.rows().map(|(at, row)| (at, row[0] as u64)).collect::<Vec<_>>();
+        for (at, n) in [(0, 0), (0, 1), (10, 2), (10, 3), (5, 4)] {
+            series.push(at, &[f64::from(n)]);
+        }
+        assert_eq!(rows(&series), [(0, 1), (10, 4)]);
+        for (at, n) in [(20, 5), (30, 6), (30, 7)] {
+            series.push(at, &[f64::from(n)]);
+        }
+        assert_eq!(rows(&series), [(0, 1), (20, 5), (30, 7)], "the last one, which is not kept");
+    }
+
     #[test]
     fn a_series_halves_its_resolution() {
         let mut series = MetricSeries::with_limit(["n"], 4);
@@ -362,7 +389,7 @@ mod tests {
         }
 
         #[test]
-        fn a_series_is_bounded_and_keeps_its_ends(limit in 0usize..20, gaps in prop::collection::vec(0u64..1000, 1..500)) {
+        fn a_series_is_bounded_and_keeps_its_ends(limit in 0usize..20, gaps in prop::collection::vec(1u64..1000, 1..500)) {
             let mut series = MetricSeries::with_limit(["n"], limit);
             let mut now = 0;
             for (n, gap) in gaps.iter().enumerate() {

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::Engine;
+use refault_mm::{Counter, Engine, Gauge, MemcgId};
 
-use crate::results::LoopResult;
+use crate::results::{LoopResult, MemcgResult};
 use crate::scenario::{Scenario, TaskSpec, series_counters, size_counter_kinds, size_counter_name};
 use crate::task::Task;
 
@@ -64,11 +64,24 @@ fn counters(engine: &Engine) -> BTreeMap<String, u64> {
     vmstat.chain(size_counters(engine)).collect()
 }
 
-/// Values of the counters that are columns of a time series beside its own.
+/// Values of the counters and sizes that are columns of a time series beside its own.
 pub(crate) fn column_values(engine: &Engine, has_nodes: bool) -> impl Iterator<Item = f64> {
     let (vmstat, sizes) = (engine.vmstat(), engine.size_stats().clone());
+    let sizes_now = engine.node_gauges().into_iter().map(|g| g.value as f64);
     let counters = series_counters(has_nodes).map(move |c| vmstat.get(c) as f64);
-    counters.chain(size_counter_kinds().map(move |(o, c)| sizes.get(o, c) as f64))
+    sizes_now.chain(counters).chain(size_counter_kinds().map(move |(o, c)| sizes.get(o, c) as f64))
+}
+
+/// Values of the counters and sizes of a group that are columns of a time series.
+pub(crate) fn group_values(engine: &Engine, id: MemcgId) -> impl Iterator<Item = f64> {
+    let stats = engine.memcg_tree_stats(id);
+    let sizes = engine.memcg_tree_gauges(id).into_iter().map(|g| g.value as f64);
+    Counter::ALL.iter().map(move |&c| stats.get(c) as f64).chain(sizes)
+}
+
+/// The same of a group that is gone, of which only what it counted is left.
+pub(crate) fn gone_values(last: &MemcgResult) -> impl Iterator<Item = f64> {
+    Counter::ALL.iter().map(|c| last.counter(c.name()) as f64).chain([0.0; Gauge::OF_MEMCG.len()])
 }
 
 /// The counters of each size of folios, as `mthp.64kB.swpout`.

@@ -93,3 +93,53 @@ fn mistakes_are_named() {
         assert!(error.contains(want), "{phase}: {error}");
     }
 }
+
+fn on_device(device: &str) -> String {
+    format!(
+        r#"
+name = "device"
+machine = {{ memory = "64M" }}
+device.d = {{ {device} }}
+object.f = {{ kind = "file", size = "16M", device = "d" }}
+[[task]]
+name = "reads"
+phase = [{{ object = "f", write_share = 0.5, pattern = "uniform", via = "direct", accesses = 1000 }}]
+"#
+    )
+}
+
+/// Latency and bandwidth of devices that answer at once were accepted, and changed nothing.
+#[test]
+fn regression_latency_and_bandwidth_of_devices_that_answer_at_once_count() {
+    let seconds = |device: &str| {
+        let s = Scenario::parse("d.toml", &on_device(device)).unwrap_or_else(|e| panic!("{device}: {e}"));
+        Machine::new(&s, &s.policy).expect("a machine").checked().run().expect("a run").seconds
+    };
+    for preset in ["ramdisk", "pmem"] {
+        let plain = seconds(&format!("preset = {preset:?}"));
+        for key in [
+            "read_latency = \"1ms\"",
+            "write_latency = \"1ms\"",
+            "read_bandwidth = \"10MB/s\"",
+            "write_bandwidth = \"10MB/s\"",
+        ] {
+            let slow = seconds(&format!("preset = {preset:?}, {key}"));
+            assert!(slow > plain + 0.1, "{preset}, {key}: {slow} s, {plain} s without");
+        }
+    }
+}
+
+/// Keys that nothing would come of are refused with what to do instead.
+#[test]
+fn keys_of_queues_are_of_devices_that_have_one() {
+    for (device, what) in [
+        ("preset = \"ramdisk\", channels = 2", "answers at once"),
+        ("preset = \"pmem\", max_request = \"4K\"", "answers at once"),
+        ("preset = \"zram\", queue = 2", "answers at once"),
+        ("preset = \"zram\", read_bandwidth = \"1MB/s\"", "write decompress instead"),
+        ("preset = \"nvme\", queue = 2", "no swap on it"),
+    ] {
+        let error = Scenario::parse("d.toml", &on_device(device)).expect_err(device).to_string();
+        assert!(error.contains(what), "{device}: {error}");
+    }
+}

@@ -106,7 +106,7 @@ fn memory_is_added() {
 #[test]
 fn a_daemon_kills_once_its_conditions_hold() {
     let r = run("", "[[event]]\ndaemon = \"earlyoom\"\nwhen = { available_below = \"128M\" }\n");
-    let e = event(&r, "kill in /");
+    let e = event(&r, "earlyoom: kill in /");
     assert_eq!((e.killed, &e.victims[..], r.oom_kills), (1, &["a".to_owned()][..], 0));
     let first = e.at_ns.expect("it happened");
     // By group the same, below that which is named; and only when it has held for long enough.

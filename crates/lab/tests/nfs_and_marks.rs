@@ -12,14 +12,19 @@ fn machine(text: &str) -> Machine {
 /// A program of 35 MB writes a file to a share that takes a quarter of that; its group has 64 MiB
 /// of a machine of 2 GiB.
 fn nfs(policy: &str, writeback: bool) -> RunResult {
+    nfs_of("64M", "6s", policy, writeback)
+}
+
+/// The same with a group of any size.
+fn nfs_of(size: &str, end: &str, policy: &str, writeback: bool) -> RunResult {
     let text = format!(
         r#"
 name = "nfs-dirty"
-end = "6s"
+end = "{end}"
 machine = {{ cpus = 2, memory = "2G", kernel = "64M", cgroup_writeback = {writeback} }}
 {policy}
 device.nfs = {{ preset = "hdd", write_bandwidth = "25MB/s", read_bandwidth = "60MB/s" }}
-memcg."/fetch" = {{ max = "64M" }}
+memcg."/fetch" = {{ max = "{size}" }}
 object.rss = {{ kind = "anon", size = "8M" }}
 object.model = {{ kind = "file", size = "512M", device = "nfs" }}
 [[task]]
@@ -55,6 +60,26 @@ fn reclaim_waits_for_the_flusher_since_6_3() {
         let written = r.tasks[0].accesses as f64 * 4096.0 / r.seconds;
         assert!((20e6..45e6).contains(&written), "{policy}: {written} bytes/s");
         assert!(r.memcgs[1].psi[0].total_us > 1_000_000, "{policy}: it waits in reclaim");
+    }
+}
+
+/// A group of which all is under writeback was scanned from end to end, seventeen times a wait, and
+/// that again with every request that ended.
+#[test]
+fn regression_reclaim_that_waits_for_the_flusher_does_not_go_round_meanwhile() {
+    for policy in [
+        "policy = { name = \"mglru\", kernel = \"6.12\" }",
+        "policy = { name = \"mglru\", kernel = \"7.2\" }",
+        "policy = { name = \"lru\", kernel = \"6.12\" }",
+    ] {
+        let r = nfs_of("256M", "12s", policy, false);
+        assert_eq!(r.oom_kills, 0, "{policy}");
+        let (scanned, freed) = (r.memcgs[1].counter("pgscan_direct"), r.memcgs[1].counter("pgsteal_direct"));
+        assert!(freed > 10_000, "{policy}: it goes on");
+        assert!(scanned < 40 * freed, "{policy}: {scanned} scanned for {freed}");
+        let seconds = r.cpu.direct_reclaim_seconds;
+        assert!(seconds < 0.5, "{policy}: {seconds} s in reclaim");
+        assert!(r.memcgs[1].psi[0].total_us > 3_000_000, "{policy}: it waits");
     }
 }
 

@@ -234,6 +234,46 @@ pub struct Gauge {
     pub value: u64,
 }
 
+impl Gauge {
+    /// The names of [`crate::Engine::node_gauges`].
+    pub const OF_MACHINE: [&'static str; 13] = [
+        "inactive_anon",
+        "active_anon",
+        "inactive_file",
+        "active_file",
+        "unevictable",
+        "nr_free_pages",
+        "file_dirty",
+        "file_writeback",
+        "swapcached",
+        "zswap_bytes",
+        "zswapped",
+        "pagetables",
+        "workingset_nodes",
+    ];
+    /// The names of [`crate::Engine::memcg_gauges`].
+    pub const OF_MEMCG: [&'static str; 18] = [
+        "inactive_anon",
+        "active_anon",
+        "inactive_file",
+        "active_file",
+        "unevictable",
+        "memory.current",
+        "memory.peak",
+        "kernel",
+        "pagetables",
+        "slab_reclaimable_bytes",
+        "file_dirty",
+        "file_writeback",
+        "swapcached",
+        "swap.current",
+        "zswap_bytes",
+        "zswapped",
+        "workingset_nodes",
+        "nonresident_age",
+    ];
+}
+
 /// Work of reclaim since it was last taken: a driver charges processor time for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimWork {

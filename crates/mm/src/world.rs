@@ -197,7 +197,8 @@ effects!(
 /// Why reclaim has someone wait (direct reclaim, reclaim throttling).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThrottleReason {
-    /// kswapd meets folios again whose writes have not ended.
+    /// kswapd meets folios again whose writes have not ended; reclaim of a group without a dirty
+    /// limit of its own meets nothing but dirty ones.
     Writeback,
     /// Reclaim made no progress.
     NoProgress,

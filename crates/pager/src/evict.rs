@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::core::{Claim, Evicting, Evictor, Task, WINDOW};
+use crate::core::{Claim, Evictor, EvictorCore, Task, WINDOW};
 use crate::staging;
 use crate::store::{Page, StoreError, SwapArea};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -16,13 +16,13 @@ use crate::uffd::PAGE;
 const LOOKS: usize = if cfg!(feature = "shuttle") { 1 } else { 1000 };
 
 /// A core that threads drive.
-pub(crate) trait Driven {
-    type Evicting: Evicting;
+pub(crate) trait LockedCore {
+    type EvictorCore: EvictorCore;
 
     /// Time goes on.
     fn set_now(&mut self, now_ns: u64);
     /// Answers to its evictor about its tasks.
-    fn evicting(&mut self) -> &mut Self::Evicting;
+    fn evictor_core(&mut self) -> &mut Self::EvictorCore;
     /// Charges memory again after the store's use has changed.
     fn charge_overhead(&mut self);
 }
@@ -40,7 +40,7 @@ pub(crate) struct Common<C> {
     pub(crate) stop: AtomicBool,
 }
 
-impl<C: Driven> Common<C> {
+impl<C: LockedCore> Common<C> {
     pub(crate) fn new(core: C) -> Common<C> {
         Common {
             core: Mutex::new(core),
@@ -73,7 +73,7 @@ impl<C: Driven> Common<C> {
 
     /// The lock, after a thread that waits for it has had it. A lock that is let go and taken at
     /// once stays with the thread that has it: the other one is not awake by then.
-    pub(crate) fn give_way<'a>(&'a self, core: MutexGuard<'a, C>) -> MutexGuard<'a, C> {
+    pub(crate) fn yield_lock<'a>(&'a self, core: MutexGuard<'a, C>) -> MutexGuard<'a, C> {
         let waiting = self.waiting.load(Ordering::Relaxed);
         if waiting == 0 {
             return core;
@@ -103,8 +103,8 @@ impl<C: Driven> Common<C> {
 }
 
 /// Tasks that a driver has its evictor do.
-pub(crate) trait Evicts: Deref<Target = Common<Self::Core>> {
-    type Core: Driven;
+pub(crate) trait EvictorDriver: Deref<Target = Common<Self::Core>> {
+    type Core: LockedCore;
 
     /// The swap area; `None`: there is none.
     fn area(&self) -> Option<&SwapArea>;
@@ -119,7 +119,7 @@ pub(crate) trait Evicts: Deref<Target = Common<Self::Core>> {
 }
 
 /// A driver whose pages go to a swap area by staging places.
-pub(crate) trait SwapsOut: Evicts {
+pub(crate) trait SwapEvictor: EvictorDriver {
     /// Where the staging places begin.
     fn staging_start(core: &Self::Core) -> usize;
     /// Pages to be written now, `most` of them if they are no folio. They stay in their places, and
@@ -152,7 +152,7 @@ pub(crate) trait SwapsOut: Evicts {
 const CLAIM: usize = 8;
 
 /// Writes what is to be written.
-pub(crate) fn write_round<'a, D: SwapsOut>(
+pub(crate) fn write_round<'a, D: SwapEvictor>(
     driver: &'a D,
     area: &SwapArea,
     mut core: MutexGuard<'a, D::Core>,
@@ -185,11 +185,11 @@ pub(crate) fn write_round<'a, D: SwapsOut>(
 }
 
 /// The thread.
-pub(crate) fn run<D: Evicts>(driver: &D) {
+pub(crate) fn run<D: EvictorDriver>(driver: &D) {
     let mut evictor = Evictor::new();
     let mut core = driver.lock_now();
     loop {
-        let task = evictor.next(core.evicting());
+        let task = evictor.next(core.evictor_core());
         if driver.stop.load(Ordering::Relaxed) {
             return;
         }
@@ -213,7 +213,7 @@ pub(crate) fn run<D: Evicts>(driver: &D) {
 }
 
 /// The store does something for which nobody holds the lock.
-fn without_lock<'a, D: Evicts>(
+fn without_lock<'a, D: EvictorDriver>(
     driver: &'a D,
     core: MutexGuard<'a, D::Core>,
     act: fn(&SwapArea),
@@ -238,9 +238,9 @@ mod tests {
         ticks: u32,
     }
 
-    struct NoEvicting;
+    struct NoEvictor;
 
-    impl Evicting for NoEvicting {
+    impl EvictorCore for NoEvictor {
         fn wake_sleepers(&mut self) -> Option<u64> {
             None
         }
@@ -259,12 +259,12 @@ mod tests {
         }
     }
 
-    impl Driven for Turns {
-        type Evicting = NoEvicting;
+    impl LockedCore for Turns {
+        type EvictorCore = NoEvictor;
         fn set_now(&mut self, _: u64) {
             self.ticks += 1;
         }
-        fn evicting(&mut self) -> &mut NoEvicting {
+        fn evictor_core(&mut self) -> &mut NoEvictor {
             unreachable!("nobody runs an evictor here")
         }
         fn charge_overhead(&mut self) {}
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn the_lock_is_kept_where_nobody_waits_for_it() {
         let common = Common::new(Turns::default());
-        let core = common.give_way(common.lock());
+        let core = common.yield_lock(common.lock());
         assert_eq!(core.ticks, 0, "it was let go and taken again");
     }
 
@@ -290,7 +290,7 @@ mod tests {
             // with each turn that was given.
             let mut turns = 0;
             while core.others == 0 {
-                core = common.give_way(core);
+                core = common.yield_lock(core);
                 turns += 1;
                 assert!(core.ticks == turns, "the lock was not let go");
                 assert!(turns < 1_000_000, "the thread that waits never had it");

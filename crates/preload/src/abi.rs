@@ -1,8 +1,8 @@
 //! Words between the manager and the agent in a program. Both compile this file.
 //!
 //! They talk over a socket of packets. What is moved, and what became of it, is in memory that both
-//! map: a page of [`Control`], then [`WINDOW`] pages of content, then a page of [`Gate`], by which
-//! threads of the program have memory watched that they have just made.
+//! map: a page of [`Control`], then [`WINDOW`] pages of content, then a page of [`NewMemory`], by
+//! which threads of the program have memory watched that they have just made.
 
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
@@ -15,8 +15,8 @@ pub const PAGE: usize = 4096;
 /// Bytes of the memory that both map.
 pub const SHARED_BYTES: usize = (2 + WINDOW) * PAGE;
 
-/// Where the page of [`Gate`] is in it.
-pub const GATE_AT: usize = (1 + WINDOW) * PAGE;
+/// Where the page of [`NewMemory`] is in it.
+pub const NEW_MEMORY_AT: usize = (1 + WINDOW) * PAGE;
 
 /// The variable that names the manager's socket, in the abstract name space.
 pub const VARIABLE: &str = "REFAULT_RUN";
@@ -43,12 +43,13 @@ pub struct Hello {
     /// Where pages are moved to: [`WINDOW`] pages.
     pub scratch: u64,
     /// A page that is watched and never touched: discarding it tells which process the agent is in.
-    /// The page behind it is empty in every child of `fork`; in it is where the [`Gate`] is mapped.
+    /// The page behind it is empty in every child of `fork`; in it is where [`NewMemory`] is
+    /// mapped.
     pub bell: u64,
     /// [`CALLS`] pages of the arena that are watched: touching one says that there is something in
-    /// the [`Gate`].
+    /// [`NewMemory`].
     pub calls: u64,
-    /// Functions of the C library that were found and go through the [`Gate`], of [`CAUGHT_ALL`].
+    /// Functions of the C library that were found and go through [`NewMemory`], of [`CAUGHT_ALL`].
     pub caught: u32,
     /// For the size to be a multiple of eight.
     pub padding: u32,
@@ -122,7 +123,7 @@ pub const CALLS: usize = 128;
 /// range is watched, or when it has found that there is room for it unwatched.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Gate {
+pub struct NewMemory {
     /// Bytes that may be made unwatched. Below [`WATCHED`], everything is watched.
     pub allowance: AtomicI64,
     /// Times that somebody asked.
@@ -138,4 +139,4 @@ pub struct Gate {
 /// An allowance below this says that all memory is watched.
 pub const WATCHED: i64 = -(1 << 60);
 
-const _: () = assert!(size_of::<Gate>() <= PAGE);
+const _: () = assert!(size_of::<NewMemory>() <= PAGE);

@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::{self, CALLS, Control, Hello, PAGE, WINDOW};
-use crate::gate;
 use crate::link::Link;
+use crate::new_memory;
 use crate::sys::{self, call, call3};
 
 /// The agent's own memory: its stack, what it was told, the pages that others are moved to, and
@@ -115,7 +115,7 @@ impl Agent {
             scratch: scratch as u64,
             bell: brief.bell as u64,
             calls: calls as u64,
-            caught: gate::caught(),
+            caught: new_memory::caught(),
             ..Hello::default()
         };
         let mut uffd = -1;
@@ -155,7 +155,7 @@ impl Agent {
                     // MADV_DONTFORK. SAFETY: the mapping that was just made.
                     unsafe { call3(sys::MADVISE, shared as usize, abi::SHARED_BYTES, 10) };
                     if shared > 0 {
-                        gate::open(shared as usize + abi::GATE_AT, calls);
+                        new_memory::open(shared as usize + abi::NEW_MEMORY_AT, calls);
                     }
                     return (shared > 0).then_some(Agent {
                         link,

@@ -15,10 +15,10 @@ pub mod abi;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod agent;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[cfg_attr(not(preload), allow(dead_code, reason = "what the functions of the shared object use"))]
-mod gate;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod link;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg_attr(not(preload), allow(dead_code, reason = "what the functions of the shared object use"))]
+mod new_memory;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod start;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -46,7 +46,7 @@ const AF_UNIX: u16 = 1;
 
 /// The file of the other socket: the first two numbers of the name are those of the manager and of
 /// its descriptor.
-fn door(name: &Name) -> Name {
+fn socket_file(name: &Name) -> Name {
     const BEFORE: usize = b"refault-".len();
     let mut path = [0; 108];
     let mut end = 0;
@@ -90,10 +90,10 @@ impl Link {
         // SAFETY: the address is as long as said.
         let mut done = unsafe { call3(sys::CONNECT, fd as usize, &raw const address as usize, 3 + len) };
         if done < 0 {
-            let beside = Address { family: AF_UNIX, path: door(name) };
+            let in_file = Address { family: AF_UNIX, path: socket_file(name) };
             // SAFETY: likewise.
             done = unsafe {
-                call3(sys::CONNECT, fd as usize, &raw const beside as usize, core::mem::size_of::<Address>())
+                call3(sys::CONNECT, fd as usize, &raw const in_file as usize, core::mem::size_of::<Address>())
             };
         }
         if done < 0 { Err(-done as u32) } else { Ok(Link(fd as usize)) }

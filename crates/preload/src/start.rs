@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use crate::abi::{self, PAGE};
 use crate::agent::{self, ARENA_BYTES, Brief, Name};
-use crate::gate;
+use crate::new_memory;
 #[cfg(preload)]
 use crate::sys::raw;
 use crate::sys::{self, call, call3};
@@ -39,11 +39,11 @@ extern "C" fn start(_: c_int, _: *const *const c_char, environment: *const *cons
     if bell == 0 {
         return;
     }
-    gate::set_up(bell + PAGE);
+    new_memory::set_up(bell + PAGE);
     NAME.iter().zip(name).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
     sys::plan(&name);
     BELL.store(bell, Ordering::Relaxed);
-    gate::catch_all();
+    new_memory::catch_all();
     if !start_agent(abi::NEW) {
         return;
     }

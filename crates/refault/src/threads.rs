@@ -1,4 +1,6 @@
-//! Jobs on threads.
+//! Jobs on threads: the one pool of the library. Its jobs are few and long (a cell, a machine, a
+//! size), so that a shared counter is all the balance they need; a work-stealing pool would be five
+//! more crates below the command.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,21 +21,21 @@ pub fn on_threads<J: Copy + Sync, R: Send>(
 ) -> Result<Vec<R>, String> {
     let taken = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<Result<R, String>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(jobs.len()) {
-            scope.spawn(|| {
-                while let Some((at, &job)) = {
-                    let at = taken.fetch_add(1, Ordering::Relaxed);
-                    jobs.get(at).map(|job| (at, job))
-                } {
-                    let result = one(job);
-                    if let Ok(mut done) = done.lock() {
-                        done[at] = Some(result);
-                    }
-                }
-            });
+    on_each_thread(threads.min(jobs.len()), &|| {
+        loop {
+            let at = taken.fetch_add(1, Ordering::Relaxed);
+            let Some(&job) = jobs.get(at) else { return };
+            let result = one(job);
+            if let Ok(mut done) = done.lock() {
+                done[at] = Some(result);
+            }
         }
     });
     // A thread that panicked ended the scope with its panic: every job has a result.
     done.into_inner().unwrap_or_default().into_iter().flatten().collect()
+}
+
+/// Does the same work on so many threads; returns when all of them have.
+pub(crate) fn on_each_thread(threads: usize, work: &(dyn Fn() + Sync)) {
+    std::thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
 }

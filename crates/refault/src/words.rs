@@ -13,6 +13,14 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// So often: once, 1,234 times.
+pub fn times(number: u64) -> String {
+    match number {
+        1 => "once".to_owned(),
+        n => format!("{} times", grouped(n)),
+    }
+}
+
 /// A number with its noun: 1 process, 1,234 processes.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })

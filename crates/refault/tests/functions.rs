@@ -1,6 +1,7 @@
 //! The product as functions: a size of a trace in memory, a recording beside its kernel.
 
 use refault::recording::Loaded;
+use refault::scenario::ScenarioRequest;
 use refault::size::{Limit, SizeRequest, SizeVerdict, Subject};
 use refault::verify::Verify;
 use refault::{Failure, Watch, size, verify};
@@ -98,5 +99,15 @@ fn a_trace_is_no_recording() -> Result<(), Failure> {
     let mut none = Records::new("nothing", Header::new(refault_trace::Format::Generated), Vec::new());
     assert!(Trace::load(&mut none.clone(), &refault_trace::LoadOptions::default()).is_err());
     assert!(Loaded::read(&mut none).is_err_and(|e| e.starts_with("nothing: is no recording of a kernel")));
+    Ok(())
+}
+
+#[test]
+fn a_scenario_that_is_stopped_is_no_result() -> Result<(), Failure> {
+    let watch = Watch::default();
+    watch.stop();
+    let request = ScenarioRequest::default().with_file(&data("oomd-pressure.toml"))?;
+    let stopped = refault::run_scenario(&request, &watch);
+    assert!(stopped.is_err_and(|e| e.to_string() == "interrupted"));
     Ok(())
 }

@@ -6,8 +6,9 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The pages that figures name.
-const PAGES: [(&str, &str); 11] = [
+/// The pages that figures name, from `docs`, or from the root of the repository.
+const PAGES: [(&str, &str); 12] = [
+    ("crates/run/docs/run.md", include_str!("../../../crates/run/docs/run.md")),
     ("mechanisms.md", include_str!("../../../docs/mechanisms.md")),
     ("how-to/memory-tiers.md", include_str!("../../../docs/how-to/memory-tiers.md")),
     ("how-to/read-a-report.md", include_str!("../../../docs/how-to/read-a-report.md")),
@@ -17,7 +18,7 @@ const PAGES: [(&str, &str); 11] = [
     ("reference/replay.md", include_str!("../../../docs/reference/replay.md")),
     ("reference/replay-scenario.md", include_str!("../../../docs/reference/replay-scenario.md")),
     ("reference/report.md", include_str!("../../../docs/reference/report.md")),
-    ("reference/run.md", include_str!("../../../docs/reference/run.md")),
+    ("reference/scenario-keys.md", include_str!("../../../docs/reference/scenario-keys.md")),
     ("reference/size.md", include_str!("../../../docs/reference/size.md")),
 ];
 
@@ -45,14 +46,19 @@ pub(crate) fn section(paths: &BTreeSet<&str>, version: &str) -> String {
         let Some(passage) = passage(path) else { continue };
         let _ = writeln!(
             out,
-            "<article id=\"{}\">\n<h3>{}</h3>\n<p class=\"of\">docs/{}</p>\n{}</article>",
+            "<article id=\"{}\">\n<h3>{}</h3>\n<p class=\"of\">{}</p>\n{}</article>",
             id(path),
             escaped(&passage.title),
-            escaped(path),
+            escaped(&place(path)),
             html(passage.text, path, paths)
         );
     }
     out + "</section>\n"
+}
+
+/// The page and heading from the root of the repository.
+fn place(path: &str) -> String {
+    if path.starts_with("crates/") { path.to_owned() } else { format!("docs/{path}") }
 }
 
 /// A part of a page of the documentation.
@@ -134,12 +140,13 @@ fn html(text: &str, path: &str, paths: &BTreeSet<&str>) -> String {
     out.replace("<table>", "<div class=\"scroll\" tabindex=\"0\"><table>").replace("</table>", "</table></div>")
 }
 
-/// Where a link of the page at `path` leads, from the top of the documentation.
+/// Where a link of the page at `path` leads, named as the pages are.
 fn resolved(path: &str, link: &str) -> String {
     let page = path.split('#').next().unwrap_or_default();
     if let Some(anchor) = link.strip_prefix('#') {
         return format!("{page}#{anchor}");
     }
+    let page = place(page);
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
     for part in link.split('/') {
@@ -149,7 +156,8 @@ fn resolved(path: &str, link: &str) -> String {
             part => parts.push(part),
         }
     }
-    parts.join("/")
+    let place = parts.join("/");
+    place.strip_prefix("docs/").map_or(place.clone(), str::to_owned)
 }
 
 fn id(path: &str) -> String {
@@ -177,5 +185,9 @@ mod tests {
         let one = section(&BTreeSet::from(["reference/report.md#access"]), "1.2.3");
         assert!(one.contains("Refault distance") && !one.contains("<a "), "{one}");
         assert!(link("reference/report.md#access").contains("href=\"#doc-reference-report-access\""));
+        let run = "crates/run/docs/run.md";
+        assert_eq!(resolved(run, "../../../docs/mechanisms.md#swap"), "mechanisms.md#swap");
+        assert_eq!(resolved("reference/report.md", "../../crates/run/docs/run.md"), run);
+        assert!(section(&BTreeSet::from([run]), "1.2.3").contains("<p class=\"of\">crates/run/docs/run.md</p>"));
     }
 }

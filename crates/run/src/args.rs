@@ -33,7 +33,7 @@ Examples:
     refault run --memory-max 1G --swap-max 8G --record job.parquet -- ./job
     refault replay job.parquet --memory 25%,50%
 
-docs/reference/run.md says more; `refault doctor` says what this machine allows.";
+crates/run/docs/run.md says more; `refault doctor` says what this machine allows.";
 
 /// Flags of `refault run`.
 #[derive(Debug, Args)]
@@ -95,7 +95,7 @@ pub(crate) struct RunArgs {
     kernel: Kernel,
 
     /// Write the figures as a JSON object to a file; - is standard output. The schema is in
-    /// docs/reference/run.md
+    /// crates/run/docs/run.md
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 

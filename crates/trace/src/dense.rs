@@ -1,7 +1,7 @@
 //! The dense form of a trace: 4 bytes an access, pages numbered without gaps.
 
 use crate::error::{ErrorKind, Place, TraceError};
-use crate::interner::Pages;
+use crate::interner::PageIds;
 use crate::memcg::Groups;
 use crate::open::{empty, stem};
 use crate::record::{CHUNK, MAX_OBJECTS, ObjectKind, Record, RecordKind, RecordSource, Via};
@@ -222,7 +222,7 @@ impl Descriptors {
 /// One object while the trace is read.
 pub(crate) struct LoadingObject {
     pub(crate) kind: ObjectKind,
-    pub(crate) pages: Pages,
+    pub(crate) pages: PageIds,
     descriptors: Descriptors,
 }
 
@@ -283,7 +283,7 @@ impl Loader {
         for object in source.header().objects.iter().skip(known) {
             self.loading.push(LoadingObject {
                 kind: object.kind,
-                pages: Pages::default(),
+                pages: PageIds::default(),
                 descriptors: Descriptors::default(),
             });
         }

@@ -7,7 +7,7 @@ const NONE: u32 = u32::MAX;
 
 /// The pages of one object that were accessed.
 #[derive(Debug, Default)]
-pub(crate) struct Pages {
+pub(crate) struct PageIds {
     /// Pages in the order of their first access, with their provisional ids.
     pub(crate) by_first_access: Vec<(u64, u32)>,
     /// Ids of low page numbers. Its length stays within a small multiple of what was seen, so that
@@ -17,7 +17,7 @@ pub(crate) struct Pages {
     sparse: FxHashMap<u64, u32>,
 }
 
-impl Pages {
+impl PageIds {
     /// The id of a page, `next` if it is new.
     #[inline]
     pub(crate) fn id(&mut self, page: u64, next: u32) -> u32 {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn ids_agree_with_a_plain_map() {
-        let mut pages = Pages::default();
+        let mut pages = PageIds::default();
         let mut model = HashMap::new();
         let mut x = 1u64;
         for i in 0..200_000u64 {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_far_page_costs_no_table() {
-        let mut pages = Pages::default();
+        let mut pages = PageIds::default();
         pages.id(1 << 40, 0);
         pages.id(u64::MAX, 1);
         assert!(pages.direct.len() < 4096);

@@ -50,7 +50,7 @@ pub use format::Format;
 pub use formats::native::{NativeWriter, VERSION as NATIVE_VERSION};
 pub use input::Input;
 pub use memcg::{MAX_GROUPS, group_path};
-pub use open::{front, open, open_input};
+pub use open::{open, open_input, read_header};
 pub use options::OpenOptions;
 pub use record::{
     AdviceKind, CHUNK, Collapse, DirectIo, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op,

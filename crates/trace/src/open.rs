@@ -24,8 +24,9 @@ pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, Tr
     formats::reader(format, input, opts)
 }
 
-/// Reads the front of a trace, as much as is looked at for doubts; what it says of itself by then.
-pub fn front(path: &Path, opts: &OpenOptions) -> Result<Header, TraceError> {
+/// Reads the beginning of a trace, as much as is looked at for doubts: the header as it is known by
+/// then.
+pub fn read_header(path: &Path, opts: &OpenOptions) -> Result<Header, TraceError> {
     let mut source = open(path, opts)?;
     let (mut chunk, mut records) = (Vec::new(), 0);
     while records < LOOKED_AT && source.next_chunk(&mut chunk)? {

@@ -2,7 +2,7 @@
 //! say so.
 
 use refault_testing::{oracle, reports, traces};
-use refault_trace::{Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, front, open};
+use refault_trace::{Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, open, read_header};
 use std::path::{Path, PathBuf};
 
 /// A file of those that are shared: `traces/…` or `oracle/…`.
@@ -24,7 +24,7 @@ fn counts(name: &str, opts: &OpenOptions, format: Format, accesses: usize, disti
     let source = open(&path, opts).expect("opens");
     assert_eq!(source.header().format, format, "{name}");
     // A trace that is read as it was meant is not doubted.
-    assert_eq!(front(&path, opts).expect("reads").doubts, [""; 0], "{name}");
+    assert_eq!(read_header(&path, opts).expect("reads").doubts, [""; 0], "{name}");
     let trace = load(&path, opts).expect("loads");
     assert_eq!((trace.accesses.len(), trace.footprint_pages()), (accesses, distinct), "{name}");
 }
@@ -146,8 +146,8 @@ fn regression_samples_of_reports_are_read_doubted_or_named() {
     for entry in std::fs::read_dir(reports.join("formats")).expect("a folder") {
         let path = entry.expect("a file").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let header = front(&path, &OpenOptions::default());
-        let strict = front(&path, &OpenOptions { strict: true, ..OpenOptions::default() });
+        let header = read_header(&path, &OpenOptions::default());
+        let strict = read_header(&path, &OpenOptions { strict: true, ..OpenOptions::default() });
         files += 1;
         match header {
             Ok(header) => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Accesses done, of how many, how fast, and how long still. Shared by the threads that do them.
 #[derive(Debug)]
-pub(super) struct Accesses {
+pub(crate) struct Accesses {
     bar: ProgressBar,
     started: Instant,
     shown: AtomicBool,
@@ -16,7 +16,7 @@ pub(super) struct Accesses {
 
 impl Accesses {
     /// Begins a piece of work that `started` then; `total` is in accesses, if it is known.
-    pub(super) fn new(name: String, total: Option<u64>, started: Instant) -> Accesses {
+    pub(crate) fn new(name: String, total: Option<u64>, started: Instant) -> Accesses {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         let style = match total {
             Some(_) => "{msg} {wide_bar} {done} of {all} M accesses, {rate} M/s, {eta} left",

@@ -5,7 +5,7 @@ mod accesses;
 mod machines;
 
 use crate::say;
-use accesses::Accesses;
+pub(crate) use accesses::Accesses;
 use machines::Machines;
 use refault::Watch;
 use refault::watch::{MachineMeter, Meter, Monitor};

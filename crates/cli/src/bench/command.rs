@@ -40,11 +40,6 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     Ok(!args.strict || Differences::of(&reports).is_none())
 }
 
-/// Text that `--json` prints.
-pub(crate) fn result(args: &BenchArgs) -> Result<String, Failure> {
-    json(&refault::bench(&args.request())?)
-}
-
 /// All reports as one object.
 fn json(reports: &[BenchReport]) -> Result<String, Failure> {
     #[derive(Serialize)]

@@ -12,5 +12,4 @@ mod text;
 mod vary;
 
 pub use args::BenchArgs;
-pub(crate) use command::result;
 pub use command::run;

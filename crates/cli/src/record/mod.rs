@@ -20,7 +20,7 @@ pub use args::RecordArgs;
 /// Records; the exit status of the program, if there is one.
 pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let options = args.options()?;
-    let mut line = report::Line::new();
+    let mut line = report::RecordLine::new();
     let mut live = live::Live::new(args)?;
     let done = refault_record::record(&options, |progress| {
         line.show(progress);

@@ -3,27 +3,36 @@
 use super::RecordArgs;
 use crate::flags::size::human;
 use crate::{Failure, print, say};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use refault::words::{counted, grouped};
 use refault_record::{DirectShare, End, RecordProgress, RecordReport};
 use refault_trace::{DirectIo, TouchMethod};
 use serde::Serialize;
-use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// One line of a terminal, written over.
-pub(super) struct Line {
+/// Time between two messages: rates are of that long.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// The line that says how far it is, on a terminal.
+pub(super) struct RecordLine {
+    bar: ProgressBar,
     shown: Option<Instant>,
     before: RecordProgress,
-    is_terminal: bool,
 }
 
-impl Line {
-    pub(super) fn new() -> Line {
-        Line { shown: None, before: RecordProgress::default(), is_terminal: stderr().is_terminal() }
+impl RecordLine {
+    pub(super) fn new() -> RecordLine {
+        // Draws nothing unless standard error is a terminal.
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        // The template is a constant: a mistake in it would show in every run.
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        RecordLine { bar, shown: None, before: RecordProgress::default() }
     }
 
     pub(super) fn show(&mut self, now: &RecordProgress) {
-        if !self.is_terminal || self.shown.is_some_and(|at| at.elapsed() < Duration::from_millis(500)) {
+        if self.bar.is_hidden() || self.shown.is_some_and(|at| at.elapsed() < EVERY) {
             return;
         }
         let seconds = (now.seconds - self.before.seconds).max(1e-9);
@@ -38,15 +47,12 @@ impl Line {
             human(now.bytes),
             lost(now.lost)
         );
-        // To the end of the line.
-        let _ = write!(stderr(), "\r{text}\x1b[K");
+        self.bar.set_message(text);
         (self.shown, self.before) = (Some(Instant::now()), *now);
     }
 
     pub(super) fn end(&self) {
-        if self.shown.is_some() {
-            let _ = writeln!(stderr());
-        }
+        self.bar.finish_and_clear();
     }
 }
 

@@ -38,4 +38,3 @@ pub(crate) use refault::replay::clocked;
 pub(crate) use refault::replay::rules;
 pub use refault::replay::{PlugIn, Row, cell, columns, policy};
 pub(crate) use refault::scenario::is_scenario;
-pub(crate) use scenario::results as scenario_results;

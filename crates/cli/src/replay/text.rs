@@ -5,7 +5,7 @@ use crate::given::GivenSettings;
 use crate::table::Table;
 use refault::replay::Row;
 use refault::replay::recorder::Windows;
-use refault::words::{grouped, printable};
+use refault::words::{counted, grouped, printable, times};
 use std::fmt::Write as _;
 
 /// Columns of cells in one block of windows, so that a line fits a terminal.
@@ -23,8 +23,9 @@ pub fn caption(row: &Row) -> String {
 
 /// One line for a trace.
 pub(super) fn trace_caption(name: &str, accesses: u64, footprint_pages: u64, page_size: u64) -> String {
-    let (name, accesses, pages) = (printable(name), grouped(accesses), grouped(footprint_pages));
-    format!("{name}: {accesses} accesses to {pages} pages ({})\n", human(footprint_pages * page_size))
+    let (name, accesses) = (printable(name), counted(accesses, "access", "accesses"));
+    let pages = counted(footprint_pages, "page", "pages");
+    format!("{name}: {accesses} to {pages} ({})\n", human(footprint_pages * page_size))
 }
 
 /// Heads of the columns of reclaim's work: those of `shown` of a row, or of a group.
@@ -73,7 +74,7 @@ pub fn table(rows: &[Row]) -> String {
 fn out_of_memory(at: u64, swap_failures: u64) -> String {
     let swap = match swap_failures {
         0 => String::new(),
-        n => format!(", no room in swap {} times", grouped(n)),
+        n => format!(", no room in swap {}", times(n)),
     };
     format!("OOM at access {}{swap}", grouped(at))
 }

@@ -1,11 +1,13 @@
 //! `refault trace convert`.
 
 use super::InputArgs;
-use super::progress::AccessProgress;
 use crate::Failure;
+use crate::bars::Accesses;
 use clap::Args;
+use refault::watch::Meter;
 use refault_trace::{Collapse, Collapser, Header, NativeWriter, RecordSource};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
@@ -42,7 +44,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let mut source = args.input.open(&args.from)?;
     let mut writer = NativeWriter::create_like(&args.to, &args.from)?;
     let mut collapser = Collapser::new(args.collapse);
-    let mut progress = AccessProgress::new("converting", source.header().records_hint);
+    let progress = Accesses::new("converting".to_owned(), source.header().records_hint, Instant::now());
     let mut chunk = Vec::new();
     while source.next_chunk(&mut chunk)? {
         progress.add(chunk.len() as u64);

@@ -1,11 +1,13 @@
 //! `refault trace generate`.
 
-use super::progress::AccessProgress;
 use crate::Failure;
+use crate::bars::Accesses;
 use clap::Args;
+use refault::watch::Meter;
 use refault_trace::generate::Workload;
 use refault_trace::{NativeWriter, RecordSource};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// Help about phases.
 const GRAMMAR: &str = "\
@@ -65,7 +67,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
     let workload = Workload::parse(&args.phases, args.seed)?;
     let mut generator = workload.generator("workload")?;
     let mut writer = NativeWriter::create(&args.to)?;
-    let mut progress = AccessProgress::new("generating", Some(workload.accesses()));
+    let progress = Accesses::new("generating".to_owned(), Some(workload.accesses()), Instant::now());
     let mut chunk = Vec::new();
     while generator.next_chunk(&mut chunk)? {
         progress.add(chunk.len() as u64);

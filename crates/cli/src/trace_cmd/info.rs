@@ -71,15 +71,16 @@ fn table(summary: &Summary, all: bool) -> String {
     line("tasks", grouped(summary.tasks));
     line("memcgs", grouped(summary.memcgs));
     if let Some(collapse) = summary.collapse {
-        let dropped = grouped(collapse.dropped);
+        let dropped = counted(collapse.dropped, "access", "accesses");
         let window = collapse.window;
-        line("collapsed", format!("{dropped} accesses to the {window} pages touched last were dropped"));
+        line("collapsed", format!("{dropped} dropped, to what is among the {window} pages touched last"));
     }
     if let Some(kernel) = summary.kernel {
         let rate = 100.0 * kernel.hits as f64 / (kernel.hits + kernel.misses).max(1) as f64;
-        line("kernel", format!("{} misses, {rate:.2} % hits", grouped(kernel.misses)));
-        let [added, evicted, dropped] = [kernel.added, kernel.evicted, kernel.dropped].map(grouped);
-        line("page cache", format!("{added} pages added, {evicted} evicted, {dropped} dropped otherwise"));
+        line("kernel", format!("{}, {rate:.2} % hits", counted(kernel.misses, "miss", "misses")));
+        let added = counted(kernel.added, "page", "pages");
+        let [evicted, dropped] = [kernel.evicted, kernel.dropped].map(grouped);
+        line("page cache", format!("{added} added, {evicted} evicted, {dropped} dropped otherwise"));
     }
     if let Some(touches) = summary.recording.as_ref().and_then(|recording| recording.touches) {
         let sampled = summary.kernel.map_or(0, |kernel| kernel.sampled);

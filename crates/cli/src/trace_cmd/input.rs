@@ -80,7 +80,7 @@ impl InputArgs {
         let paths: BTreeSet<_> = scenario.tasks.iter().filter_map(|task| Some(&task.trace.as_ref()?.path)).collect();
         for path in paths {
             // An error in one is told where it runs.
-            let Ok(header) = refault_trace::front(path, &OpenOptions::default()) else { continue };
+            let Ok(header) = refault_trace::read_header(path, &OpenOptions::default()) else { continue };
             keep(&self.notes, &header, path);
         }
     }

@@ -11,7 +11,7 @@ use crate::replay::clocked::Clocked;
 use crate::table::Table;
 use crate::trace_cmd::note;
 use refault::verify::{Play, Played, PlayedSize, Repeat};
-use refault::words::{grouped, printable};
+use refault::words::{counted, printable, times};
 use refault_record::{self as record, lru_gen, play, release, swappiness, with_one_descriptor};
 use refault_syscalls::without_bound;
 use refault_trace::{LoadOptions, RecordSource, Recording, Trace};
@@ -70,11 +70,12 @@ fn text(report: &Played) -> String {
     let name = printable(&report.trace);
     let (release, policy) = (printable(&report.kernel), report.policy);
     let mut text = format!(
-        "{name}: {} accesses to {} pages ({}), {}\nplayed {repeats} times on Linux {release} ({policy})\n\n",
-        grouped(report.accesses),
-        grouped(report.footprint_pages),
+        "{name}: {} to {} ({}), {}\nplayed {} on Linux {release} ({policy})\n\n",
+        counted(report.accesses, "access", "accesses"),
+        counted(report.footprint_pages, "page", "pages"),
         human(report.footprint_pages * 4096),
         report.via,
+        times(repeats as u64),
     );
     let heads = [
         "memory",

@@ -22,7 +22,7 @@ pub struct Page {
     /// Its fenced blocks, in order.
     pub blocks: Vec<Block>,
     /// Lines outside of blocks, with their numbers.
-    text: Vec<(usize, String)>,
+    pub text: Vec<(usize, String)>,
 }
 
 impl Page {
@@ -139,7 +139,9 @@ pub fn pages_named(line: &str) -> Vec<(String, Option<String>)> {
     let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');
     let mut named = Vec::new();
     for (at, _) in line.match_indices("docs/") {
-        let rest = &line[at..];
+        // A page of a crate is named from the root: `crates/run/docs/run.md`.
+        let before = &line[at - line[..at].chars().rev().take_while(|&c| is_path(c)).count()..at];
+        let rest = &line[at - before.rfind("crates/").map_or(0, |lead| before.len() - lead)..];
         let path: &str = &rest[..rest.find(|c: char| !is_path(c)).unwrap_or(rest.len())];
         let Some(end) = path.find(".md") else { continue };
         let path = &path[..end + 3];

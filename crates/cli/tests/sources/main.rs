@@ -9,4 +9,5 @@ mod functions;
 mod names;
 mod plurals;
 mod rust;
+mod terminal;
 mod words;

@@ -231,8 +231,11 @@ impl Device {
     /// If the device is not synchronous.
     pub fn serve_synchronously(&mut self, write: bool, pages: u32) -> SyncCompletion {
         let codec = self.spec.synchronous.expect("only a synchronous device serves synchronously");
-        let page_ns = if write { codec.write_page_ns } else { codec.read_page_ns };
-        let work = codec.request_ns.saturating_add(page_ns.saturating_mul(u64::from(pages)));
+        let (request_ns, page_ns) = match write {
+            true => (codec.write_ns, codec.write_page_ns),
+            false => (codec.read_ns, codec.read_page_ns),
+        };
+        let work = request_ns.saturating_add(page_ns.saturating_mul(u64::from(pages)));
         let (spike, ok) = self.draw(write);
         let cpu_ns = work.saturating_add(spike);
         self.stats.submitted += 1;

@@ -69,17 +69,17 @@ fn nvme(name: &str) -> DeviceModel {
 }
 
 /// A copy of a page at about 10 GB/s, 0.4 us, and 1 us for the block layer: both estimates.
-const RAMDISK: CodecCost = CodecCost { request_ns: 1_000, read_page_ns: 400, write_page_ns: 400 };
+const RAMDISK: CodecCost = CodecCost { read_ns: 1_000, write_ns: 1_000, read_page_ns: 400, write_page_ns: 400 };
 
 /// lz4 on pages of 4 KiB that shrink to 1/2.2, measured on a virtual machine with Linux 6.18: 4.3
 /// us to compress a page, 1.6 us to decompress it. 1 us for the block layer and the allocator is an
 /// estimate.
-const ZRAM: CodecCost = CodecCost { request_ns: 1_000, read_page_ns: 1_600, write_page_ns: 4_300 };
+const ZRAM: CodecCost = CodecCost { read_ns: 1_000, write_ns: 1_000, read_page_ns: 1_600, write_page_ns: 4_300 };
 
 /// Izraelevitz and others, "Basic Performance Measurements of the Intel Optane DC Persistent Memory
 /// Module", arXiv:1903.05714: 305 ns for a random load; one module reads 6.6 GB/s and writes 2.3
 /// GB/s, that is 0.62 and 1.78 us a page. 1 us for the block layer is an estimate.
-const PMEM: CodecCost = CodecCost { request_ns: 1_305, read_page_ns: 620, write_page_ns: 1_780 };
+const PMEM: CodecCost = CodecCost { read_ns: 1_305, write_ns: 1_305, read_page_ns: 620, write_page_ns: 1_780 };
 
 fn queued(name: &str, preset: Preset, channels: u32, read: Rate, write: Rate) -> DeviceModel {
     DeviceModel {
@@ -104,7 +104,8 @@ fn queued(name: &str, preset: Preset, channels: u32, read: Rate, write: Rate) ->
 /// The rates say the same as the codec, for who asks how fast the device is or uses it through the
 /// queue.
 fn synchronous(name: &str, preset: Preset, codec: CodecCost, compression_ratio: f64) -> DeviceModel {
-    let rate = |page_ns: u64| Rate { latency_ns: codec.request_ns, bytes_per_s: 4096 * 1_000_000_000 / page_ns };
-    let (read, write) = (rate(codec.read_page_ns), rate(codec.write_page_ns));
+    let rate = |latency_ns, page_ns: u64| Rate { latency_ns, bytes_per_s: 4096 * 1_000_000_000 / page_ns };
+    let read = rate(codec.read_ns, codec.read_page_ns);
+    let write = rate(codec.write_ns, codec.write_page_ns);
     DeviceModel { synchronous: Some(codec), compression_ratio, ..queued(name, preset, 1, read, write) }
 }

@@ -124,8 +124,10 @@ impl Seek {
 /// Cost to the CPU that asks where the CPU itself does the work: a codec, or a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodecCost {
-    /// A request, whatever its size.
-    pub request_ns: u64,
+    /// A request that reads, whatever its size.
+    pub read_ns: u64,
+    /// A request that writes, whatever its size.
+    pub write_ns: u64,
     /// A page that is read: decompressed, or copied.
     pub read_page_ns: u64,
     /// A page that is written: compressed, or copied.

@@ -39,6 +39,9 @@ pub(super) fn numbers_of(mut result: RunResult) -> String {
     for event in &mut result.timeline {
         (event.what, event.asked_pages) = (String::new(), 0);
     }
+    // Marks follow from the keys themselves.
+    result.node.min_free_kbytes = 0;
+    result.node.zones.clear();
     result.events = 0;
     format!("{result:?}")
 }

@@ -50,7 +50,7 @@ impl Machine {
             event_progress: vec![EventProgress::default(); spec.events.len()],
             watching: vec![WatchState::default(); spec.events.len()],
             records: Records::default(),
-            series: MetricSeries::new(scenario::series_columns(tiering.is_some())),
+            series: series(spec, tiering.is_some()),
             usage: Usage::default(),
             direct_reclaim_ns: 0,
             tiering,
@@ -165,6 +165,16 @@ pub(super) fn swap_device(spec: &Scenario, s: &SwapSpec) -> Result<SwapDeviceCon
         block_device: !s.file,
         bad_pages: s.bad_pages.clone(),
     })
+}
+
+/// Values of the time series at most: with many groups there are fewer rows.
+const MOST_VALUES: usize = 1 << 24;
+
+/// An empty time series of the machine and its groups.
+fn series(spec: &Scenario, has_nodes: bool) -> MetricSeries {
+    let columns = scenario::series_columns(has_nodes, spec.memcgs.iter().map(|m| &*m.path));
+    let rows = MetricSeries::LIMIT.min(MOST_VALUES / columns.len());
+    MetricSeries::with_limit(columns, rows)
 }
 
 fn costs(spec: &Scenario) -> Result<Costs, String> {

@@ -13,7 +13,7 @@ use crate::on_cpu::event_results;
 use crate::record::size_counters;
 use crate::results::{
     ContentionResult, CpuResult, DeviceResult, Ending, GroupTasks, KthreadResult, LockResult, MemcgResult, NodeResult,
-    RunResult, SwapResult, TaskResult,
+    RunResult, SwapResult, TaskResult, ZoneResult,
 };
 use crate::sched::{Thread, Threads, Wait};
 
@@ -35,6 +35,11 @@ impl Machine {
                 free_pages: engine.free_pages(),
                 managed_pages: engine.zones().map(|z| z.1).sum(),
                 swap_used_pages: engine.swap_used_pages(),
+                min_free_kbytes: engine.min_free_kbytes(),
+                zones: engine
+                    .zones()
+                    .map(|(name, managed, free, marks)| ZoneResult { name, managed, free, marks })
+                    .collect(),
             },
             sizes: size_counters(engine).into_iter().collect(),
             swap_work: engine.swap_work(),
@@ -103,6 +108,7 @@ impl Machine {
             ops: 0,
             errors: 0,
             oom_kills: 0,
+            killed: 0,
             seconds: 0.0,
             user_seconds: 0.0,
             system_seconds: 0.0,
@@ -116,6 +122,7 @@ impl Machine {
         let now = self.groups.of_task(n);
         for thread in Threads::of_task(&self.spec, n).map(|t| &self.threads[t]) {
             r.oom_kills += u64::from(thread.killed && !thread.killed_by_program && inside(now));
+            r.killed += u64::from(thread.killed_by_program && inside(now));
             let Some(task) = thread.task() else { continue };
             let parts = task.past.iter().map(|(group, done)| (*group, done)).chain([(now, &task.done)]);
             for (_, done) in parts.filter(|(group, _)| inside(*group)) {

@@ -110,7 +110,7 @@ impl Machine {
         self.threads[t].work = Some(work);
         self.threads[t].stop = stop;
         if std::mem::take(&mut self.kernel.hw.pending.wake_vmpressure) {
-            self.threads.give_way(t);
+            self.threads.resched(t);
         }
         if let Some(contention) = &mut self.kernel.contention {
             contention.leave();

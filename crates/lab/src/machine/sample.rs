@@ -3,8 +3,10 @@
 use refault_mm::{Counter, MemcgId, NodeId, PsiKind};
 
 use super::state::Machine;
-use crate::record::column_values;
+use crate::groups::Group;
+use crate::record::{column_values, gone_values, group_values};
 use crate::results::RunResult;
+use crate::scenario::group_columns;
 use crate::sched::{Event, Thread};
 use crate::task::Task;
 
@@ -41,6 +43,9 @@ impl Machine {
         ];
         row.extend(self.tiering.iter().flat_map(|tiering| tiering.columns(&self.kernel)));
         row.extend(column_values(engine, self.tiering.is_some()));
+        for group in 1..self.threads.pressure.len() {
+            self.sample_group(group, now_ns, &mut row);
+        }
         self.series.push(now_ns, &row);
         self.usage.sample(&self.threads, now_ns, self.spec.sample_ns);
         if self.check {
@@ -52,6 +57,21 @@ impl Machine {
         }
         self.clock.push(now_ns + self.spec.sample_ns.max(1), Event::Sample);
         Ok(())
+    }
+
+    /// Columns of a group: of one that is not there yet they are 0.
+    fn sample_group(&mut self, group: usize, now_ns: u64, row: &mut Vec<f64>) {
+        let to = row.len() + group_columns();
+        match self.groups.get(group - 1) {
+            &Group::There { id, .. } => {
+                row.extend(group_values(&self.kernel.engine, id));
+                let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(group, now_ns, k).avg10);
+                row.extend(psi);
+            }
+            Group::Removed(last) => row.extend(gone_values(last)),
+            Group::Absent => {}
+        }
+        row.resize(to, 0.0);
     }
 
     /// CPU time of kswapd, of all nodes, and of direct reclaim: so far, in microseconds.

@@ -170,6 +170,13 @@ impl OnCpu<'_> {
         let throttle = self.kernel.take_throttle();
         let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
         match (throttle, step) {
+            // Reclaim of a group came upon nothing but dirty pages, and waits for the flusher.
+            (Some((reason @ ThrottleReason::Writeback, max_wait_ns)), AccessEnd::Stop(ns, stop))
+                if outcome == Outcome::Throttled =>
+            {
+                self.threads.wait_throttled(t, reason, clock + ns + bill.reclaim_ns + max_wait_ns, self.clock);
+                AccessEnd::Stop(ns, stop)
+            }
             // Waiting for the page is enough.
             (Some((reason, _)), AccessEnd::Stop(ns, stop)) => {
                 self.kernel.engine.throttle_ended(reason);

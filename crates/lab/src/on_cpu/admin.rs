@@ -18,6 +18,9 @@ const MAX_FRUITLESS_TICKS: u32 = 250;
 pub(crate) struct EventProgress {
     /// When it first began.
     at_ns: Option<u64>,
+    /// Times at which it happened, and the last of them.
+    happened_ns: Vec<u64>,
+    last_ns: Option<u64>,
     /// How often it happened, and how often less was freed than was asked for.
     times: u64,
     short: u64,
@@ -40,8 +43,19 @@ impl EventProgress {
     /// It is due. An action that repeats by itself counts its times itself.
     pub(crate) fn begin(&mut self, now_ns: u64, repeats: bool) {
         self.at_ns.get_or_insert(now_ns);
-        self.times += u64::from(!repeats);
+        if !repeats {
+            self.count(now_ns);
+        }
         self.due_ns = now_ns;
+    }
+
+    /// It happens.
+    fn count(&mut self, now_ns: u64) {
+        self.times += 1;
+        self.last_ns = Some(now_ns);
+        if self.happened_ns.len() < EventResult::MOST_TIMES {
+            self.happened_ns.push(now_ns);
+        }
     }
 
     /// So many tasks were killed, which are called so together.
@@ -130,7 +144,7 @@ impl OnCpu<'_> {
             let Some(id) = self.groups.id_or_root(memcg) else {
                 return progress.give_up("it is not there");
             };
-            progress.times += 1;
+            progress.count(now_ns);
             progress.asked_pages += pages;
             progress.request = Some(ReclaimRequest::new(id, pages, swappiness));
         }
@@ -229,6 +243,8 @@ pub(crate) fn event_results(spec: &Scenario, progress: &[EventProgress]) -> Vec<
     let result = |(e, progress): (&EventSpec, &EventProgress)| EventResult {
         what: text(spec, e),
         at_ns: progress.at_ns,
+        happened_ns: progress.happened_ns.clone(),
+        last_ns: progress.last_ns,
         has_conditions: e.watch.is_some(),
         times: progress.times,
         asked_pages: progress.asked_pages,
@@ -267,6 +283,9 @@ fn text(spec: &Scenario, event: &EventSpec) -> String {
         EventAction::Swapon(n) => format!("swapon {}", spec.devices[spec.swap[n].device].name),
         EventAction::Swapoff(n) => format!("swapoff {}", spec.devices[spec.swap[n].device].name),
         EventAction::AddMemory(pages) => format!("add {} MiB of memory", pages >> 8),
-        EventAction::Kill { within, .. } => format!("kill in {}", path_or_root(within)),
+        EventAction::Kill { within, .. } => {
+            let daemon = event.watch.as_ref().and_then(|w| w.daemon).map_or(String::new(), |name| format!("{name}: "));
+            format!("{daemon}kill in {}", path_or_root(within))
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Block devices, swap devices, and memory.
 
-use refault_mm::SwapMap;
+use refault_mm::{SwapMap, Watermarks};
 
 use crate::device::{DeviceStats, ZramStats};
 
@@ -53,4 +53,42 @@ pub struct NodeResult {
     pub managed_pages: u64,
     /// Slots of swap in use at the end.
     pub swap_used_pages: u64,
+    /// `vm.min_free_kbytes` in force at the end: as given, or as boot and khugepaged set it.
+    pub min_free_kbytes: u64,
+    /// The zones at the end.
+    pub zones: Vec<ZoneResult>,
+}
+
+/// A zone of a node, as `/proc/zoneinfo` has it, in pages.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneResult {
+    /// `DMA`, `DMA32` or `Normal`.
+    pub name: &'static str,
+    /// All of it.
+    pub managed: u64,
+    /// Free at the end.
+    pub free: u64,
+    /// Its watermarks.
+    pub marks: Watermarks,
+}
+
+impl NodeResult {
+    /// Names of its numbers beside counters and sizes.
+    pub const METRICS: [&str; 6] =
+        ["free_pages", "managed_pages", "min_free_kbytes", "min_pages", "low_pages", "high_pages"];
+
+    /// One of its numbers.
+    pub(super) fn metric(&self, name: &str) -> Option<f64> {
+        let sum = |of: fn(&Watermarks) -> u64| self.zones.iter().map(|z| of(&z.marks)).sum();
+        let n: u64 = match name {
+            "free_pages" => self.free_pages,
+            "managed_pages" => self.managed_pages,
+            "min_free_kbytes" => self.min_free_kbytes,
+            "min_pages" => sum(|m| m.min),
+            "low_pages" => sum(|m| m.low),
+            "high_pages" => sum(|m| m.high),
+            _ => return None,
+        };
+        Some(n as f64)
+    }
 }

@@ -7,6 +7,10 @@ pub struct EventResult {
     pub what: String,
     /// When it first happened; never: the run was over before, or its conditions did not hold.
     pub at_ns: Option<u64>,
+    /// Times at which it happened, the first [`EventResult::MOST_TIMES`] of them.
+    pub happened_ns: Vec<u64>,
+    /// When it happened last.
+    pub last_ns: Option<u64>,
     /// Whether it waits for conditions.
     pub has_conditions: bool,
     /// How often it happened.
@@ -23,4 +27,9 @@ pub struct EventResult {
     pub victims: Vec<String>,
     /// Why it did not happen, or not as it should.
     pub failed: Option<String>,
+}
+
+impl EventResult {
+    /// Times of an event that results list.
+    pub const MOST_TIMES: usize = 1000;
 }

@@ -67,6 +67,7 @@ impl MemcgResult {
             "task_hit_rate" => self.tasks.hit_rate(),
             "task_errors" => self.tasks.errors as f64,
             "task_oom_kills" => self.tasks.oom_kills as f64,
+            "task_killed" => self.tasks.killed as f64,
             "task_reclaim_us" => self.tasks.reclaim_seconds * 1e6,
             "task_p50_ns" => self.tasks.latency.p50_ns as f64,
             "task_p99_ns" => self.tasks.latency.p99_ns as f64,

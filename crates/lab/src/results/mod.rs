@@ -23,7 +23,7 @@ mod tiers;
 
 pub use contention::{ContentionResult, LockResult};
 pub use cpu::{CpuResult, KthreadResult};
-pub use device::{DeviceResult, NodeResult, SwapResult};
+pub use device::{DeviceResult, NodeResult, SwapResult, ZoneResult};
 pub use event::EventResult;
 pub use loops::LoopResult;
 pub use memcg::MemcgResult;

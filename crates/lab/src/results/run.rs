@@ -113,11 +113,10 @@ impl RunResult {
                     _ => device.zram?.named().into_iter().find(|(name, _)| *name == field)?.1 as f64,
                 })
             }
-            "node" => match rest {
-                "free_pages" => Some(self.node.free_pages as f64),
-                "managed_pages" => Some(self.node.managed_pages as f64),
-                _ => self.memcgs[0].counters.get(rest).map(|&n| n as f64),
-            },
+            "node" => {
+                let counter = || self.memcgs[0].counters.get(rest).map(|&n| n as f64);
+                self.node.metric(rest).or_else(counter)
+            }
             "swap" => Some(match rest {
                 "used_pages" => self.node.swap_used_pages as f64,
                 "calls" => self.swap_work.calls as f64,

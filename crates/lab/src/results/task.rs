@@ -20,6 +20,8 @@ pub struct TaskResult {
     pub errors: u64,
     /// Copies that the out-of-memory killer ended.
     pub oom_kills: u64,
+    /// Copies that events and daemons of the scenario killed.
+    pub killed: u64,
     /// From the start of the first to the end of the last copy.
     pub seconds: f64,
     /// CPU time of all copies in the program itself, in seconds.
@@ -53,6 +55,8 @@ pub struct GroupTasks {
     pub errors: u64,
     /// Copies that the out-of-memory killer ended.
     pub oom_kills: u64,
+    /// Copies that events and daemons of the scenario killed.
+    pub killed: u64,
     /// CPU time of direct reclaim by all copies, in seconds.
     pub reclaim_seconds: f64,
     /// Latency of operations, of all tasks together.
@@ -113,6 +117,7 @@ impl GroupTasks {
         self.hits += task.hits;
         self.errors += task.errors;
         self.oom_kills += task.oom_kills;
+        self.killed += task.killed;
         self.reclaim_seconds += task.reclaim_seconds;
     }
 }

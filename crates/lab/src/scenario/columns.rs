@@ -1,6 +1,6 @@
 //! The columns of the time series of a run.
 
-use refault_mm::{Counter, SizeCounter, ThpConfig};
+use refault_mm::{Counter, Gauge, SizeCounter, ThpConfig};
 
 /// The columns of the time series of a run that every run has, before its counters.
 pub const COLUMNS: [&str; 16] = [
@@ -39,17 +39,59 @@ const EVENTS: [&str; 8] = [
     "numa_hint_faults",
 ];
 
-/// Whether a column of the time series counts events of the machine.
+/// Pressure of a group in percent, beside its counters and sizes.
+pub const GROUP_PRESSURE: [&str; 2] = ["some_avg10", "full_avg10"];
+
+/// Whether a column of the time series counts events, of the machine or of a group.
 pub fn counts_events(column: &str) -> bool {
-    EVENTS.contains(&column) || !(COLUMNS.contains(&column) || TIER_COLUMNS.contains(&column))
+    match group_column(column) {
+        Some((_, name)) => !is_size(column) && !GROUP_PRESSURE.contains(&name),
+        None => {
+            EVENTS.contains(&column)
+                || !(COLUMNS.contains(&column) || TIER_COLUMNS.contains(&column) || is_size(column))
+        }
+    }
 }
 
-/// All columns of the time series of a run: [`COLUMNS`], those of nodes if there are any, and every
-/// counter that is not among them, of folios of each size, too.
-pub fn series_columns(has_nodes: bool) -> Vec<String> {
-    let own = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).map(|&name| name.to_owned());
-    let counters = series_counters(has_nodes).map(|c| c.name().to_owned());
-    own.chain(counters).chain(size_counter_kinds().map(|(o, c)| size_counter_name(o, c))).collect()
+/// Whether a column of the time series is a size at that time, of the machine or of a group, under
+/// its kernel name.
+pub fn is_size(column: &str) -> bool {
+    match group_column(column) {
+        Some((_, name)) => Gauge::OF_MEMCG.contains(&name),
+        None => Gauge::OF_MACHINE.contains(&column),
+    }
+}
+
+/// The group and the name in it of a column such as `memcg./db.inactive_file`; none: it is one of
+/// the machine.
+pub fn group_column(column: &str) -> Option<(&str, &str)> {
+    let rest = column.strip_prefix("memcg.")?;
+    // A path may have dots, as names have.
+    let is_name = |name: &str| {
+        Gauge::OF_MEMCG.contains(&name)
+            || GROUP_PRESSURE.contains(&name)
+            || Counter::ALL.iter().any(|c| c.name() == name)
+    };
+    rest.match_indices('.').map(|(at, _)| (&rest[..at], &rest[at + 1..])).find(|(_, name)| is_name(name))
+}
+
+/// All columns of the time series of a run: [`COLUMNS`], those of nodes if there are any, sizes
+/// under their kernel names, every counter that is not among them, of folios of each size, too, and
+/// counters, sizes and pressure of the groups.
+pub fn series_columns<'a>(has_nodes: bool, groups: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let own = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).copied();
+    let counters = series_counters(has_nodes).map(Counter::name);
+    let of_machine = own.chain(Gauge::OF_MACHINE).chain(counters).map(str::to_owned);
+    let of_groups = groups.into_iter().flat_map(|path| {
+        let names = Counter::ALL.iter().map(|c| c.name()).chain(Gauge::OF_MEMCG).chain(GROUP_PRESSURE);
+        names.map(move |name| format!("memcg.{path}.{name}"))
+    });
+    of_machine.chain(size_counter_kinds().map(|(o, c)| size_counter_name(o, c))).chain(of_groups).collect()
+}
+
+/// How many columns a group has.
+pub(crate) fn group_columns() -> usize {
+    Counter::ALL.len() + Gauge::OF_MEMCG.len() + GROUP_PRESSURE.len()
 }
 
 /// The counters that have a column beside those of a run's own.
@@ -78,5 +120,8 @@ mod tests {
         assert!(EVENTS.iter().all(|name| COLUMNS.contains(name) || TIER_COLUMNS.contains(name)));
         assert!(!counts_events("free_pages") && !counts_events("hot_threshold_ms"));
         assert!(Counter::ALL.iter().all(|counter| counts_events(counter.name())));
+        assert!(!counts_events("inactive_file") && !counts_events("memcg./a.swap.current"));
+        assert!(!counts_events("memcg./a.some_avg10") && counts_events("memcg./a.pgfault"));
+        assert!(is_size("memcg./a-b/c.memory.current") && !is_size("memcg./a.pgfault") && !is_size("ops"));
     }
 }

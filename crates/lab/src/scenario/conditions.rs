@@ -35,7 +35,7 @@ const DAEMONS: [(&str, Daemon); 4] = [
     ("lmkd", Daemon::Lmkd),
 ];
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Daemon {
     Kubelet,
     SystemdOomd,
@@ -81,7 +81,8 @@ impl Daemon {
                 (vec![low, vec![stall(PsiKind::Full, 700)]], SECOND_NS, 0, 0)
             }
         };
-        WatchSpec { any, poll_ns, hold_ns, cooldown_ns, times: u64::MAX }
+        let daemon = DAEMONS.iter().find(|(_, daemon)| *daemon == self).map(|(name, _)| *name);
+        WatchSpec { daemon, any, poll_ns, hold_ns, cooldown_ns, times: u64::MAX }
     }
 }
 
@@ -104,13 +105,14 @@ pub(super) fn kill(s: &Section<'_>, memcgs: &[MemcgSpec]) -> Result<EventAction>
 pub(super) fn watch(s: &Section<'_>, memcgs: &[MemcgSpec], defaults: Option<WatchSpec>) -> Result<WatchSpec> {
     let kills = s.has("kill") || s.has("daemon");
     let times = if kills { u64::MAX } else { 1 };
-    let plain = WatchSpec { any: Vec::new(), poll_ns: SECOND_NS, hold_ns: 0, cooldown_ns: 0, times };
+    let plain = WatchSpec { daemon: None, any: Vec::new(), poll_ns: SECOND_NS, hold_ns: 0, cooldown_ns: 0, times };
     let d = defaults.unwrap_or(plain);
     let any = match s.get("when") {
         Some(field) => conditions(&field, memcgs)?,
         None => d.any,
     };
     Ok(WatchSpec {
+        daemon: d.daemon,
         any,
         poll_ns: s.or("poll", d.poll_ns, |f| f.time(1_000_000..=MAX_TIME_NS))?,
         hold_ns: s.or("hold", d.hold_ns, |f| f.time(0..=MAX_TIME_NS))?,

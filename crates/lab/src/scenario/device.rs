@@ -25,6 +25,12 @@ pub(crate) fn preset_with_overrides(s: &types::DeviceSpec) -> Result<DeviceModel
     set(&mut d.compression_ratio, o.compression_ratio);
     d.mem_limit_pages = o.mem_limit_pages.or(d.mem_limit_pages);
     if let Some(codec) = &mut d.synchronous {
+        // A page at that bandwidth.
+        let page_ns = |bytes_per_s: Option<u64>| bytes_per_s.map(|b| 4096 * 1_000_000_000 / b.max(1));
+        set(&mut codec.read_ns, o.read_latency_ns);
+        set(&mut codec.write_ns, o.write_latency_ns);
+        set(&mut codec.read_page_ns, page_ns(o.read_bytes_per_s));
+        set(&mut codec.write_page_ns, page_ns(o.write_bytes_per_s));
         set(&mut codec.write_page_ns, o.compress_ns);
         set(&mut codec.read_page_ns, o.decompress_ns);
     }

@@ -49,14 +49,13 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         key.read(&s, &mut spec)?;
     }
     let needs = [
-        ("large_folios", "read_ahead_history", spec.read_ahead_history),
-        ("watermark_boost_factor", "page_blocks", spec.page_blocks),
+        ("large_folios", "read_ahead_history = true", spec.read_ahead_history),
+        ("watermark_boost_factor", "page_blocks = true", spec.page_blocks),
+        ("dirty_writeback", "dirty_expire, such as \"30s\"", spec.dirty_expire_ns > 0),
     ];
     for (key, other, is_on) in needs {
         if let (false, Some(field)) = (is_on, s.get(key)) {
-            return Err(
-                field.error(format!("changes nothing without {other} = true; write that as well, or leave this out"))
-            );
+            return Err(field.error(format!("changes nothing without {other}; write that as well, or leave this out")));
         }
     }
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
@@ -180,6 +179,13 @@ const ONLY: [(&str, &str); 7] = [
     ("decompress", "zram"),
 ];
 
+/// Presets of devices that answer at once: the CPU itself does the work.
+const AT_ONCE: [&str; 3] = ["ramdisk", "zram", "pmem"];
+/// Keys of requests that wait in a queue.
+const QUEUED: [&str; 3] = ["channels", "queue", "max_request"];
+/// Keys of zram that say otherwise what another one says.
+const BANDWIDTHS: [(&str, &str); 2] = [("read_bandwidth", "decompress"), ("write_bandwidth", "compress")];
+
 pub(super) fn devices(field: &Field<'_>) -> Result<Vec<DeviceSpec>> {
     field.named(&DEVICE_KEYS, 64)?.into_iter().map(|(name, section)| device(name, &section)).collect()
 }
@@ -187,11 +193,14 @@ pub(super) fn devices(field: &Field<'_>) -> Result<Vec<DeviceSpec>> {
 /// Refuses keys that only a device with swap on it may have.
 pub(super) fn swap_only(field: &Field<'_>, swap_devices: &[usize]) -> Result<()> {
     for (index, (_, section)) in field.named(&DEVICE_KEYS, 64)?.into_iter().enumerate() {
-        match section.get("mem_limit") {
-            Some(limit) if !swap_devices.contains(&index) => {
-                return Err(limit.error("there is no swap on it, so nothing to limit; leave it out"));
-            }
-            _ => {}
+        if swap_devices.contains(&index) {
+            continue;
+        }
+        if let Some(limit) = section.get("mem_limit") {
+            return Err(limit.error("there is no swap on it, so nothing to limit; leave it out"));
+        }
+        if let Some(queue) = section.get("queue") {
+            return Err(queue.error("there is no swap on it, so nobody waits for room in it; leave it out"));
         }
     }
     Ok(())
@@ -203,6 +212,14 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
     let foreign = ONLY.into_iter().find(|(key, only)| s.has(key) && preset != *only);
     if let Some((field, only)) = foreign.and_then(|(key, only)| Some((s.get(key)?, only))) {
         return Err(field.error(format!("only {only} has it; the preset is {preset}")));
+    }
+    if let Some(field) = QUEUED.into_iter().filter(|_| AT_ONCE.contains(&preset)).find_map(|key| s.get(key)) {
+        return Err(field.error(format!("changes nothing: {preset} answers at once, without a queue; leave it out")));
+    }
+    for (key, instead) in BANDWIDTHS.into_iter().filter(|_| preset == "zram") {
+        if let Some(field) = s.get(key) {
+            return Err(field.error(format!("the time of zram is that of a page; write {instead} instead")));
+        }
     }
     let latency = |f: &Field<'_>| f.time(0..=MAX_LATENCY_NS);
     let millionth = |f: &Field<'_>| f.int(0..=1_000_000);

@@ -147,7 +147,13 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
         0..=MAX_TIME_NS,
         "what has been dirty for so long is written; 0 is never (Linux: `\"30s\"`)"
     ),
-    number!("dirty_writeback", dirty_writeback_ns, Time, 1_000_000..=MAX_TIME_NS, "how often it is looked for"),
+    number!(
+        "dirty_writeback",
+        dirty_writeback_ns,
+        Time,
+        1_000_000..=MAX_TIME_NS,
+        "how often it is looked for. Needs `dirty_expire`"
+    ),
     flag!(
         "cgroup_writeback",
         cgroup_writeback,

@@ -71,9 +71,11 @@ fn one_of(prefix: &str, known: &[&str], name: &str) -> std::result::Result<(), S
 /// A column of the time series, and what becomes of it.
 fn series(name: &str, last: &str, scenario: &Scenario) -> std::result::Result<(), String> {
     let has_nodes = !scenario.machine.nodes.is_empty();
-    if !series_columns(has_nodes).iter().any(|column| column == name) {
+    let groups = scenario.memcgs.iter().map(|m| &*m.path);
+    if !series_columns(has_nodes, groups).iter().any(|column| column == name) {
         let known: Vec<_> = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).copied().collect();
-        return one_of("series", &known, name).map_err(|e| e + ", or a counter");
+        return one_of("series", &known, name)
+            .map_err(|e| e + ", or a counter or size, of the machine or of memcg.PATH");
     }
     one_of("series", &FOLDS[..3], last)
         .map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))

@@ -63,8 +63,8 @@ mod tasks;
 mod types;
 mod units;
 
-pub use columns::{COLUMNS, TIER_COLUMNS, counts_events, series_columns};
-pub(crate) use columns::{series_counters, size_counter_kinds, size_counter_name};
+pub use columns::{COLUMNS, GROUP_PRESSURE, TIER_COLUMNS, counts_events, group_column, is_size, series_columns};
+pub(crate) use columns::{group_columns, series_counters, size_counter_kinds, size_counter_name};
 pub(crate) use device::preset_with_overrides;
 pub use error::ScenarioError;
 pub use limits::GroupLimits;

@@ -89,10 +89,10 @@ pub(crate) struct Thread {
     pub(crate) used_ns: u64,
     /// CPU time that it had, as it counts among threads that may run; and by how much it was behind
     /// their mean when it fell asleep.
-    pub(crate) served_ns: i64,
-    pub(crate) lag_ns: i64,
+    pub(crate) vruntime_ns: i64,
+    pub(crate) vlag_ns: i64,
     /// Another one was to have its CPU meanwhile.
-    pub(crate) gives_way: bool,
+    pub(crate) wants_resched: bool,
     /// It is never in user mode.
     pub(crate) is_of_kernel: bool,
     /// It gave up its CPU before it reclaimed, and reclaims as soon as it has one again.
@@ -120,9 +120,9 @@ impl Thread {
             debt_ns: 0,
             stop: Stop::Preempted,
             used_ns: 0,
-            served_ns: 0,
-            lag_ns: 0,
-            gives_way: false,
+            vruntime_ns: 0,
+            vlag_ns: 0,
+            wants_resched: false,
             owes_reclaim: false,
         }
     }

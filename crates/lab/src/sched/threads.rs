@@ -158,7 +158,7 @@ impl Threads {
         );
         let reason = self.all[t].throttled.take();
         if self.eevdf.is_some() && self.all[t].state == ThreadState::Blocked {
-            self.enter_mean(t, now_ns);
+            self.enqueue_entity(t, now_ns);
         }
         self.queue_up(t, now_ns);
         match self.ticks {
@@ -230,7 +230,7 @@ impl Threads {
         debug_assert!(self.cpus[cpu].running.is_some_and(|t| self.all[t].state == ThreadState::Running), "CPU {cpu}");
         if let Some(t) = self.cpus[cpu].running.take() {
             let ran_ns = now_ns.saturating_sub(self.cpus[cpu].since_ns);
-            self.all[t].served_ns += ran_ns as i64;
+            self.all[t].vruntime_ns += ran_ns as i64;
             self.all[t].ran_ns += ran_ns;
             self.all[t].used_ns = now_ns.saturating_sub(self.cpus[cpu].slice_began_ns);
         }
@@ -240,12 +240,12 @@ impl Threads {
     pub(crate) fn turn_ends_ns(&self, cpu: usize) -> Option<u64> {
         let c = &self.cpus[cpu];
         let slice_ends_ns = self.ticks?.end_of(c.slice_began_ns);
-        c.running.map(|t| self.end_of_turn(&self.all[t], c.since_ns, slice_ends_ns))
+        c.running.map(|t| self.slice_end_ns(&self.all[t], c.since_ns, slice_ends_ns))
     }
 
     /// A thread was woken, and no CPU is idle: with ticks it takes one at once, if it is owed one.
     pub(crate) fn preempt(&mut self, t: usize, now_ns: u64) {
-        if !self.is_owed(t, now_ns) {
+        if !self.is_eligible(t, now_ns) {
             return;
         }
         let is_first = |c: &&mut Cpu| c.running.is_some() && !c.need_resched;
@@ -259,11 +259,11 @@ impl Threads {
     pub(crate) fn place(&mut self, cpu: usize, now_ns: u64) -> Option<Place> {
         let (ticks, t, is_over) = (self.ticks?, self.cpus[cpu].running?, now_ns >= self.turn_ends_ns(cpu)?);
         let goes_on = if self.cpus[cpu].need_resched { Place::Second } else { Place::First };
-        if !is_over && !self.gives_way_at_once(t) {
+        if !is_over && !self.must_resched_now(t) {
             return Some(goes_on);
         }
-        self.all[t].gives_way = false;
-        let keeps = self.eevdf.is_some() && self.keeps_cpu(cpu, now_ns);
+        self.all[t].wants_resched = false;
+        let keeps = self.eevdf.is_some() && self.keeps_running(cpu, now_ns);
         if now_ns >= ticks.end_of(self.cpus[cpu].slice_began_ns) {
             self.cpus[cpu].slice_began_ns = ticks.last(now_ns);
         }
@@ -287,7 +287,7 @@ impl Threads {
         self.all[t].waits_since_ns = now_ns;
         self.all[t].used_ns = 0;
         if self.eevdf.is_some() {
-            self.leave_mean(t, now_ns);
+            self.dequeue_entity(t, now_ns);
         }
         self.set_psi_state(t, psi_state, now_ns);
     }

@@ -205,7 +205,7 @@ fn disk(workload: &str) -> &'static str {
         "writers-512" | "writers-2048" => {
             r#"preset = "zram", compression_ratio = 4096.0, compress = "43600ns", decompress = "0s""#
         }
-        _ => r#"preset = "ramdisk", read_latency = 0"#,
+        _ => r#"preset = "ramdisk""#,
     }
 }
 

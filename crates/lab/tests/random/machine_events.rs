@@ -36,6 +36,7 @@ pub(super) fn add(seed: u64, s: &mut Scenario) {
             _ => Condition::CounterRises { counter: Counter::PgscanDirect, above: d.below(1000) },
         };
         let watch = WatchSpec {
+            daemon: None,
             any: vec![vec![condition]],
             poll_ns: d.of(&[1_000_000, 100_000_000]),
             hold_ns: d.of(&[0, 0, 50_000_000]),

@@ -10,7 +10,7 @@
 //! It may call: `reclaim` and what is below it. It is called by: `fault`, `cgroupfs`.
 
 use crate::memory::Memory;
-use crate::page_io::SwapFront;
+use crate::page_io::PageIo;
 use crate::reclaim::Reclaim;
 use crate::scan::ScanControl;
 
@@ -32,9 +32,9 @@ impl<W> Alloc<'_, W> {
         Reclaim { mem: self.mem, world: self.world, sc }
     }
 
-    /// See [`SwapFront`].
+    /// See [`PageIo`].
     #[inline(always)]
-    pub(crate) fn swap_front(&mut self) -> SwapFront<'_, W> {
-        SwapFront { mem: self.mem, world: self.world }
+    pub(crate) fn page_io(&mut self) -> PageIo<'_, W> {
+        PageIo { mem: self.mem, world: self.world }
     }
 }

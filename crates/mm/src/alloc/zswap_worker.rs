@@ -51,15 +51,15 @@ impl<W: World> Alloc<'_, W> {
     }
 
     fn write_back_oldest(&mut self, memcg: MemcgId) -> Visit {
-        let victim = match self.swap_front().choose_victim(memcg) {
+        let victim = match self.page_io().choose_victim(memcg) {
             Ok(victim) => victim,
             Err(visit) => return visit,
         };
-        let mut written = self.swap_front().drop_unneeded(victim);
+        let mut written = self.page_io().drop_unneeded(victim);
         if !written && let Some(zone) = self.charge_for_write_back(victim.memcg) {
-            written = self.swap_front().write_back_charged(victim, zone);
+            written = self.page_io().write_back_charged(victim, zone);
         }
-        self.swap_front().note_write_back(written)
+        self.page_io().note_write_back(written)
     }
 
     /// A frame for a page that comes out of zswap; reclaims if there is none.

@@ -76,7 +76,7 @@ impl CacheExtPolicy {
     pub fn ops(self) -> Box<dyn CacheExtOps> {
         match self {
             CacheExtPolicy::Fifo => Box::new(policies::fifo::Fifo::default()),
-            CacheExtPolicy::Clock => Box::new(policies::clock::Clock::default()),
+            CacheExtPolicy::Clock => Box::new(policies::clock::ClockPolicy::default()),
             CacheExtPolicy::LruExact => Box::new(policies::exact_lru::ExactLru::lru()),
             CacheExtPolicy::Mru => Box::new(policies::exact_lru::ExactLru::mru()),
             CacheExtPolicy::Lfu => Box::new(policies::lfu::Lfu::default()),

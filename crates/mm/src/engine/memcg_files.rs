@@ -219,3 +219,17 @@ impl Engine {
 fn text_of(values: impl Iterator<Item = (&'static str, u64)>) -> String {
     values.map(|(name, value)| format!("{name} {value}\n")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::stat::Gauge;
+    use crate::{Config, Engine, MemcgId, Policy};
+
+    #[test]
+    fn gauges_have_the_names_that_are_known_without_an_engine() {
+        let e = Engine::new(Config::new(Policy::Mglru)).unwrap();
+        let names = |gauges: Vec<Gauge>| gauges.iter().map(|g| g.name).collect::<Vec<_>>();
+        assert_eq!(names(e.node_gauges()), Gauge::OF_MACHINE);
+        assert_eq!(names(e.memcg_tree_gauges(MemcgId::ROOT)), Gauge::OF_MEMCG);
+    }
+}

@@ -40,6 +40,12 @@ impl Engine {
         Ok(())
     }
 
+    /// `vm.min_free_kbytes` in force: as it was given, or as boot and khugepaged set it. An engine
+    /// without a size has 0.
+    pub fn min_free_kbytes(&self) -> u64 {
+        self.mem.frames.nodes.get(NodeId::default()).min_free_pages * 4
+    }
+
     /// `vm.drop_caches` with 1: clean pages of files that are in no page table leave memory, and so
     /// does what is remembered of those that left before. Returns how many pages left.
     pub fn drop_caches<W: World>(&mut self, w: &mut W) -> u64 {

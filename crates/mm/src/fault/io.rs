@@ -22,7 +22,7 @@ impl<W: World> Fault<'_, W> {
     pub(crate) fn read_folio(&mut self, f: FolioId) -> Ack {
         let st = self.mem.pages.folios.st(f);
         let (page, order) = (self.mem.pages.folios.page(f), st.order());
-        if st.has(State::ANON) && self.mem.swap_cache(self.world).load_from_front(f) {
+        if st.has(State::ANON) && self.mem.swap_cache(self.world).load_without_read(f) {
             return Ack::Done;
         }
         let ack = match st.has(State::ANON) {

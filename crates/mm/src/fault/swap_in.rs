@@ -47,10 +47,10 @@ impl<W: World> Fault<'_, W> {
         }
         if !st.has(State::UPTODATE) {
             self.mem.pages.count(f, Counter::Pgmajfault, 1);
-            let in_front = self.mem.swap.is_in_front(slot) && !self.mem.swap.slots.is_synchronous(slot);
+            let no_read = self.mem.swap.needs_no_read(slot) && !self.mem.swap.slots.is_synchronous(slot);
             let ack = self.read_folio(f);
             // A device that answers at once gains nothing by reading ahead.
-            if read_ahead && (ack == Ack::Pending || in_front) {
+            if read_ahead && (ack == Ack::Pending || no_read) {
                 // Reclaim could take what was there at once.
                 self.mem.pages.folios.set(f, State::LOCKED);
                 self.swap_read_ahead(page, memcg);

@@ -19,7 +19,7 @@ impl<W: World> Fault<'_, W> {
         let swap = &self.mem.swap;
         let single = orders == 0 || !self.mem.cfg.thp.swap_in;
         let drops_copy = touch.is_write() || (swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot));
-        single && drops_copy && swap.slots.is_sole(slot) && !swap.is_in_front(slot)
+        single && drops_copy && swap.slots.is_sole(slot) && !swap.needs_no_read(slot)
     }
 
     /// A folio is made, read, and mapped, and the slot is given back.

@@ -184,10 +184,10 @@ impl LruPolicy for MultiGenLru {
         cfg: &LruConfig,
     ) -> Place {
         let t = st.type_index();
-        let i = birth_generation(&v.r#gen, *st, reclaiming, cfg);
+        let i = lru_gen_folio_index(&v.r#gen, *st, reclaiming, cfg);
         if st.has(State::ACTIVE) {
             // `workingset` stays: pressure accounting needs it.
-            st.clear(lost_by_birth(cfg));
+            st.clear(flags_lost_on_add(cfg));
         }
         st.set_generation(i);
         v.r#gen.nr_pages[i][t] += st.nr_pages();
@@ -206,10 +206,10 @@ impl LruPolicy for MultiGenLru {
         cfg: &LruConfig,
     ) -> [(usize, u64); 2] {
         let births = [0, State::ACTIVE].map(|active| {
-            let i = birth_generation(&v.r#gen, State(active), false, cfg);
+            let i = lru_gen_folio_index(&v.r#gen, State(active), false, cfg);
             let mut born = State(State::LRU);
             born.set_generation(i);
-            let lost = if active == 0 { 0 } else { lost_by_birth(cfg) };
+            let lost = if active == 0 { 0 } else { flags_lost_on_add(cfg) };
             (i, Target::new(v.r#gen.lists[i][t][0], !(State::ADDING | lost), born.0))
         });
         let active = match t {
@@ -243,7 +243,7 @@ impl LruPolicy for MultiGenLru {
 }
 
 /// Flags that an active folio loses on its list.
-fn lost_by_birth(cfg: &LruConfig) -> u32 {
+fn flags_lost_on_add(cfg: &LruConfig) -> u32 {
     match cfg.generations {
         Generations::Linked if cfg.activation_resets_refs => State::REFS_MASK | State::REFERENCED | State::ACTIVE,
         Generations::Linked | Generations::Independent => State::ACTIVE,
@@ -252,16 +252,16 @@ fn lost_by_birth(cfg: &LruConfig) -> u32 {
 
 /// Birth generation: the index of the generation that a folio is born into.
 #[inline]
-fn birth_generation(g: &MultiGen, st: State, reclaiming: bool, cfg: &LruConfig) -> usize {
+fn lru_gen_folio_index(g: &MultiGen, st: State, reclaiming: bool, cfg: &LruConfig) -> usize {
     gen_index(match cfg.generations {
-        Generations::Linked => birth_seq_linked(g, st, reclaiming, cfg.cache_protection),
-        Generations::Independent => birth_seq(g, st, reclaiming, cfg.faulted_pages),
+        Generations::Linked => lru_gen_folio_seq_linked(g, st, reclaiming, cfg.cache_protection),
+        Generations::Independent => lru_gen_folio_seq(g, st, reclaiming, cfg.faulted_pages),
     })
 }
 
 /// Before 6.14: the first match wins.
 #[inline]
-fn birth_seq_linked(g: &MultiGen, st: State, reclaiming: bool, protection: CacheProtection) -> u64 {
+fn lru_gen_folio_seq_linked(g: &MultiGen, st: State, reclaiming: bool, protection: CacheProtection) -> u64 {
     let t = st.type_index();
     let late = is_fresh_anon(st) || is_pending(st);
     if st.has(State::ACTIVE) {
@@ -280,7 +280,7 @@ fn birth_seq_linked(g: &MultiGen, st: State, reclaiming: bool, protection: Cache
 /// Since 6.14: so many generations from the youngest on, one fewer for what was in the working set,
 /// and since 7.2 for what was accessed.
 #[inline]
-pub(crate) fn birth_seq(g: &MultiGen, st: State, reclaiming: bool, faulted: FaultedPages) -> u64 {
+pub(crate) fn lru_gen_folio_seq(g: &MultiGen, st: State, reclaiming: bool, faulted: FaultedPages) -> u64 {
     let workingset = u64::from(st.has(State::WORKINGSET));
     let back = if st.has(State::ACTIVE) {
         MIN_NR_GENS - workingset

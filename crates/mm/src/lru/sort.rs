@@ -9,7 +9,7 @@ use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
-use crate::lru::policy::birth_seq;
+use crate::lru::policy::lru_gen_folio_seq;
 use crate::lru::tier::was_accessed_again;
 use crate::stat::Counter;
 
@@ -113,7 +113,8 @@ impl Pages {
             return true;
         }
         let g = &self.lruvecs[self.folios.lruvec(f).index()].r#gen;
-        if !st.has(State::UNEVICTABLE) && birth_seq(g, st, false, self.cfg.faulted_pages) == g.min_seq[st.type_index()]
+        if !st.has(State::UNEVICTABLE)
+            && lru_gen_folio_seq(g, st, false, self.cfg.faulted_pages) == g.min_seq[st.type_index()]
         {
             self.folios.clear(f, State::REFS_MASK | State::REFERENCED);
             self.folios.set(f, State::ACTIVE);

@@ -2,7 +2,7 @@
 
 use crate::ids::{LruvecId, MemcgId};
 use crate::memcg::protection::Protection;
-use crate::memcg::tree::Links;
+use crate::memcg::tree::MemcgLinks;
 use crate::memcg::zswap_charge::MemcgZswap;
 
 /// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a
@@ -112,7 +112,7 @@ pub(crate) enum MemcgState {
 #[derive(Clone, Debug)]
 pub(crate) struct Memcg {
     pub(crate) parent: Option<MemcgId>,
-    pub(crate) links: Links,
+    pub(crate) links: MemcgLinks,
     pub(crate) state: MemcgState,
     pub(crate) name: String,
     /// Its lists on the first node; those on the others follow.
@@ -159,7 +159,7 @@ impl Memcg {
     pub(crate) fn new(parent: Option<MemcgId>, name: &str, lruvec: LruvecId, max: u64, swap_max: u64) -> Memcg {
         Memcg {
             parent,
-            links: Links::default(),
+            links: MemcgLinks::default(),
             state: MemcgState::Online,
             name: name.into(),
             lruvec,

@@ -36,7 +36,7 @@ pub(crate) enum Rotation {
 
 /// The place of a group.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct MemcgLruPlace {
     generation: usize,
     bin: usize,
     pub(crate) segment: Segment,
@@ -56,7 +56,7 @@ pub(crate) struct MemcgLru {
     nr_memcgs: [u64; MEMCG_NR_GENS],
     random: u64,
     /// By number of the group: its generation, bin and neighbours.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<MemcgLruPlace>,
 }
 
 impl MemcgLru {
@@ -104,10 +104,10 @@ impl MemcgLru {
     /// A new group joins the old generation.
     pub(crate) fn online(&mut self, id: MemcgId) {
         if self.places.len() <= id.index() {
-            self.places.resize(id.index() + 1, Place::default());
+            self.places.resize(id.index() + 1, MemcgLruPlace::default());
         }
         let (generation, bin) = (self.old(), self.random_bin());
-        self.places[id.index()] = Place::default();
+        self.places[id.index()] = MemcgLruPlace::default();
         self.insert(id, generation, bin, false);
     }
 
@@ -155,12 +155,12 @@ impl MemcgLru {
             None => list.1 = Some(id),
         }
         let place = &mut self.places[id.index()];
-        *place = Place { generation, bin, prev, next, listed: true, ..*place };
+        *place = MemcgLruPlace { generation, bin, prev, next, listed: true, ..*place };
         self.nr_memcgs[generation] += 1;
     }
 
     fn remove(&mut self, id: MemcgId) {
-        let Place { generation, bin, prev, next, .. } = self.places[id.index()];
+        let MemcgLruPlace { generation, bin, prev, next, .. } = self.places[id.index()];
         let list = &mut self.bins[generation][bin];
         match prev {
             Some(p) => self.places[p.index()].next = next,

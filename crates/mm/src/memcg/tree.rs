@@ -8,7 +8,7 @@ use crate::memcg::group::Memcgs;
 
 /// The place of a group among its kin, and where walks of its subtree are.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Links {
+pub(crate) struct MemcgLinks {
     first_child: Option<MemcgId>,
     last_child: Option<MemcgId>,
     prev: Option<MemcgId>,
@@ -63,13 +63,13 @@ impl Memcgs {
         }
         let m = self.get_mut(id);
         m.parent = Some(parent);
-        m.links = Links { prev: last, ..Links::default() };
+        m.links = MemcgLinks { prev: last, ..MemcgLinks::default() };
     }
 
     /// Takes a group without children out of the tree. Walks that ended with it start over.
     pub(crate) fn unlink(&mut self, id: MemcgId) {
         let m = self.get(id);
-        let (Some(parent), Links { prev, next, .. }) = (m.parent, m.links) else { return };
+        let (Some(parent), MemcgLinks { prev, next, .. }) = (m.parent, m.links) else { return };
         match prev {
             Some(p) => self.get_mut(p).links.next = next,
             None => self.get_mut(parent).links.first_child = next,
@@ -84,7 +84,7 @@ impl Memcgs {
             m.links.cursors.iter_mut().for_each(|c| *c = c.filter(|&c| c != id));
             at = m.parent;
         }
-        self.get_mut(id).links = Links::default();
+        self.get_mut(id).links = MemcgLinks::default();
     }
 
     /// Where the next partial walk of the subtree of `root` for a node starts: after where the last

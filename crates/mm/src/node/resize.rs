@@ -28,13 +28,14 @@ impl Node {
         // All is computed anew.
         top.init = 0;
         let machine = NodeConfig { pages: self.managed_pages(), init_pages: 0, ..cfg.clone() };
-        crate::node::zones::set_watermarks(&mut self.zones, &MachineMarks::new(std::slice::from_ref(&machine)));
+        self.set_marks(&MachineMarks::new(std::slice::from_ref(&machine)));
         left
     }
 
     /// Its marks and reserves anew: all that boot gave back late is counted by now.
     pub(crate) fn set_marks(&mut self, machine: &MachineMarks) {
         self.zones.iter_mut().for_each(|zone| zone.init = 0);
+        self.min_free_pages = machine.min_pages;
         crate::node::zones::set_watermarks(&mut self.zones, machine);
     }
 }

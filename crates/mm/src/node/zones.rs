@@ -172,6 +172,8 @@ pub(crate) struct Node {
     pub(crate) kswapd: Kswapd,
     /// kswapd makes room for promotion, too.
     balance_to_promo: bool,
+    /// `vm.min_free_kbytes` in force, in pages, of the whole machine.
+    pub(crate) min_free_pages: u64,
     /// Many dirty folios at the tail: kswapd may write them.
     pub(crate) dirty: bool,
     /// Many folios under writeback at the tail: kswapd waits.
@@ -195,7 +197,7 @@ impl Node {
             z.blocks = Some(PageBlocks::new(z.managed, z.managed));
             z.boost_factor = cfg.watermark_boost_factor;
         }
-        Node { zones, balance_to_promo, ..Node::default() }
+        Node { zones, balance_to_promo, min_free_pages: machine.min_pages, ..Node::default() }
     }
 
     /// Whether the node has a size.

@@ -15,7 +15,7 @@ pub(crate) mod zswap_writeback;
 
 /// The stores in front of the swap devices. All may change: what zswap writes back is charged, and
 /// written.
-pub(crate) struct SwapFront<'a, W> {
+pub(crate) struct PageIo<'a, W> {
     pub(crate) mem: &'a mut Memory,
     pub(crate) world: &'a mut W,
 }

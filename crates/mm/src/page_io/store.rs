@@ -5,7 +5,7 @@ use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::memcg::group::PAGE_BYTES;
 use crate::node::page_blocks::Mobility;
 use crate::node::zones::Mark;
-use crate::page_io::SwapFront;
+use crate::page_io::PageIo;
 use crate::stat::Counter;
 use crate::world::{Ack, Content, Effect, World};
 
@@ -16,7 +16,7 @@ const SAME_FILLED_BYTES: u32 = 33;
 
 /// Where a folio goes that leaves for swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Front {
+pub(crate) enum SwapWriteout {
     /// It needs no write: it is zeros, or zswap has it.
     Taken,
     /// To the device.
@@ -25,7 +25,7 @@ pub(crate) enum Front {
     Refused,
 }
 
-impl<W: World> SwapFront<'_, W> {
+impl<W: World> PageIo<'_, W> {
     /// A store met a full pool.
     fn wake_zswap(&mut self) {
         if self.mem.swap.zswap.worker.awake {
@@ -37,7 +37,7 @@ impl<W: World> SwapFront<'_, W> {
     }
 
     /// Offers a folio to the stores in front of the device: the zero bitmap, then zswap.
-    pub(crate) fn store_in_front(&mut self, f: FolioId) -> Front {
+    pub(crate) fn swap_writeout(&mut self, f: FolioId) -> SwapWriteout {
         let (st, page, slot) =
             (self.mem.pages.folios.st(f), self.mem.pages.folios.page(f), self.mem.pages.folios.swap(f));
         let memcg = self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg;
@@ -45,24 +45,24 @@ impl<W: World> SwapFront<'_, W> {
             .for_each(|s| self.mem.swap_cache(self.world).forget_stored(SwapSlot(s)));
         let content = self.world.content(page);
         if self.mem.swap_cache(self.world).store_zeros(f, content) {
-            return Front::Taken;
+            return SwapWriteout::Taken;
         }
         if self.mem.cfg.zswap.is_none() {
-            return Front::Device;
+            return SwapWriteout::Device;
         }
         // Large folios go to the device.
         if st.order() == 0 {
             if self.zswap_store(slot, page, memcg, content) {
                 self.mem.pages.count(f, Counter::Zswpout, 1);
-                return Front::Taken;
+                return SwapWriteout::Taken;
             }
             if self.mem.swap.zswap.full {
                 self.wake_zswap();
             }
         }
         match self.mem.groups.may_write_back(memcg) {
-            true => Front::Device,
-            false => Front::Refused,
+            true => SwapWriteout::Device,
+            false => SwapWriteout::Refused,
         }
     }
 

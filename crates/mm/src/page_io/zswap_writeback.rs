@@ -4,10 +4,10 @@
 use crate::folio::state::State;
 use crate::ids::{MemcgId, PageId, SwapSlot, ZoneId};
 use crate::node::zones::Mark;
-use crate::page_io::SwapFront;
+use crate::page_io::PageIo;
 use crate::stat::Counter;
 use crate::world::World;
-use crate::zswap::Entry;
+use crate::zswap::ZswapEntry;
 
 /// So many fruitless tries, and the worker gives up.
 pub(crate) const MAX_FAILURES: u32 = 16;
@@ -31,7 +31,7 @@ pub(crate) struct Victim {
     pub(crate) memcg: MemcgId,
 }
 
-impl<W: World> SwapFront<'_, W> {
+impl<W: World> PageIo<'_, W> {
     /// A group is at its `zswap.max`: its own oldest entry makes room for the next. Reclaim asks
     /// for it, and must not reclaim in turn: the page may use the last frames, and exceed limits
     /// for a moment.
@@ -49,7 +49,7 @@ impl<W: World> SwapFront<'_, W> {
     pub(crate) fn choose_victim(&mut self, memcg: MemcgId) -> Result<Victim, Visit> {
         let oldest = self.mem.swap.zswap.oldest(memcg).filter(|_| self.mem.groups.may_write_back(memcg));
         let entry = oldest.and_then(|slot| self.mem.swap.zswap.get(slot).copied());
-        let Some(Entry { slot, page, memcg, referenced, .. }) = entry else { return Err(Visit::Nothing) };
+        let Some(ZswapEntry { slot, page, memcg, referenced, .. }) = entry else { return Err(Visit::Nothing) };
         self.mem.swap.zswap.rotate(slot);
         // A device on which everything fails would give reclaim a page back for each that it takes,
         // for ever.

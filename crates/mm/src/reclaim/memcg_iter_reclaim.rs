@@ -53,7 +53,7 @@ impl<W: World> Reclaim<'_, W> {
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
             self.note_visit(m);
-            self.shrink_lruvec_first(m);
+            self.shrink_lruvec_v6_1(m);
             let (v, priority) = (self.mem.pages.lruvec_of(m, self.sc.nid), self.sc.priority);
             self.mem.memcontrol().shrink_slab(v, priority);
             if self.sc.blocked {
@@ -65,7 +65,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Shrinks one group in batches, until enough was scanned for this priority or it is time to
     /// stop.
-    fn shrink_lruvec_first(&mut self, memcg: MemcgId) {
+    fn shrink_lruvec_v6_1(&mut self, memcg: MemcgId) {
         self.mem.pages.drain_batches();
         let v = self.mem.pages.lruvec_of(memcg, self.sc.nid);
         let (before, start) = (self.sc.nr_reclaimed, self.mem.pages.lruvecs[v.index()].r#gen.max_seq);
@@ -81,10 +81,10 @@ impl<W: World> Reclaim<'_, W> {
                 BelowProtection::Low if scanned == 0 => self.mem.groups.memcgs.event(memcg, |e| &mut e.low),
                 _ => {}
             }
-            let swappiness = self.swappiness_first(v);
+            let swappiness = self.swappiness_v6_1(v);
             let aging = self.mem.pages.should_run_aging(v, swappiness);
             age_wanted = aging.wanted;
-            let priority = self.priority_first(before);
+            let priority = self.priority_v6_1(before);
             let nr_to_scan =
                 if self.mem.groups.memcgs.get(memcg).is_online() { aging.total >> priority } else { aging.total };
             if (age_wanted && !self.may_go_on_aging(v, swappiness, priority)) || nr_to_scan == 0 {
@@ -112,7 +112,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// The priority at which a group is scanned that had given nothing when `before` were
     /// reclaimed.
-    fn priority_first(&self, before: u64) -> u32 {
+    fn priority_v6_1(&self, before: u64) -> u32 {
         let met = self.sc.nr_reclaimed - before >= self.sc.nr_to_reclaim;
         if met && self.mem.cfg.memcg.target_lowers_priority { DEF_PRIORITY } else { self.sc.priority }
     }
@@ -137,7 +137,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Where swapping is configured and not permitted now, the machine prefers files and a group
     /// has nothing else.
-    fn swappiness_first(&mut self, v: LruvecId) -> u32 {
+    fn swappiness_v6_1(&mut self, v: LruvecId) -> u32 {
         let permitted = std::mem::replace(&mut self.sc.may_swap, true);
         let swappiness = self.effective_swappiness(v);
         self.sc.may_swap = permitted;

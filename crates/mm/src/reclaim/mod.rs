@@ -16,7 +16,7 @@
 //! called by: `alloc`, `cgroupfs`, `fault`, and the driver for kswapd.
 
 use crate::memory::Memory;
-use crate::page_io::SwapFront;
+use crate::page_io::PageIo;
 use crate::scan::ScanControl;
 
 pub(crate) mod cache_ext;
@@ -45,9 +45,9 @@ pub(crate) struct Reclaim<'a, W> {
 }
 
 impl<W> Reclaim<'_, W> {
-    /// See [`SwapFront`].
+    /// See [`PageIo`].
     #[inline(always)]
-    pub(crate) fn swap_front(&mut self) -> SwapFront<'_, W> {
-        SwapFront { mem: self.mem, world: self.world }
+    pub(crate) fn page_io(&mut self) -> PageIo<'_, W> {
+        PageIo { mem: self.mem, world: self.world }
     }
 }

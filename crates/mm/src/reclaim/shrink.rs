@@ -1,7 +1,7 @@
 //! Decides the fate of an isolated folio: freed, kept, activated, or sent to be written.
 //!
 //! Mechanism: `docs/mechanisms.md#the-reference-check`,
-//! `docs/mechanisms.md#what-becomes-of-an-isolated-folio`.
+//! `docs/mechanisms.md#verdicts-on-an-isolated-folio`.
 
 use crate::config::lru::{Generations, Lru};
 use crate::folio::size_stats::SizeCounter;
@@ -9,13 +9,14 @@ use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::lru_list::FILE;
 use crate::lru::tier::note_reference;
-use crate::page_io::store::Front;
+use crate::node::throttle::WRITEBACK_WAIT_NS;
+use crate::page_io::store::SwapWriteout;
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
 use crate::reclaim::swap_out::ShrinkBatch;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
-use crate::world::World;
+use crate::world::{ThrottleReason, World};
 
 /// Verdict of the reference check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,8 +120,25 @@ impl<W: World> Reclaim<'_, W> {
         list.truncate(kept);
         if taken > 0 && stat.unqueued_dirty >= taken as u64 {
             self.mem.writeout(self.world).wake_flusher();
+            self.wait_for_flusher();
         }
         stat
+    }
+
+    /// Whether reclaim for a group has to wait for writes: no dirty limit of its own holds back who
+    /// makes pages dirty.
+    fn is_brake_of_writers(&self) -> bool {
+        !self.mem.cfg.dirty.cgroup_writeback && self.sc.is_cgroup_reclaim() && !self.sc.proactive
+    }
+
+    /// A batch had nothing but dirty folios, and the flusher is on its way: the run ends, and the
+    /// task waits until some are written.
+    fn wait_for_flusher(&mut self) {
+        let waits = self.mem.cfg.dirty.waits_for_flusher && self.is_brake_of_writers();
+        if waits && self.mem.writeback.flush_all {
+            self.mem.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
+            self.sc.blocked = true;
+        }
     }
 
     /// A folio with which nothing is special, as one of its batch. None: it is not such a one.
@@ -303,10 +321,14 @@ impl<W: World> Reclaim<'_, W> {
         if self.sc.kswapd && st.has(State::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).writeback {
             stat.immediate += st.nr_pages();
         } else {
-            // A group without a dirty limit of its own has no other task that would wait: reclaim
-            // that meets such a folio again does.
-            let waits = !self.mem.cfg.dirty.cgroup_writeback && self.sc.is_cgroup_reclaim() && !self.sc.proactive;
-            self.sc.blocked |= waits && st.has(State::RECLAIM);
+            // Two lists wait for a folio that they meet again. Generations take the mark off when
+            // they isolate: Linux goes round in vain until a write ends, which takes a CPU and ends
+            // nothing sooner; here they wait at the first.
+            let again = match self.mem.cfg.lru.kind {
+                Lru::MultiGen => self.mem.cfg.dirty.waits_for_flusher,
+                Lru::TwoList => st.has(State::RECLAIM),
+            };
+            self.sc.blocked |= again && self.is_brake_of_writers();
             self.mem.pages.folios.set(f, State::RECLAIM);
             stat.writeback += st.nr_pages();
         }
@@ -329,10 +351,10 @@ impl<W: World> Reclaim<'_, W> {
             // The file system has no `writepage`.
             return Verdict::Activate;
         }
-        match if st.has(State::SWAPCACHE) { self.swap_front().store_in_front(f) } else { Front::Device } {
-            Front::Taken => self.mem.writeout(self.world).clear_dirty(f),
-            Front::Refused => return Verdict::Activate,
-            Front::Device => {
+        match if st.has(State::SWAPCACHE) { self.page_io().swap_writeout(f) } else { SwapWriteout::Device } {
+            SwapWriteout::Taken => self.mem.writeout(self.world).clear_dirty(f),
+            SwapWriteout::Refused => return Verdict::Activate,
+            SwapWriteout::Device => {
                 self.mem.pages.folios.set(f, State::RECLAIM);
                 self.mem.writeout(self.world).start_write(f, false);
             }

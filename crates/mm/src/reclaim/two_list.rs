@@ -15,7 +15,7 @@ use crate::world::World;
 
 /// Which types a pass scans, and by which shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Balance {
+pub(crate) enum ScanBalance {
     File,
     Anon,
     Equal,
@@ -48,7 +48,7 @@ fn cut_to_proportion(targets: &[u64; 4], left: &mut [u64; 4]) {
 }
 
 impl<W: World> Reclaim<'_, W> {
-    fn balance(&self, v: LruvecId) -> Balance {
+    fn scan_balance(&self, v: LruvecId) -> ScanBalance {
         let swappiness =
             self.mem.groups.swappiness(&self.mem.cfg, self.mem.pages.lruvecs[v.index()].memcg, self.sc.swappiness);
         let no_swap = !self.sc.may_swap
@@ -60,22 +60,22 @@ impl<W: World> Reclaim<'_, W> {
                 self.sc.nid,
             );
         if no_swap || (self.sc.is_cgroup_reclaim() && swappiness == 0) {
-            Balance::File
+            ScanBalance::File
         } else if self.sc.priority == 0 && swappiness > 0 {
-            Balance::Equal
+            ScanBalance::Equal
         } else if self.sc.file_is_tiny {
-            Balance::Anon
+            ScanBalance::Anon
         } else if self.sc.cache_trim_mode {
-            Balance::File
+            ScanBalance::File
         } else {
             let (anon, file) = fractions(self.sc.cost, u64::from(swappiness));
-            Balance::Fraction(anon, file)
+            ScanBalance::Fraction(anon, file)
         }
     }
 
     /// Pages to scan of each list at this priority.
     fn scan_counts(&mut self, v: LruvecId) -> [u64; 4] {
-        let balance = self.balance(v);
+        let balance = self.scan_balance(v);
         let lruvec = &self.mem.pages.lruvecs[v.index()];
         let (memcg, batch) = (lruvec.memcg, self.mem.cfg.lru.cluster_pages());
         let online = self.mem.groups.memcgs.get(memcg).is_online();
@@ -91,10 +91,10 @@ impl<W: World> Reclaim<'_, W> {
             // The rest of a group that was removed goes at any priority.
             let scan = if scan == 0 && !online { size.min(batch) * pages_per_page } else { scan };
             match balance {
-                Balance::Equal => scan,
-                Balance::File => scan * u64::from(t == FILE),
-                Balance::Anon => scan * u64::from(t == ANON),
-                Balance::Fraction(a, f) => scan * [a, f][t] / (a + f),
+                ScanBalance::Equal => scan,
+                ScanBalance::File => scan * u64::from(t == FILE),
+                ScanBalance::Anon => scan * u64::from(t == ANON),
+                ScanBalance::Fraction(a, f) => scan * [a, f][t] / (a + f),
             }
         });
         if pages_per_page == 1 {

@@ -4,7 +4,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`.
 
-use super::cluster::{Flag, ListId, NR_ORDERS};
+use super::cluster::{ClusterListId, Flag, NR_ORDERS};
 use super::device::{Common, Device, SwapHost};
 use super::scan::Found;
 use crate::config::swap::SwapAllocator;
@@ -121,7 +121,7 @@ impl Device {
         if u32::from(order) >= self.clusters.shift() {
             return Found::default();
         }
-        while let Some(c) = self.clusters.first(ListId::nonfull(usize::from(order))) {
+        while let Some(c) = self.clusters.first(ClusterListId::nonfull(usize::from(order))) {
             self.clusters.move_tail(c, Flag::Frag);
             let found = self.scan(self.first_of(c), order, common, host);
             *tried += 1;
@@ -141,7 +141,7 @@ impl Device {
         common: &mut Common,
         host: &mut H,
     ) -> Found {
-        let list = ListId::frag(usize::from(order));
+        let list = ClusterListId::frag(usize::from(order));
         while tried < self.clusters.frag_nr(usize::from(order)) {
             let Some(c) = self.clusters.first(list) else { break };
             self.clusters.rotate(c, list);
@@ -157,7 +157,7 @@ impl Device {
     /// Any free slot is good for a page. A cluster on one of these lists has one.
     fn steal<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) -> Found {
         for order in 1..NR_ORDERS {
-            for list in [ListId::frag(order), ListId::nonfull(order)] {
+            for list in [ClusterListId::frag(order), ClusterListId::nonfull(order)] {
                 if let Some(c) = self.clusters.first(list) {
                     let found = self.scan(self.first_of(c), 0, common, host);
                     debug_assert!(found.offset.is_some(), "{list:?} holds clusters with free slots");

@@ -41,30 +41,30 @@ const UNLINKED: Link = Link { prev: POISON, next: POISON };
 
 /// One of the lists of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct ListId(u32);
+pub(super) struct ClusterListId(u32);
 
-impl ListId {
-    pub(super) const FREE: ListId = ListId(0);
-    pub(super) const FULL: ListId = ListId(1);
-    pub(super) const DISCARD: ListId = ListId(2);
+impl ClusterListId {
+    pub(super) const FREE: ClusterListId = ClusterListId(0);
+    pub(super) const FULL: ClusterListId = ClusterListId(1);
+    pub(super) const DISCARD: ClusterListId = ClusterListId(2);
 
-    pub(super) const fn nonfull(order: usize) -> ListId {
-        ListId(3 + order as u32)
+    pub(super) const fn nonfull(order: usize) -> ClusterListId {
+        ClusterListId(3 + order as u32)
     }
 
-    pub(super) const fn frag(order: usize) -> ListId {
-        ListId((3 + NR_ORDERS + order) as u32)
+    pub(super) const fn frag(order: usize) -> ClusterListId {
+        ClusterListId((3 + NR_ORDERS + order) as u32)
     }
 
     /// The list that a flag names. The id of `None` names the discard list, on which a cluster is
     /// or was.
-    pub(super) fn of(flag: Flag, order: usize) -> ListId {
+    pub(super) fn of(flag: Flag, order: usize) -> ClusterListId {
         match flag {
-            Flag::None => ListId::DISCARD,
-            Flag::Free => ListId::FREE,
-            Flag::Nonfull => ListId::nonfull(order),
-            Flag::Frag => ListId::frag(order),
-            Flag::Full => ListId::FULL,
+            Flag::None => ClusterListId::DISCARD,
+            Flag::Free => ClusterListId::FREE,
+            Flag::Nonfull => ClusterListId::nonfull(order),
+            Flag::Frag => ClusterListId::frag(order),
+            Flag::Full => ClusterListId::FULL,
         }
     }
 
@@ -244,7 +244,7 @@ impl Clusters {
         self.all[c as usize].link = UNLINKED;
     }
 
-    fn add_tail(&mut self, c: u32, list: ListId) {
+    fn add_tail(&mut self, c: u32, list: ClusterListId) {
         let head = list.node();
         let last = std::mem::replace(&mut self.link_of(head).prev, c);
         self.link_of(last).next = c;
@@ -252,7 +252,7 @@ impl Clusters {
     }
 
     /// The first of a list. `FREE`: of those used before, see [`Clusters::first_free`].
-    pub(super) fn first(&self, list: ListId) -> Option<u32> {
+    pub(super) fn first(&self, list: ClusterListId) -> Option<u32> {
         let first = self.heads[list.0 as usize].next;
         (first < FIRST_HEAD).then_some(first)
     }
@@ -263,7 +263,7 @@ impl Clusters {
         while self.virgin < self.nr && self.get(self.virgin).flag != Flag::Free {
             self.virgin += 1;
         }
-        if self.virgin < self.nr { Some(self.virgin) } else { self.first(ListId::FREE) }
+        if self.virgin < self.nr { Some(self.virgin) } else { self.first(ClusterListId::FREE) }
     }
 
     /// Whether a cluster was never used.
@@ -283,7 +283,7 @@ impl Clusters {
             true => self.virgin = c + 1,
             false => self.unlink(c),
         }
-        self.add_tail(c, ListId::of(flag, order));
+        self.add_tail(c, ClusterListId::of(flag, order));
         #[cfg(test)]
         if self.fault == InjectedFault::FullFlagZero && flag == Flag::Full {
             self.all[c as usize].flag = Flag::None;
@@ -291,7 +291,7 @@ impl Clusters {
     }
 
     /// The first of a list goes to its tail.
-    pub(super) fn rotate(&mut self, c: u32, list: ListId) {
+    pub(super) fn rotate(&mut self, c: u32, list: ClusterListId) {
         self.unlink(c);
         self.add_tail(c, list);
     }
@@ -306,7 +306,7 @@ impl Clusters {
         let pages = self.pages();
         let cluster = self.get_mut(c);
         cluster.flag = if u32::from(cluster.count) == pages { Flag::Full } else { Flag::Nonfull };
-        let list = ListId::of(cluster.flag, 0);
+        let list = ClusterListId::of(cluster.flag, 0);
         self.add_tail(c, list);
     }
 
@@ -318,7 +318,7 @@ impl Clusters {
         if flag == Flag::None {
             // It was discarded: the worker took it off its list.
             self.get_mut(c).flag = Flag::Free;
-            self.add_tail(c, ListId::FREE);
+            self.add_tail(c, ClusterListId::FREE);
         } else {
             self.move_tail(c, Flag::Free);
         }
@@ -328,13 +328,13 @@ impl Clusters {
 
     /// The discard worker takes the next cluster; it is on no list then.
     pub(super) fn pop_discard(&mut self) -> Option<u32> {
-        let c = self.first(ListId::DISCARD)?;
+        let c = self.first(ClusterListId::DISCARD)?;
         self.unlink(c);
         Some(c)
     }
 
     /// The members of a list in their order, or what is wrong with it.
-    pub(super) fn members(&self, list: ListId) -> Result<Vec<u32>, String> {
+    pub(super) fn members(&self, list: ClusterListId) -> Result<Vec<u32>, String> {
         let (mut at, mut before, mut found) = (self.heads[list.0 as usize].next, list.node(), Vec::new());
         while at != list.node() {
             let Some(cluster) = self.all.get(at as usize).filter(|c| c.link.prev == before) else {

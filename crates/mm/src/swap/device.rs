@@ -204,7 +204,7 @@ impl Device {
 
     /// Whether clusters wait to be discarded and nobody is at it.
     pub(super) fn has_discards(&self) -> bool {
-        self.discarding.is_empty() && self.clusters.first(super::cluster::ListId::DISCARD).is_some()
+        self.discarding.is_empty() && self.clusters.first(super::cluster::ClusterListId::DISCARD).is_some()
     }
 
     /// Whether every slot is used.

@@ -2,7 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`, `docs/mechanisms.md#rules-of-slots`.
 
-use super::cluster::{Flag, ListId};
+use super::cluster::{ClusterListId, Flag};
 use super::device::{Common, Device, SwapHost};
 use super::map::HAS_CACHE;
 
@@ -103,8 +103,8 @@ impl Device {
     /// cluster, or, with `force`, of as many as are in use.
     pub(super) fn reclaim_full_clusters<H: SwapHost>(&mut self, force: bool, common: &mut Common, host: &mut H) {
         let mut left = if force { self.inuse / self.clusters.pages() } else { 1 };
-        while let Some(c) = self.clusters.first(ListId::FULL) {
-            self.clusters.rotate(c, ListId::FULL);
+        while let Some(c) = self.clusters.first(ClusterListId::FULL) {
+            self.clusters.rotate(c, ClusterListId::FULL);
             left = left.saturating_sub(1);
             common.work.clusters += 1;
             self.reclaim_cluster(c, common, host);

@@ -1,7 +1,7 @@
 //! Invariants I8.1 to I8.7, checked over every device.
 
 use super::Swap;
-use super::cluster::{Flag, ListId, NR_ORDERS};
+use super::cluster::{ClusterListId, Flag, NR_ORDERS};
 use super::device::{Common, Device};
 use super::map::{BAD, CONTINUED, HAS_CACHE, count};
 
@@ -104,11 +104,11 @@ impl Device {
     /// I8.2, I8.3, I8.4: every cluster stands on the list that its flag names, once.
     fn validate_lists(&self) -> Result<(), String> {
         let mut seen = vec![0u32; self.clusters.touched() as usize];
-        let mut lists = vec![(ListId::FREE, Flag::Free, 0), (ListId::FULL, Flag::Full, 0)];
-        lists.push((ListId::DISCARD, Flag::None, 0));
+        let mut lists = vec![(ClusterListId::FREE, Flag::Free, 0), (ClusterListId::FULL, Flag::Full, 0)];
+        lists.push((ClusterListId::DISCARD, Flag::None, 0));
         for order in 0..NR_ORDERS {
-            lists.push((ListId::nonfull(order), Flag::Nonfull, order));
-            lists.push((ListId::frag(order), Flag::Frag, order));
+            lists.push((ClusterListId::nonfull(order), Flag::Nonfull, order));
+            lists.push((ClusterListId::frag(order), Flag::Frag, order));
         }
         for (list, flag, order) in lists {
             let members = self.clusters.members(list)?;

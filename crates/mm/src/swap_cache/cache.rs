@@ -15,7 +15,7 @@ use crate::stat::Counter;
 use crate::swap::SwapHost;
 use crate::swap_cache::SwapCache;
 use crate::world::{Ack, Effect, World};
-use crate::zswap::Entry;
+use crate::zswap::ZswapEntry;
 
 /// The parts of the engine that the swap allocator may touch.
 struct Host<'a, W> {
@@ -240,7 +240,7 @@ impl<W: World> SwapCache<'_, W> {
             return;
         }
         let pages = self.swap.zswap.pool_pages();
-        let Some(Entry { memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
+        let Some(ZswapEntry { memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
         self.world.effect(Effect::ZswapDrop { slot });
         self.frames.nodes.free_kernel(pages - self.swap.zswap.pool_pages(), Mobility::Movable);
         self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));
@@ -249,7 +249,7 @@ impl<W: World> SwapCache<'_, W> {
     /// A slot is charged to another group: so is what is stored under it, which counts as stored
     /// now.
     pub(crate) fn move_stored(&mut self, slot: SwapSlot, to: MemcgId) {
-        let Some(Entry { page, memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
+        let Some(ZswapEntry { page, memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
         self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));
         self.swap.zswap.insert(slot, page, to, bytes);
         self.groups.memcgs.charge_zswap(to, u64::from(bytes));

@@ -9,7 +9,7 @@ use crate::world::{Content, Effect, World};
 impl<W: World> SwapCache<'_, W> {
     /// Fills a folio of the swap cache from what stands in front of the device. False: its data is
     /// on the device.
-    pub(crate) fn load_from_front(&mut self, f: FolioId) -> bool {
+    pub(crate) fn load_without_read(&mut self, f: FolioId) -> bool {
         if self.load_zeros(f) {
             return true;
         }

@@ -104,7 +104,7 @@ impl SwapStack {
     }
 
     /// Whether the data of a slot needs no I/O to be read.
-    pub(crate) fn is_in_front(&self, slot: SwapSlot) -> bool {
+    pub(crate) fn needs_no_read(&self, slot: SwapSlot) -> bool {
         self.zeromap.has(slot) || self.zswap.get(slot).is_some()
     }
 

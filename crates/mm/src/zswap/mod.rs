@@ -22,7 +22,7 @@ const NONE: u32 = u32::MAX;
 
 /// One stored page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ZswapEntry {
     pub(crate) slot: SwapSlot,
     pub(crate) page: PageId,
     pub(crate) memcg: MemcgId,
@@ -84,7 +84,7 @@ impl ZswapStats {
 /// Everything that is stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zswap {
-    entries: Vec<Entry>,
+    entries: Vec<ZswapEntry>,
     unused: Vec<u32>,
     /// Only looked up, never walked: its order would not be repeatable.
     by_slot: HashMap<SwapSlot, u32>,
@@ -98,7 +98,7 @@ pub(crate) struct Zswap {
 }
 
 impl Zswap {
-    pub(crate) fn get(&self, slot: SwapSlot) -> Option<&Entry> {
+    pub(crate) fn get(&self, slot: SwapSlot) -> Option<&ZswapEntry> {
         self.by_slot.get(&slot).map(|&i| &self.entries[i as usize])
     }
 
@@ -130,7 +130,7 @@ impl Zswap {
     }
 
     pub(crate) fn insert(&mut self, slot: SwapSlot, page: PageId, memcg: MemcgId, bytes: u32) {
-        let e = Entry { slot, page, memcg, bytes, referenced: true, older: NONE, newer: NONE };
+        let e = ZswapEntry { slot, page, memcg, bytes, referenced: true, older: NONE, newer: NONE };
         let i = match self.unused.pop() {
             Some(i) => i,
             None => {
@@ -155,7 +155,7 @@ impl Zswap {
         self.stats.stored_pages == 0
     }
 
-    pub(crate) fn remove(&mut self, slot: SwapSlot) -> Option<Entry> {
+    pub(crate) fn remove(&mut self, slot: SwapSlot) -> Option<ZswapEntry> {
         let i = self.by_slot.remove(&slot)?;
         let e = self.entries[i as usize];
         if e.bytes > 0 {
@@ -189,7 +189,7 @@ impl Zswap {
     }
 
     fn unlink(&mut self, i: u32) {
-        let Entry { memcg, older, newer, .. } = self.entries[i as usize];
+        let ZswapEntry { memcg, older, newer, .. } = self.entries[i as usize];
         match older {
             NONE => self.lru(memcg).oldest = newer,
             older => self.entries[older as usize].newer = newer,
@@ -201,7 +201,7 @@ impl Zswap {
     }
 
     /// Every entry, group by group in the order of their lists, then those that are on none.
-    pub(crate) fn all(&self) -> Vec<Entry> {
+    pub(crate) fn all(&self) -> Vec<ZswapEntry> {
         let mut all = Vec::new();
         for lru in &self.lrus {
             let mut at = lru.oldest;

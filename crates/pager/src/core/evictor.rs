@@ -26,7 +26,7 @@ pub(crate) enum Task {
 }
 
 /// Calls of the evictor to a core.
-pub(crate) trait Evicting {
+pub(crate) trait EvictorCore {
     /// Lets the sleepers whose time has come go on; returns how many nanoseconds it is until the
     /// next.
     fn wake_sleepers(&mut self) -> Option<u64>;
@@ -80,7 +80,7 @@ impl Evictor {
     }
 
     /// The next task. The task before it was done.
-    pub(crate) fn next(&mut self, core: &mut impl Evicting) -> Task {
+    pub(crate) fn next(&mut self, core: &mut impl EvictorCore) -> Task {
         loop {
             match self.phase {
                 Phase::Look => {
@@ -124,7 +124,7 @@ impl Evictor {
     }
 }
 
-impl<O: Operations> Evicting for Core<O> {
+impl<O: Operations> EvictorCore for Core<O> {
     fn wake_sleepers(&mut self) -> Option<u64> {
         Core::wake_sleepers(self)
     }

@@ -13,13 +13,13 @@ use super::swap_out::Claim;
 use crate::store::{PageBuf, SwapArea};
 
 /// Counts pages as their states change, beside the number of pages in each state.
-pub(crate) trait Census {
+pub(crate) trait PageCounts {
     /// A page is in another state from now on.
     fn note(&mut self, page: u32, from: State, to: State);
 }
 
 /// Nothing else is counted.
-impl Census for () {
+impl PageCounts for () {
     fn note(&mut self, _page: u32, _from: State, _to: State) {}
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Pages<C = ()> {
     state: Vec<State>,
     /// Pages in each state.
     in_state: [u64; State::ALL.len()],
-    pub(crate) census: C,
+    pub(crate) page_counts: C,
     pub(crate) young: Vec<bool>,
     /// The swap slot that the engine gave the page.
     pub(crate) slot: Vec<u32>,
@@ -73,15 +73,15 @@ pub(crate) fn extend<T: Clone>(table: &mut Vec<T>, len: usize, with: T) {
     table.resize(len, with);
 }
 
-impl<C: Census> Pages<C> {
-    pub(crate) fn new(area: Arc<SwapArea>, pages: usize, places: Places, census: C) -> Pages<C> {
+impl<C: PageCounts> Pages<C> {
+    pub(crate) fn new(area: Arc<SwapArea>, pages: usize, places: Places, page_counts: C) -> Pages<C> {
         let mut in_state = [0; State::ALL.len()];
         in_state[State::Empty as usize] = pages as u64;
         Pages {
             area,
             state: vec![State::Empty; pages],
             in_state,
-            census,
+            page_counts,
             young: vec![false; pages],
             slot: vec![0; pages],
             place: vec![0; pages],
@@ -138,7 +138,7 @@ impl<C: Census> Pages<C> {
         debug_assert!(from.may_become(to), "page {page} was {from:?} and is {to:?}");
         self.in_state[from as usize] -= 1;
         self.in_state[to as usize] += 1;
-        self.census.note(page, from, to);
+        self.page_counts.note(page, from, to);
     }
 
     /// A buffer to read into.

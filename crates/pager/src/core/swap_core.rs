@@ -41,7 +41,7 @@ pub(crate) struct Core<O> {
     /// The evictor sleeps until it is told of work.
     pub(crate) evictor_sleeps: bool,
     /// Someone is at work on background reclaim.
-    pub(crate) evicting: bool,
+    pub(crate) evictor_core: bool,
 }
 
 impl<O: Operations> Core<O> {
@@ -69,7 +69,7 @@ impl<O: Operations> Core<O> {
             most_frames: 0,
             rescued: 0,
             evictor_sleeps: false,
-            evicting: false,
+            evictor_core: false,
         }
     }
 

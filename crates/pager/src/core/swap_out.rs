@@ -169,7 +169,7 @@ impl<O: Operations> Core<O> {
 
     /// Pages are to leave, and nobody is about to move them.
     pub(crate) fn is_left_behind(&self) -> bool {
-        !self.evicting && !self.memory.leaving.is_empty()
+        !self.evictor_core && !self.memory.leaving.is_empty()
     }
 
     /// Places whose frames are not given back now, for they are wanted soon.

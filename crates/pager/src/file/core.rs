@@ -9,9 +9,10 @@ use refault_mm::{Engine, MemcgId, Outcome, PageId, Touch};
 use super::memory::{Memory, State};
 use super::stats::FileStats;
 use crate::core::{
-    Budget, Evicting, Fault, MAX_MESSAGES, Operations, Waiting, WaitingForFrame, engine_bytes, kswapd_step, used_pages,
+    Budget, EvictorCore, Fault, MAX_MESSAGES, Operations, Waiting, WaitingForFrame, engine_bytes, kswapd_step,
+    used_pages,
 };
-use crate::evict::Driven;
+use crate::evict::LockedCore;
 
 pub(super) struct Core<O> {
     pub(super) engine: Engine,
@@ -384,14 +385,14 @@ impl<O: Operations> Core<O> {
     }
 }
 
-impl<O: Operations> Driven for Core<O> {
-    type Evicting = Self;
+impl<O: Operations> LockedCore for Core<O> {
+    type EvictorCore = Self;
 
     fn set_now(&mut self, now_ns: u64) {
         Core::set_now(self, now_ns);
     }
 
-    fn evicting(&mut self) -> &mut Self {
+    fn evictor_core(&mut self) -> &mut Self {
         self
     }
 
@@ -400,7 +401,7 @@ impl<O: Operations> Driven for Core<O> {
     }
 }
 
-impl<O: Operations> Evicting for Core<O> {
+impl<O: Operations> EvictorCore for Core<O> {
     /// Nobody sleeps for having taken too much.
     fn wake_sleepers(&mut self) -> Option<u64> {
         None

@@ -8,7 +8,7 @@ use refault_mm::PageId;
 
 use super::{Core, MappedFile, Shared};
 use crate::error::Error;
-use crate::evict::{self, Evicts};
+use crate::evict::{self, EvictorDriver};
 use crate::store::SwapArea;
 use crate::sync::MutexGuard;
 use crate::threads;
@@ -56,7 +56,7 @@ impl MappedFile {
     }
 }
 
-impl Evicts for Shared {
+impl EvictorDriver for Shared {
     type Core = Core;
 
     fn area(&self) -> Option<&SwapArea> {

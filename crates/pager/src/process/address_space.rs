@@ -8,7 +8,7 @@ use super::abi::BELL_BYTES;
 use super::agent::Agent;
 use super::maps;
 use super::order::Change;
-use super::table::{Ranges, Table};
+use super::page_table::{PageTable, Ranges};
 use super::unanswered::Unanswered;
 use crate::pagemap::Pagemap;
 use crate::uffd::Uffd;
@@ -25,7 +25,7 @@ pub(super) struct AddressSpace {
     /// None: nothing can be moved out of it.
     pub(super) agent: Option<Agent>,
     /// When it last got some of what is kept for reclaim, in nanoseconds.
-    pub(super) helped_ns: Option<u64>,
+    pub(super) reserve_ns: Option<u64>,
     /// An order that it has not answered.
     pub(super) unanswered: Option<Box<Unanswered>>,
     pub(super) bell: usize,
@@ -33,7 +33,7 @@ pub(super) struct AddressSpace {
     pub(super) arena: Range<usize>,
     /// Pages of it that threads touch to ask something.
     pub(super) calls: Range<usize>,
-    pub(super) table: Table,
+    pub(super) table: PageTable,
     /// Ranges that are watched, or never to be: the agent's pages and the bell are in them.
     pub(super) watched: Ranges,
     /// Ranges among them that were not looked through yet for pages in place.
@@ -64,7 +64,7 @@ pub(super) struct AddressSpace {
     /// It is to die for lack of memory.
     pub(super) is_killed: bool,
     /// It is to die because it is not known where its memory is: nothing of it is served any more.
-    pub(super) is_condemned: bool,
+    pub(super) is_undecided: bool,
     /// Some of its memory could not be watched.
     pub(super) is_unwatched: bool,
     /// Changes of its mappings that were read, but whose order is not known yet.
@@ -123,12 +123,12 @@ impl AddressSpace {
             toucher: 0,
             uffd,
             agent: None,
-            helped_ns: None,
+            reserve_ns: None,
             unanswered: None,
             bell,
             arena: 0..0,
             calls: 0..0,
-            table: Table::default(),
+            table: PageTable::default(),
             watched: Ranges::default(),
             unadopted: Ranges::default(),
             active: false,
@@ -144,7 +144,7 @@ impl AddressSpace {
             known_unknown: 0,
             is_unfinished: false,
             is_killed: false,
-            is_condemned: false,
+            is_undecided: false,
             is_unwatched: false,
             batch: Vec::new(),
             has_no_order: false,

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::abi::{self, CALLS, Control, Gate, Hello, Order, WINDOW};
+use super::abi::{self, CALLS, Control, Hello, NewMemory, Order, WINDOW};
 use crate::calls::{self, Call};
 use crate::store::PageBuf;
 use crate::threads::nanoseconds;
@@ -153,11 +153,11 @@ impl Listener {
 
     /// The next agent. An error of kind `InvalidInput` after [`Listener::close`].
     pub(super) fn accept(&self) -> io::Result<Link> {
-        let door = self.next();
+        let pollfd = self.next();
         // SAFETY: no address is asked for; the descriptor is new and ours.
         unsafe {
             let (nobody, none) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let accept = || libc::accept4(door, nobody, none, libc::SOCK_CLOEXEC);
+            let accept = || libc::accept4(pollfd, nobody, none, libc::SOCK_CLOEXEC);
             let fd = calls::number(Call::Accept, accept)?;
             Ok(Link(OwnedFd::from_raw_fd(fd)))
         }
@@ -165,12 +165,12 @@ impl Listener {
 
     /// Waits until somebody is at one of the sockets: that one.
     fn next(&self) -> RawFd {
-        let door = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let pollfd = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // A negative number is none.
-        let mut both = [door(self.0.as_raw_fd()), door(self.1.as_ref().map_or(-1, |beside| beside.as_raw_fd()))];
+        let mut both = [pollfd(self.0.as_raw_fd()), pollfd(self.1.as_ref().map_or(-1, |beside| beside.as_raw_fd()))];
         // SAFETY: the array is as long as said.
         unsafe { libc::poll(both.as_mut_ptr(), both.len() as libc::nfds_t, -1) };
-        both.iter().find(|door| door.revents != 0).map_or(self.0.as_raw_fd(), |door| door.fd)
+        both.iter().find(|pollfd| pollfd.revents != 0).map_or(self.0.as_raw_fd(), |pollfd| pollfd.fd)
     }
 
     /// Nobody is let in any more; who waits in [`Listener::accept`] goes on.
@@ -283,29 +283,29 @@ impl Agent {
         self.filled = 0;
     }
 
-    /// Gate through which threads of the program and the manager tell each other things.
-    fn gate(&self) -> &Gate {
+    /// NewMemory through which threads of the program and the manager tell each other things.
+    fn new_memory(&self) -> &NewMemory {
         // SAFETY: the shared memory is mapped as long as `self` lives; all in it is atomic, and any
         // numbers are valid for it.
-        unsafe { &*((self.shared + abi::GATE_AT) as *const Gate) }
+        unsafe { &*((self.shared + abi::NEW_MEMORY_AT) as *const NewMemory) }
     }
 
     /// How many bytes the program may make that are not watched; `None`: none, everything is
     /// watched.
     pub(super) fn allow(&self, bytes: Option<u64>) {
         let bytes = bytes.map_or(2 * abi::WATCHED, |b| b.min(1 << 50) as i64);
-        self.gate().allowance.store(bytes, Ordering::Release);
+        self.new_memory().allowance.store(bytes, Ordering::Release);
     }
 
     /// Rest of the allowance.
     pub(super) fn allowed(&self) -> u64 {
-        self.gate().allowance.load(Ordering::Acquire).max(0) as u64
+        self.new_memory().allowance.load(Ordering::Acquire).max(0) as u64
     }
 
     /// Range that a thread of the program asks to be seen to, if that is whole pages of memory.
     pub(super) fn asked(&self, entry: usize) -> Option<std::ops::Range<usize>> {
         const MOST: usize = 1 << 47;
-        let [start, bytes] = &self.gate().range[entry % CALLS];
+        let [start, bytes] = &self.new_memory().range[entry % CALLS];
         let (start, bytes) = (start.load(Ordering::Acquire) as usize, bytes.load(Ordering::Acquire) as usize);
         let is_memory = start < MOST && bytes < MOST - start && bytes > 0 && (start | bytes).is_multiple_of(PAGE);
         is_memory.then(|| start..start + bytes)

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
 use super::address_space::AddressSpace;
-use super::beside::Beside;
 use super::memory::Memory;
 use super::no_progress::NoProgress;
+use super::page_table::BLOCK;
 use super::pressure::Pressure;
+use super::recent_swap_ins::RecentSwapIns;
 use super::share::Sharing;
-use super::table::BLOCK;
+use super::unlimited::UnlimitedMemory;
 use super::wake::{Wakes, wake_at};
 use crate::core::{Budget, State};
 use crate::store::{PageBuf, StoreError};
@@ -54,8 +55,8 @@ pub(super) struct Core {
     pub(super) changed_answers: Vec<usize>,
     /// How often one had not.
     pub(super) unanswered: u64,
-    /// The process whose bell was rung last.
-    pub(super) rung: Option<usize>,
+    /// The process whose bell rang last.
+    pub(super) last_bell: Option<usize>,
     /// The evictor waits to be told that there is work.
     pub(super) evictor_waits: bool,
     /// When time last went on, in nanoseconds since it began.
@@ -67,8 +68,10 @@ pub(super) struct Core {
     /// Pages of the engine that stand for memory it does not know of, and how many more there
     /// should be.
     pub(super) taken: u64,
-    pub(super) owed: u64,
+    pub(super) uncharged: u64,
     pub(super) progress: NoProgress,
+    /// Pages that stay while the store is full.
+    pub(super) recent_swap_ins: RecentSwapIns,
     pub(super) has_swap_file: bool,
     pub(super) failed_writes: u64,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts
@@ -79,7 +82,7 @@ pub(super) struct Core {
     /// Memory that processes share since a fork.
     pub(super) sharing: Sharing,
     /// Memory that is not limited.
-    pub(super) beside: Beside,
+    pub(super) unlimited: UnlimitedMemory,
     /// The most bytes of tables, and of how many pages they were then.
     pub(super) peak_tables: (u64, u64),
     /// Processes that were killed since there was no room for them.
@@ -142,21 +145,22 @@ impl Core {
             is_new: Vec::new(),
             changed_answers: Vec::new(),
             unanswered: 0,
-            rung: None,
+            last_bell: None,
             evictor_waits: false,
             now_ns: 0,
             stall_limit_ns: u64::MAX,
             low_mark,
             high_mark,
             taken: 0,
-            owed: 0,
+            uncharged: 0,
             progress: NoProgress::default(),
+            recent_swap_ins: RecentSwapIns::default(),
             has_swap_file: false,
             failed_writes: 0,
             peak_resident: 0,
             peak_taken: 0,
             sharing: Sharing::default(),
-            beside: Beside::default(),
+            unlimited: UnlimitedMemory::default(),
             peak_tables: (0, 0),
             killed: 0,
             peak_swap: 0,
@@ -234,9 +238,9 @@ impl Core {
         s.blocks.push(first);
         for i in 0..BLOCK {
             let page = first as usize + i;
-            self.memory.census.owner[page] = space as u32;
+            self.memory.page_counts.owner[page] = space as u32;
             self.memory.address[page] = base + i * PAGE;
-            self.memory.doomed[page] = false;
+            self.memory.may_be_discarded[page] = false;
         }
         Some(first + (address / PAGE % BLOCK) as u32)
     }
@@ -292,7 +296,7 @@ impl Core {
             return self.unsettled.push(p);
         }
         let Some(s) = self.space(p.space) else { return };
-        if s.is_condemned {
+        if s.is_undecided {
             // It may not have been known when it was condemned, and waits.
             return self.kill(p.space);
         }
@@ -404,6 +408,7 @@ impl Core {
         match content {
             Ok(content) => {
                 self.memory.counts.swapped_in += 1;
+                self.recent_swap_ins.push(page, self.now_ns);
                 self.engine.read_done(&mut self.memory, id, true);
                 self.memory.arrived = Some(content);
                 let p = waiter.unwrap_or_else(|| self.unasked(page));

@@ -60,6 +60,7 @@ impl Core {
             State::CowSwap => {}
             State::Mapped => {
                 self.memory.counts.swapped_in += 1;
+                self.recent_swap_ins.push(page, self.now_ns);
                 self.served.push(p.since_ns);
                 self.end_cow_swap(page);
             }

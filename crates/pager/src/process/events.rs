@@ -16,10 +16,10 @@ use super::components::components;
 use super::core::Core;
 use super::evidence::BatchEvidence;
 use super::handshake::is_descendant;
-use super::in_order;
+use super::known_order;
 use super::maps;
 use super::order::{self, Change, Doubt, Outcome, Piece};
-use super::table::BLOCK;
+use super::page_table::BLOCK;
 use super::wake::wake_at;
 use crate::core::State;
 use crate::threads::fatal;
@@ -116,7 +116,7 @@ impl Core {
         let Some(s) = self.space_mut(space) else { return false };
         let change = match event {
             Event::Remove(range) if range.start == s.bell => {
-                self.rung = Some(space);
+                self.last_bell = Some(space);
                 return false;
             }
             Event::Remove(range) if s.calls.contains(&range.start) => return false,
@@ -161,7 +161,7 @@ impl Core {
         let Some(s) = self.space_mut(space) else { return true };
         let (batch, forks) = (std::mem::take(&mut s.batch), std::mem::take(&mut s.batch_forks));
         for change in batch {
-            let outcome = in_order::of_one(&change);
+            let outcome = known_order::outcome_of_one(&change);
             self.apply_changes(space, &[change], &forks, &outcome);
         }
         true
@@ -184,7 +184,7 @@ impl Core {
         let forks = std::mem::take(&mut s.batch_forks);
         let outcome = outcome.unwrap_or_else(|| {
             self.undecided += 1;
-            self.condemn(space, "changed its mappings in several threads in an order that cannot be told");
+            self.kill_undecided(space, "changed its mappings in several threads in an order that cannot be told");
             Outcome { now: Vec::new(), forks: (0..forks.len()).map(|n| (n, Vec::new())).collect() }
         });
         self.apply_changes(space, &batch, &forks, &outcome);
@@ -195,17 +195,17 @@ impl Core {
         self.batches += 1;
         let Some(s) = self.space_mut(space) else { return };
         (s.doubtful, s.has_no_order) = Default::default();
-        let is_condemned = self.space(space).is_some_and(|s| s.is_condemned);
+        let is_undecided = self.space(space).is_some_and(|s| s.is_undecided);
         for (n, pieces) in &outcome.forks {
             let child = self.fork(space, forks[*n].clone(), pieces);
             if let Some(s) = self.space_mut(child) {
-                s.is_condemned |= is_condemned;
+                s.is_undecided |= is_undecided;
             }
         }
         let discarded = self.note_discarded(space, batch);
         self.rearrange(space, &outcome.now);
         let in_doubt = self.in_doubt(space, batch, &outcome.now);
-        discarded.into_iter().chain(in_doubt).for_each(|page| self.memory.doomed[page as usize] = true);
+        discarded.into_iter().chain(in_doubt).for_each(|page| self.memory.may_be_discarded[page as usize] = true);
         let Some(s) = self.space_mut(space) else { return };
         for piece in &outcome.now {
             match piece.watched {
@@ -259,9 +259,9 @@ impl Core {
     }
 
     /// It is not known where the memory of a process is: it ends.
-    pub(super) fn condemn(&mut self, space: usize, why: &str) {
+    pub(super) fn kill_undecided(&mut self, space: usize, why: &str) {
         let Some(s) = self.space_mut(space) else { return };
-        s.is_condemned = true;
+        s.is_undecided = true;
         let pid = self.pid_of(space);
         eprintln!("refault: process {pid} {why}; it is killed");
         self.kill(space);
@@ -354,10 +354,10 @@ impl Core {
             .collect();
         for page in gone {
             self.drop_page(page);
-            self.memory.doomed[page as usize] = false;
+            self.memory.may_be_discarded[page as usize] = false;
         }
         for (page, target) in moved {
-            let is_empty = self.memory.state(page) == State::Empty && !self.memory.doomed[page as usize];
+            let is_empty = self.memory.state(page) == State::Empty && !self.memory.may_be_discarded[page as usize];
             if is_empty && self.space(space).is_none_or(|s| s.table.get(target).is_none()) {
                 continue;
             }
@@ -379,7 +379,7 @@ impl Core {
         let index = self.spaces.iter().position(Option::is_none).unwrap_or(self.spaces.len());
         if index == self.spaces.len() {
             self.spaces.push(None);
-            self.memory.census.of.push(0);
+            self.memory.page_counts.of.push(0);
         }
         self.memory.written.set_pagemap(index, space.pagemap.clone());
         self.spaces[index] = Some(space);
@@ -388,8 +388,8 @@ impl Core {
     }
 
     /// A process is gone, and all its memory.
-    pub(super) fn bury(&mut self, index: usize) {
-        self.hear(index);
+    pub(super) fn remove_process(&mut self, index: usize) {
+        self.note_answer(index);
         self.give_up_order(index);
         self.settle_the_last(index);
         let Some(space) = self.spaces.get_mut(index).and_then(Option::take) else { return };

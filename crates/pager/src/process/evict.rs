@@ -8,8 +8,8 @@ use super::Shared;
 use super::abi;
 use super::agent::{Agent, Answer};
 use super::core::Core;
-use crate::core::{Claim, Evicting, State, WINDOW};
-use crate::evict::{self, Driven, Evicts, SwapsOut};
+use crate::core::{Claim, EvictorCore, State, WINDOW};
+use crate::evict::{self, EvictorDriver, LockedCore, SwapEvictor};
 use crate::staging;
 use crate::store::{StoreError, SwapArea};
 use crate::sync::MutexGuard;
@@ -20,7 +20,7 @@ const FILLED_WINDOWS: usize = 16;
 /// Room comes from others that are at work, or not at all: either takes a moment.
 const PAUSE: Duration = Duration::from_micros(50);
 
-impl Evicts for Shared {
+impl EvictorDriver for Shared {
     type Core = Core;
 
     fn area(&self) -> Option<&SwapArea> {
@@ -32,11 +32,11 @@ impl Evicts for Shared {
         let before = core.memory.counts.moved_out;
         core.kswapd_step();
         core.mark_the_rest();
-        core = self.give_way(core);
+        core = self.yield_lock(core);
         core = self.evict_round(core);
         core.retry_waiting();
         core.charge_overhead();
-        core.make_up();
+        core.reclaim_missing();
         core = self.finish(core);
         if !core.draining.is_empty() {
             core.free_drained();
@@ -54,7 +54,7 @@ impl Evicts for Shared {
     }
 }
 
-impl SwapsOut for Shared {
+impl SwapEvictor for Shared {
     fn staging_start(core: &Core) -> usize {
         core.memory.staging.start()
     }
@@ -92,14 +92,14 @@ impl SwapsOut for Shared {
     }
 }
 
-impl Driven for Core {
-    type Evicting = Self;
+impl LockedCore for Core {
+    type EvictorCore = Self;
 
     fn set_now(&mut self, now_ns: u64) {
         Core::set_now(self, now_ns);
     }
 
-    fn evicting(&mut self) -> &mut Self {
+    fn evictor_core(&mut self) -> &mut Self {
         self
     }
 
@@ -108,7 +108,7 @@ impl Driven for Core {
     }
 }
 
-impl Evicting for Core {
+impl EvictorCore for Core {
     fn wake_sleepers(&mut self) -> Option<u64> {
         Core::wake_sleepers(self)
     }
@@ -157,7 +157,7 @@ impl Shared {
     pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         while core.move_out() {
             // An agent takes as long for an order as a device for some pages.
-            core = self.give_way(core);
+            core = self.yield_lock(core);
         }
         self.tick(&mut core);
         core.memory.free_slots();
@@ -181,7 +181,7 @@ impl Core {
         };
         self.memory.leaving.drain(..first);
         let owner = self.memory.owner(self.memory.leaving[0]);
-        if self.is_unanswered(owner) || self.is_helped(owner) {
+        if self.is_unanswered(owner) || self.got_reserve(owner) {
             self.keep_all(owner);
             return true;
         }
@@ -202,14 +202,16 @@ impl Core {
         let places = self.memory.take_places(pages.len());
         // No places: they come back when what is in them was written.
         self.memory.leaving.extend(pages.drain(places.len()..));
-        // Pages of these that may be about to be dropped stay where they are.
-        let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
+        // Pages of these that may be about to be dropped stay where they are, as do those that came
+        // back last if the store is full.
+        let stays = |&&page: &&u32| self.memory.may_be_discarded[page as usize] || self.recent_swap_ins.keeps(page);
+        let (kept, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(stays);
         for &place in &places[pages.len()..] {
             self.memory.discards.push(place);
         }
         let is_any = !places.is_empty();
         self.order_moves(owner, pages.into_iter().zip(places).collect());
-        doomed.into_iter().for_each(|page| self.stay(page));
+        kept.into_iter().for_each(|page| self.stay(page));
         is_any
     }
 

@@ -6,7 +6,7 @@ use refault_mm::{PageId, Touch};
 
 use super::core::{Core, Pending};
 use super::memory::{Fill, Source};
-use super::table::BLOCK;
+use super::page_table::BLOCK;
 use crate::core::State;
 use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
@@ -22,7 +22,7 @@ impl Core {
         // SAFETY: the page is of a program that is served, and nothing is replaced.
         let done = unsafe { uffd.zero(p.address, PAGE) };
         match done.errno {
-            0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
+            0 if done.bytes == PAGE => self.memory.may_be_discarded[page as usize] = false,
             // The thread that faulted first has to wait for it, and so has any that comes after.
             libc::EEXIST if self.memory.high.is_asleep(&(p.space, p.address)) => {}
             libc::EEXIST => {
@@ -56,7 +56,7 @@ impl Core {
         let since_ns = *self.unexplained_marks.entry(at).or_insert(p.since_ns);
         if self.now_ns - since_ns > UNEXPLAINED_NS && self.is_quiet(p.space) {
             self.strays += 1;
-            self.condemn(p.space, "has a page whose content is lost");
+            self.kill_undecided(p.space, "has a page whose content is lost");
         }
     }
 
@@ -128,7 +128,7 @@ impl Core {
             match done.errno {
                 0 if done.bytes == PAGE => {
                     self.memory.written.came(page, protected);
-                    self.memory.doomed[page as usize] = false;
+                    self.memory.may_be_discarded[page as usize] = false;
                     self.memory.is_discarding[page as usize] = false;
                     if self.memory.high.holds {
                         return;
@@ -187,7 +187,7 @@ impl Core {
         for i in 0..most {
             let page = self.spaces[p.space].as_ref().and_then(|s| s.table.get(first + i * PAGE));
             let Some(page) = page.filter(|&q| self.memory.state(q) == State::Empty) else { break };
-            if self.engine.free_pages() <= self.low_mark || self.memory.doomed[page as usize] {
+            if self.engine.free_pages() <= self.low_mark || self.memory.may_be_discarded[page as usize] {
                 break;
             }
             self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);

@@ -64,8 +64,8 @@ impl Core {
             if !is_there && !self.has_room_for_tables() {
                 self.out_of_tables(index);
             }
-            let is_condemned = self.space(index).is_none_or(|s| s.is_condemned);
-            let Some(copy) = self.page_at(index, address).filter(|_| !is_condemned) else {
+            let is_undecided = self.space(index).is_none_or(|s| s.is_undecided);
+            let Some(copy) = self.page_at(index, address).filter(|_| !is_undecided) else {
                 // It is to die: there is no room for what is lent to it.
                 cow_swap.into_iter().for_each(|lent| self.memory.area.end_cow_swap(lent));
                 break;

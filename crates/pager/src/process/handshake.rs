@@ -8,8 +8,8 @@ use super::Shared;
 use super::abi::{self, BELL_BYTES, CALLS, CAUGHT_ALL, Hello, WINDOW};
 use super::address_space::AddressSpace;
 use super::agent::{Agent, Link};
-use super::gate;
 use super::maps;
+use super::new_memory;
 use crate::pagemap::Pagemap;
 use crate::uffd::{PAGE, Uffd, UffdFeature};
 
@@ -139,11 +139,11 @@ impl Shared {
     /// The child is known by its userfaultfd already, which came with the fork: it rings its bell,
     /// so it is known which is its.
     fn admit_forked(&self, link: Link, pid: i32, hello: &Hello) -> std::io::Result<()> {
-        self.lock().rung = None;
+        self.lock().last_bell = None;
         link.order(abi::RING, 0, &[])?;
         let since = Instant::now();
         let index = loop {
-            if let Some(index) = self.lock().rung.take() {
+            if let Some(index) = self.lock().last_bell.take() {
                 break index;
             }
             if since.elapsed() > PATIENCE {
@@ -157,7 +157,7 @@ impl Shared {
         let agent = Agent::new(link)?;
         let mut core = self.lock();
         let Some(s) = core.space_mut(index) else { return Err(std::io::ErrorKind::NotFound.into()) };
-        if s.is_condemned {
+        if s.is_undecided {
             // It was forked while it was not known where the memory of its parent is.
             // SAFETY: the process is the one that just came.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -187,7 +187,7 @@ impl Shared {
         let serial = core.space(index).map_or(0, |s| s.serial);
         self.lanes.add_agent(agent.link.raw(), index, serial)?;
         let is_active = core.space(index).is_some_and(|s| s.active);
-        agent.allow((!is_active).then_some(gate::FREE));
+        agent.allow((!is_active).then_some(new_memory::FREE));
         let go = agent.go(uffd.as_ref().map(|u| u.as_fd()));
         if let Some(s) = core.space_mut(index) {
             s.agent = Some(agent);

@@ -13,7 +13,7 @@ use crate::control::{ServingCpu, ServingCpuStep};
 
 use super::Shared;
 use super::core::Core;
-use super::poll::{Poll, Ready};
+use super::epoll::{Epoll, Ready};
 use crate::placement::{Cpus, cpu_of, own_number};
 
 /// Threads of a lane.
@@ -21,7 +21,7 @@ pub(super) const THREADS: usize = 2;
 
 /// All of them.
 pub(super) struct Lanes {
-    lanes: Vec<Poll>,
+    lanes: Vec<Epoll>,
     /// Where threads were at first, and the numbers of these processors.
     all: Cpus,
     cpus: Vec<usize>,
@@ -50,7 +50,7 @@ impl Lanes {
         let all = Cpus::here();
         let cpus = all.numbers();
         let n = most.clamp(1, cpus.len().max(1));
-        let lanes = (0..n).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
+        let lanes = (0..n).map(|_| Epoll::new()).collect::<io::Result<Vec<_>>>()?;
         let state = State { threads: vec![Vec::new(); n], bound: vec![None; n], processes: Vec::new() };
         Ok(Lanes { lanes, all, cpus, state: Mutex::new(state) })
     }
@@ -78,7 +78,7 @@ impl Lanes {
 
     /// All threads are told to stop.
     pub(super) fn stop(&self) {
-        self.lanes.iter().for_each(Poll::stop);
+        self.lanes.iter().for_each(Epoll::stop);
     }
 
     /// The descriptor of a process is waited for.

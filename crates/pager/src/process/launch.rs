@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use super::door;
+use super::child_processes;
 use super::inherited;
-use super::orphans;
 use super::record::Recording;
 use super::signals::{self, Signals};
+use super::socket_file;
 use super::watch::{self, Watch};
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
@@ -58,11 +58,11 @@ pub fn run_watched(
     let mask = prepare()?;
     return_what_is_freed();
     // The number of its file is in the name, for those who find no socket of that name.
-    let beside = door::open();
-    let number = beside.as_ref().map_or(0, |door| door.file.as_raw_fd());
+    let beside = socket_file::open();
+    let number = beside.as_ref().map_or(0, |socket| socket.file.as_raw_fd());
     let name = format!("refault-{}-{number}-{:x}{}", std::process::id(), token()?, calls::for_agents());
     let preload = preload_file().map_err(Error::io("making a file for the library"))?;
-    let (door_file, socket) = beside.map(|door| (door.file, door.socket)).unzip();
+    let (socket_file, socket) = beside.map(|socket| (socket.file, socket.socket)).unzip();
     let tree = Tree::new(&mut config, &name, socket)?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), preload.as_raw_fd());
     let loaded = match std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
@@ -93,14 +93,14 @@ pub fn run_watched(
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
     signals.program_ended();
-    orphans::wait_for_all(&name, || signals.insist());
+    child_processes::wait_for_all(&name, || signals.insist());
     while tree.shared.lock().spaces.iter().any(Option::is_some) && signals.insist() {
         std::thread::sleep(Duration::from_micros(500));
     }
     let wall = started.elapsed();
     drop(over);
     watching.into_iter().for_each(|thread| _ = thread.join());
-    drop(door_file);
+    drop(socket_file);
     let mut core = tree.shared.lock_now();
     if let Err(defect) = core.validate() {
         eprintln!("refault: defect: {defect}");

@@ -10,7 +10,7 @@ use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
 use super::memory_high::Place;
 use super::record::Recorder;
 use super::written::Written;
-use crate::core::{Census, DISCARD_BATCH, MemoryHigh, Pages, Places, State, WINDOW, answer, extend};
+use crate::core::{DISCARD_BATCH, MemoryHigh, PageCounts, Pages, Places, State, WINDOW, answer, extend};
 use crate::mem::Mapping;
 use crate::store::{CowSwap, PageBuf, SwapArea};
 use crate::uffd::PAGE;
@@ -66,7 +66,7 @@ pub(super) struct Residents {
     pub(super) of: Vec<u64>,
 }
 
-impl Census for Residents {
+impl PageCounts for Residents {
     fn note(&mut self, page: u32, from: State, to: State) {
         let of = &mut self.of[self.owner[page as usize] as usize];
         match (is_resident(from), is_resident(to)) {
@@ -91,7 +91,7 @@ pub(super) struct Memory {
     pub(super) written: Written,
     /// `madvise` is about to drop what is in place, or did: it must not be moved out as long as it
     /// may be there.
-    pub(super) doomed: Vec<bool>,
+    pub(super) may_be_discarded: Vec<bool>,
     /// Marks pages whose content is being read or written and is of no use any more.
     pub(super) dropped: Vec<bool>,
     /// It was taken away, but could not be marked.
@@ -138,7 +138,7 @@ impl Memory {
             pages: Pages::new(area, 0, Places::new(windows), Residents::default()),
             staging: Mapping::new(windows * WINDOW * PAGE)?,
             written: Written::default(),
-            doomed: Vec::new(),
+            may_be_discarded: Vec::new(),
             dropped: Vec::new(),
             unmarked: Vec::new(),
             is_discarding: Vec::new(),
@@ -164,17 +164,17 @@ impl Memory {
     /// Makes room for so many pages.
     pub(super) fn grow(&mut self, pages: usize) {
         self.pages.grow(pages);
-        for flags in [&mut self.doomed, &mut self.dropped, &mut self.unmarked, &mut self.is_discarding] {
+        for flags in [&mut self.may_be_discarded, &mut self.dropped, &mut self.unmarked, &mut self.is_discarding] {
             extend(flags, pages, false);
         }
-        extend(&mut self.pages.census.owner, pages, 0);
+        extend(&mut self.pages.page_counts.owner, pages, 0);
         extend(&mut self.address, pages, 0);
         self.written.grow(pages);
     }
 
     /// The process of a page, by its number.
     pub(super) fn owner(&self, page: u32) -> usize {
-        self.census.owner[page as usize] as usize
+        self.page_counts.owner[page as usize] as usize
     }
 
     /// Where a page is: the process and the address.
@@ -184,7 +184,7 @@ impl Memory {
 
     /// Pages in place of a process that the engine knows of.
     pub(super) fn resident(&self, space: usize) -> u64 {
-        self.census.of.get(space).copied().unwrap_or(0)
+        self.page_counts.of.get(space).copied().unwrap_or(0)
     }
 
     /// Pages in memory of all processes.

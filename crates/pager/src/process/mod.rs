@@ -15,41 +15,42 @@
 mod abi;
 mod address_space;
 mod agent;
-mod beside;
+mod child_processes;
 mod components;
 mod core;
 mod cow_swap;
-mod door;
+mod epoll;
 mod events;
 mod evict;
 mod evidence;
 mod fill;
 mod fork;
-mod gate;
 mod handshake;
-mod in_order;
 mod inherited;
+mod known_order;
 mod lanes;
 mod launch;
-mod lost;
+mod lost_pages;
 mod maps;
 mod memory;
 mod memory_high;
+mod new_memory;
 mod no_progress;
 mod oom;
 mod order;
-mod orphans;
-mod poll;
+mod page_table;
 mod pressure;
+mod recent_swap_ins;
 mod record;
 mod scan;
 mod share;
 mod signals;
+mod socket_file;
 mod stats;
-mod strangers;
-mod table;
-mod tables;
+mod table_limit;
 mod unanswered;
+mod unlimited;
+mod unserved;
 mod validate;
 mod wake;
 mod watch;
@@ -65,15 +66,15 @@ use refault_mm::{Engine, MemcgId, NodeConfig, SwapAllocator};
 
 use self::agent::Listener;
 use self::core::Core;
+use self::epoll::Ready;
 use self::lanes::Lanes;
 use self::memory::{Memory, kept_places};
-use self::poll::Ready;
 use self::record::Recorder;
 use crate::config::RegionConfig;
 use crate::core::DISCARD_BATCH;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
-use crate::evict::{Common, SwapsOut};
+use crate::evict::{Common, SwapEvictor};
 use crate::staging::WINDOW;
 use crate::store::{SwapArea, SwapIo};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -251,7 +252,7 @@ impl Shared {
                 }
                 Ready::Answered(index, serial) => {
                     if core.space(index).is_some_and(|s| s.serial == serial) {
-                        core.hear(index);
+                        core.note_answer(index);
                         // Faults were told of meanwhile, once.
                         _ = core.settle(index);
                         core.threads.clear();
@@ -259,7 +260,7 @@ impl Shared {
                 }
                 Ready::Gone(index, serial) => {
                     if core.space(index).is_some_and(|s| s.serial == serial) {
-                        core.bury(index);
+                        core.remove_process(index);
                     }
                 }
             }

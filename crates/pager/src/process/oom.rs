@@ -17,19 +17,19 @@ const ROOM_ROUNDS: u32 = 20;
 
 /// A debugger of a process that does not move its pages out gets some of what is kept for reclaim
 /// when it has waited for room for so many nanoseconds.
-const HELPED_AFTER_NS: u64 = 2_000_000;
+const RESERVE_AFTER_NS: u64 = 2_000_000;
 /// Nanoseconds for which the pages that a helped process has then stay in memory: they may be all
 /// that can leave, and would come and go.
-const HELPED_FOR_NS: u64 = 100_000_000;
+const RESERVE_FOR_NS: u64 = 100_000_000;
 
 /// If nothing is kept any more, it gets memory beyond the limit, while less than one part in so
 /// many of the memory is missing.
-const MOST_OWED: u64 = 10;
+const MOST_UNCHARGED: u64 = 10;
 
 impl Core {
     /// Whether a process got some of what is kept for reclaim a moment ago.
-    pub(super) fn is_helped(&self, space: usize) -> bool {
-        self.space(space).and_then(|s| s.helped_ns).is_some_and(|at_ns| self.now_ns - at_ns < HELPED_FOR_NS)
+    pub(super) fn got_reserve(&self, space: usize) -> bool {
+        self.space(space).and_then(|s| s.reserve_ns).is_some_and(|at_ns| self.now_ns - at_ns < RESERVE_FOR_NS)
     }
 
     /// Debuggers of processes that do not answer. They may be among those who wait, and until they
@@ -82,12 +82,12 @@ impl Core {
     pub(super) fn missing(&self) -> u64 {
         let (free, low): (u64, u64) =
             self.engine.zones().fold((0, 0), |(f, l), (.., free, marks)| (f + free, l + marks.low));
-        (low + self.owed).saturating_sub(free)
+        (low + self.uncharged).saturating_sub(free)
     }
 
     /// As much as is missing is reclaimed, as far as it goes while not too much is on its way out:
     /// nothing of that is free yet, so without this limit all memory would be ordered out at once.
-    pub(super) fn make_up(&mut self) {
+    pub(super) fn reclaim_missing(&mut self) {
         let missing = self.missing();
         if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
             let mut request = ReclaimRequest::new(self.group, missing.min(WINDOW as u64 * 4), None);
@@ -129,10 +129,10 @@ impl Core {
                 self.out_of_memory(p);
             } else {
                 let holds = self.space(p.space).is_some_and(|s| tracers.contains(&s.pid));
-                let helps = holds && waited_ns > HELPED_AFTER_NS;
+                let helps = holds && waited_ns > RESERVE_AFTER_NS;
                 self.engine.set_memalloc(helps);
                 if helps {
-                    self.owe_a_page();
+                    self.leave_page_uncharged();
                 }
                 let before = self.waiting_for_frame.len();
                 self.serve(p, helps || !self.memory.kswapd_awake);
@@ -140,7 +140,7 @@ impl Core {
                 let is_served = self.waiting_for_frame.len() == before;
                 let now_ns = self.now_ns;
                 if let Some(s) = self.space_mut(p.space).filter(|_| helps && is_served) {
-                    s.helped_ns = Some(now_ns);
+                    s.reserve_ns = Some(now_ns);
                 }
             }
         }
@@ -174,19 +174,19 @@ impl Core {
         let before = self.engine.free_pages();
         let all = self.engine.set_external_pages(pages);
         self.taken = if all { pages } else { self.taken + before - self.engine.free_pages() };
-        self.owed = pages - self.taken;
+        self.uncharged = pages - self.taken;
         if self.memory.high.holds {
             // And counts against `memory.high`. The group is there, so this does not fail.
             _ = self.engine.set_memcg_external_pages(self.group, pages);
         }
     }
 
-    /// If all is taken, a page of what the engine does not know of is owed instead: memory is
+    /// If all is taken, a page of what the engine does not know of is left uncharged: memory is
     /// beyond the limit by as much, for a while.
-    fn owe_a_page(&mut self) {
-        if self.engine.free_pages() == 0 && self.taken > 0 && self.owed < self.budget.max_pages / MOST_OWED {
+    fn leave_page_uncharged(&mut self) {
+        if self.engine.free_pages() == 0 && self.taken > 0 && self.uncharged < self.budget.max_pages / MOST_UNCHARGED {
             self.engine.set_external_pages(self.taken - 1);
-            (self.taken, self.owed) = (self.taken - 1, self.owed + 1);
+            (self.taken, self.uncharged) = (self.taken - 1, self.uncharged + 1);
         }
     }
 
@@ -202,7 +202,7 @@ impl Core {
 
     /// A page that is in place already becomes known to the engine. False: there is no room for it
     /// now.
-    pub(super) fn adopt(&mut self, page: u32) -> bool {
+    pub(super) fn account_resident_page(&mut self, page: u32) -> bool {
         // It was counted with what is not known: as much becomes free as the engine must have to
         // give a page.
         let free = self.engine.free_pages();

@@ -185,7 +185,7 @@ struct State {
 }
 
 /// Facts of the pieces that are known beside the changes.
-struct Known {
+struct KnownMarks {
     /// Offsets into each piece of what may be marked.
     held: Vec<Vec<(usize, Mark)>>,
     /// Offsets of marks that are there now.
@@ -276,7 +276,7 @@ impl Component {
             let found = evidence.marks(piece);
             found.map(|all| all.into_iter().map(|address| address - piece.start).collect())
         });
-        let known = Known { marks: marks.collect(), held };
+        let known = KnownMarks { marks: marks.collect(), held };
         let mut fitting: Vec<State> = Vec::new();
         // Memory that was to be discarded before a fork was read of is not in the forked process,
         // unless that does not fit: then both were under way. And a forked process may have less
@@ -395,7 +395,7 @@ impl Component {
     }
 
     /// Whether what is there is what should be.
-    fn fits(&self, end: &State, known: &Known, evidence: &mut dyn Evidence, strict: bool) -> Result<bool, Doubt> {
+    fn fits(&self, end: &State, known: &KnownMarks, evidence: &mut dyn Evidence, strict: bool) -> Result<bool, Doubt> {
         for (i, piece) in self.pieces.iter().enumerate() {
             let content = &end.content[i];
             let held = content.origin.map_or(&[][..], |o| &known.held[o as usize]);
@@ -421,7 +421,7 @@ impl Component {
     }
 
     /// Whether what a forked process has is what it should have.
-    fn fits_fork(&self, content: &[Content], fork: usize, known: &Known, evidence: &mut dyn Evidence) -> bool {
+    fn fits_fork(&self, content: &[Content], fork: usize, known: &KnownMarks, evidence: &mut dyn Evidence) -> bool {
         self.pieces.iter().zip(content).enumerate().all(|(i, (piece, content))| {
             let held = content.origin.map_or(&[][..], |o| &known.held[o as usize]);
             let at = piece.start + held.first().or(known.held[i].first()).map_or(0, |h| h.0);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use refault_testing::Rng;
 
 use super::*;
-use crate::process::in_order::of_one;
+use crate::process::known_order::outcome_of_one;
 
 /// A page of the model.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -257,7 +257,7 @@ fn regression_the_changes_of_one_thread_follow_one_another_however_many() {
                 k.read(0, &mut read);
             }
             for change in &read[first..] {
-                let found = of_one(change);
+                let found = outcome_of_one(change);
                 let after = by_pieces(&now, &found.now);
                 now.iter_mut().zip(after).for_each(|(slot, content)| slot.content = content);
                 for (n, pieces) in &found.forks {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::abi;
 use super::core::Core;
-use super::gate::WORTH_WATCHING;
 use super::maps;
-use super::strangers::Strangers;
+use super::new_memory::WORTH_WATCHING;
+use super::unserved::UnservedProcesses;
 use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::threads::processor_time;
@@ -36,7 +36,7 @@ const MOST_PAUSE_SHARED: Duration = Duration::from_millis(2);
 const NICE: libc::c_int = -10;
 
 /// Work to be done about a process.
-struct Look {
+struct ScanTarget {
     index: usize,
     pid: i32,
     pagemap: Arc<Pagemap>,
@@ -53,7 +53,7 @@ impl Shared {
         let mut reconciled = Instant::now();
         // Closer looks take longer, and pause for themselves.
         let mut closer_at = reconciled;
-        let mut strangers = Strangers::new();
+        let mut unserved = UnservedProcesses::new();
         while !self.stop.load(Ordering::Relaxed) {
             let (began, worked) = (Instant::now(), processor_time());
             let all = reconciled.elapsed() > RECONCILE_EVERY;
@@ -77,7 +77,7 @@ impl Shared {
             if is_closer {
                 closer_at = Instant::now() + (looked * SHARE).min(MOST_PAUSE);
             }
-            self.look_for_strangers(&mut strangers);
+            self.look_for_unserved(&mut unserved);
             std::thread::sleep((counted * SHARE).clamp(LEAST_PAUSE, most));
         }
     }
@@ -89,32 +89,32 @@ impl Shared {
         let spaces = self.lock().spaces.len();
         for index in 0..spaces {
             let mut core = self.lock_now();
-            core.hear(index);
+            core.note_answer(index);
             _ = core.settle(index);
             self.after(core);
         }
     }
 
     /// Counts processes that are not served, and what they have.
-    fn look_for_strangers(&self, strangers: &mut Strangers) {
+    fn look_for_unserved(&self, unserved: &mut UnservedProcesses) {
         let known: Vec<i32> = {
             let core = self.lock();
             (0..core.spaces.len()).map(|index| core.pid_of(index)).collect()
         };
-        let found = strangers.look(&known);
+        let found = unserved.look(&known);
         if found.kib > 0 || found.new > 0 {
-            let beside = &mut self.lock().beside;
-            beside.strangers += found.new;
-            beside.peak_strangers = beside.peak_strangers.max(found.kib);
+            let unlimited = &mut self.lock().unlimited;
+            unlimited.unserved += found.new;
+            unlimited.peak_unserved = unlimited.peak_unserved.max(found.kib);
         }
     }
 
     /// Counts the memory of all processes; which of them need a closer look, if there may be one,
     /// and the longest pause until the next count.
-    fn look_around(&self, all: bool, closer: bool) -> (Vec<Look>, Duration) {
+    fn look_around(&self, all: bool, closer: bool) -> (Vec<ScanTarget>, Duration) {
         let mut core = self.lock_now();
         if all {
-            core.bury_orphans();
+            core.remove_exited();
             core.end_agents();
         }
         core.look_at_threads();
@@ -137,7 +137,7 @@ impl Shared {
             let (map, reconcile) =
                 (all || grown || std::mem::take(&mut s.is_unwatched), again && s.beyond > WORTH_WATCHING);
             if map || reconcile {
-                looks.push(Look { index, pid, pagemap, map, reconcile });
+                looks.push(ScanTarget { index, pid, pagemap, map, reconcile });
             }
         }
         self.tell_evictor(&mut core);
@@ -159,7 +159,7 @@ impl Shared {
 
     /// Watches the mappings of a process that are not watched yet, and has the engine know what is
     /// in them.
-    fn watch_mappings(&self, look: &Look) {
+    fn watch_mappings(&self, look: &ScanTarget) {
         let Ok(mappings) = maps::anonymous(look.pid) else { return };
         for mapping in mappings {
             {
@@ -177,7 +177,7 @@ impl Shared {
             }
             for chunk in chunks(mapping) {
                 let mut core = self.lock_now();
-                core.adopt_range(look, &chunk);
+                core.account_resident_range(look, &chunk);
                 if let Some(s) = core.space_mut(look.index) {
                     s.unadopted.remove(&chunk);
                 }
@@ -187,14 +187,14 @@ impl Shared {
     }
 
     /// Looks through all that is watched for pages that the engine does not know of.
-    fn reconcile(&self, look: &Look) {
+    fn reconcile(&self, look: &ScanTarget) {
         let ranges: Vec<Range<usize>> = {
             let core = self.lock();
             core.space(look.index).map_or(Vec::new(), |s| s.watched.iter().collect())
         };
         for chunk in ranges.into_iter().flat_map(chunks) {
             let mut core = self.lock_now();
-            core.adopt_range(look, &chunk);
+            core.account_resident_range(look, &chunk);
             // There is no room for more, or mappings are changing.
             let is_unfinished = core.space(look.index).is_none_or(|s| s.is_unfinished);
             self.after(core);
@@ -222,14 +222,14 @@ impl Core {
     }
 
     /// Processes without an agent, of which nothing tells when they are gone.
-    fn bury_orphans(&mut self) {
+    fn remove_exited(&mut self) {
         for index in 0..self.spaces.len() {
             let Some(s) = self.space(index).filter(|s| s.agent.is_none()) else { continue };
             // SAFETY: the bell is watched already, and never touched. Only the error is of
             // interest: without a process, it is this one.
             let gone = unsafe { s.uffd.register(s.bell, PAGE) };
             if gone.is_err_and(|e| matches!(e.raw_os_error(), Some(libc::ENOMEM | libc::ESRCH))) {
-                self.bury(index);
+                self.remove_process(index);
             }
         }
     }
@@ -246,7 +246,7 @@ impl Core {
     }
 
     /// Has the engine know of pages that are in place.
-    fn adopt_range(&mut self, look: &Look, range: &Range<usize>) {
+    fn account_resident_range(&mut self, look: &ScanTarget, range: &Range<usize>) {
         if !self.settle(look.index) {
             if let Some(s) = self.space_mut(look.index) {
                 s.is_unfinished = true;
@@ -254,7 +254,7 @@ impl Core {
             return;
         }
         let Ok(mut present) = look.pagemap.present(range) else { return };
-        self.forgive(look.index, range, &present);
+        self.clear_discarded(look.index, range, &present);
         if self.space(look.index).is_some_and(|s| s.forked) {
             // A page that is shared with another process is that process's, unless that has it no
             // more: it ended, or the page left it.
@@ -271,11 +271,11 @@ impl Core {
                 continue;
             }
             let Some(page) = self.page_at(look.index, address) else { return };
-            let is_new = self.memory.state(page) == State::Empty && !self.memory.doomed[page as usize];
+            let is_new = self.memory.state(page) == State::Empty && !self.memory.may_be_discarded[page as usize];
             if !is_new || !self.is_surely_watched(look.index, address) {
                 continue;
             }
-            if !self.adopt(page) {
+            if !self.account_resident_page(page) {
                 if let Some(s) = self.space_mut(look.index) {
                     s.is_unfinished = true;
                 }
@@ -304,13 +304,13 @@ impl Core {
     }
 
     /// Pages that were about to be dropped and are gone: what is there from now on is new.
-    fn forgive(&mut self, index: usize, range: &Range<usize>, present: &[Range<usize>]) {
+    fn clear_discarded(&mut self, index: usize, range: &Range<usize>, present: &[Range<usize>]) {
         let Some(s) = self.space(index) else { return };
         for (address, page) in s.table.pages(range) {
-            if self.memory.doomed[page as usize] {
+            if self.memory.may_be_discarded[page as usize] {
                 let at = present.partition_point(|r| r.end <= address);
                 let is_there = present.get(at).is_some_and(|r| r.contains(&address));
-                self.memory.doomed[page as usize] = is_there;
+                self.memory.may_be_discarded[page as usize] = is_there;
             }
         }
     }

@@ -11,8 +11,8 @@ use std::ops::Range;
 use refault_mm::PageId;
 
 use super::core::Core;
-use super::gate::Sized;
 use super::maps;
+use super::new_memory::Sized;
 use crate::core::State;
 use crate::uffd::PAGE;
 
@@ -165,8 +165,9 @@ impl Core {
             return None;
         }
         let page = self.page_at(index, address)?;
-        let is_new = self.memory.state(page) == State::Empty && !self.memory.doomed[page as usize];
-        (is_new && self.is_surely_watched(index, address) && self.adopt(page)).then_some((page, is_shared))
+        let is_new = self.memory.state(page) == State::Empty && !self.memory.may_be_discarded[page as usize];
+        (is_new && self.is_surely_watched(index, address) && self.account_resident_page(page))
+            .then_some((page, is_shared))
     }
 
     fn is_present(&self, index: usize, range: &Range<usize>) -> bool {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::Shared;
+use super::child_processes;
 use super::maps;
-use super::orphans;
 
 /// Signals that are passed on to the program.
 const PASSED_ON: [libc::c_int; 7] =
@@ -140,7 +140,9 @@ impl Signals {
         }
         // Processes that are being loaded are children of this process now, or of one of the
         // others.
-        pids.extend(orphans::living_children().into_iter().filter(|&pid| orphans::is_of_run(pid, &self.name)));
+        pids.extend(
+            child_processes::living_children().into_iter().filter(|&pid| child_processes::is_of_run(pid, &self.name)),
+        );
         pids.sort_unstable();
         pids.dedup();
         // SAFETY: the processes are those of the run; a number that was used again would be of this

@@ -122,7 +122,7 @@ impl Core {
     }
 
     /// Looks for the answer. If it is there, or never comes, all goes on that waited for it.
-    pub(super) fn hear(&mut self, space: usize) {
+    pub(super) fn note_answer(&mut self, space: usize) {
         let now_ns = self.now_ns;
         let Some(s) = self.space_mut(space) else { return };
         let Some(u) = &s.unanswered else { return };

@@ -9,8 +9,8 @@ impl Core {
         self.engine.validate()?;
         self.memory.validate()?;
         let m = &self.memory;
-        if m.all_resident() != m.census.of.iter().sum::<u64>() {
-            return Err(format!("{} pages are in place, {:?} counted", m.all_resident(), m.census.of));
+        if m.all_resident() != m.page_counts.of.iter().sum::<u64>() {
+            return Err(format!("{} pages are in place, {:?} counted", m.all_resident(), m.page_counts.of));
         }
         if m.count(State::CowSwap) != m.cow_swaps.len() as u64 {
             return Err(format!("{} pages are lent, {} cow_swaps", m.count(State::CowSwap), m.cow_swaps.len()));

@@ -9,7 +9,7 @@ use super::operations::RegionMemory;
 use super::sample::Sampling;
 use super::stats::RegionStats;
 use crate::core::{self, used_pages};
-use crate::evict::Driven;
+use crate::evict::LockedCore;
 use crate::uffd::PAGE;
 
 /// Core of a region: that of all drivers, with sampling and reuse of frames.
@@ -37,14 +37,14 @@ impl DerefMut for Core {
     }
 }
 
-impl Driven for Core {
-    type Evicting = core::Core<RegionMemory>;
+impl LockedCore for Core {
+    type EvictorCore = core::Core<RegionMemory>;
 
     fn set_now(&mut self, now_ns: u64) {
         self.core.set_now(now_ns);
     }
 
-    fn evicting(&mut self) -> &mut core::Core<RegionMemory> {
+    fn evictor_core(&mut self) -> &mut core::Core<RegionMemory> {
         &mut self.core
     }
 

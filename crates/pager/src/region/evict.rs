@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::core::Core;
 use crate::core::{Claim, Moves, Operations, WINDOW};
-use crate::evict::{self, Evicts, SwapsOut};
+use crate::evict::{self, EvictorDriver, SwapEvictor};
 use crate::store::{StoreError, SwapArea};
 use crate::sync::MutexGuard;
 
 /// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile
 /// sleeps, and its processor need not be interrupted for each move, which takes ten times as long
-/// as the move (see docs/explanation/pager.md). Until everyone sleeps, some calls do interrupt
+/// as the move (see crates/run/docs/pager.md). Until everyone sleeps, some calls do interrupt
 /// someone; there has to be time for the others after that: 64 single pages take 50 us if nobody
 /// is.
 const MOVE_UNDER_LOCK: Duration = Duration::from_micros(150);
 
-impl Evicts for Shared {
+impl EvictorDriver for Shared {
     type Core = Core;
 
     fn area(&self) -> Option<&SwapArea> {
@@ -32,7 +32,7 @@ impl Evicts for Shared {
     }
 }
 
-impl SwapsOut for Shared {
+impl SwapEvictor for Shared {
     fn staging_start(core: &Core) -> usize {
         core.memory.ops.staging.start()
     }
@@ -72,11 +72,11 @@ impl Shared {
         mut core: MutexGuard<'a, Core>,
         step: fn(&'a Shared, MutexGuard<'a, Core>) -> MutexGuard<'a, Core>,
     ) -> MutexGuard<'a, Core> {
-        if std::mem::replace(&mut core.evicting, true) {
+        if std::mem::replace(&mut core.evictor_core, true) {
             return self.write_step(core);
         }
         core = step(self, core);
-        core.evicting = false;
+        core.evictor_core = false;
         core.note_step();
         core
     }
@@ -128,14 +128,14 @@ impl Shared {
     /// Whether the thread that served a fault is to evict. If writes wait for a device, they are
     /// the evictor's: then it is when those that were handed to it are nearly done, for memory is
     /// free only after them.
-    pub(super) fn evicts_now(&self, core: &Core) -> bool {
+    pub(super) fn is_evicting(&self, core: &Core) -> bool {
         let behind = self.area.writes_wait() && core.pages_to_write() >= WINDOW as u64;
-        core.memory.kswapd_awake && !core.evicting && !behind
+        core.memory.kswapd_awake && !core.evictor_core && !behind
     }
 
     /// After a fault was served: the thread that served it evicts, one at a time.
     pub(super) fn evict_here<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        if self.evicts_now(&core) {
+        if self.is_evicting(&core) {
             let step = if self.area.writes_wait() { Shared::move_step } else { Shared::evict_step };
             core = self.evict_alone(core, step);
         }

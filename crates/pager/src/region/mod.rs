@@ -395,7 +395,7 @@ impl Shared {
                 core.retry();
                 core = self.finish(core);
             }
-            if self.evicts_now(&core) {
+            if self.is_evicting(&core) {
                 turn = None;
             }
             core = self.evict_here(core);

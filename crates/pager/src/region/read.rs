@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::core::Core;
 use super::{READ_AHEAD_ORDER, Shared};
 use crate::core::{FolioRead, State};
-use crate::evict::SwapsOut;
+use crate::evict::SwapEvictor;
 use crate::store::{PageBuf, StoreError};
 use crate::sync::MutexGuard;
 

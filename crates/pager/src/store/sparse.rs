@@ -25,7 +25,7 @@ impl Entry for Option<u32> {
 }
 
 #[derive(Debug)]
-struct Part<T> {
+struct SparseBlock<T> {
     used: usize,
     entries: [T; PART],
 }
@@ -33,7 +33,7 @@ struct Part<T> {
 /// Entries by slot, vacant where nothing was put.
 #[derive(Debug)]
 pub(super) struct Sparse<T> {
-    parts: Vec<Option<Box<Part<T>>>>,
+    parts: Vec<Option<Box<SparseBlock<T>>>>,
     in_memory: usize,
 }
 
@@ -56,7 +56,7 @@ impl<T: Entry> Sparse<T> {
         }
         let part = self.parts[at].get_or_insert_with(|| {
             self.in_memory += 1;
-            Box::new(Part { used: 0, entries: [T::VACANT; PART] })
+            Box::new(SparseBlock { used: 0, entries: [T::VACANT; PART] })
         });
         let entry = &mut part.entries[slot as usize % PART];
         let before = *entry;
@@ -71,13 +71,13 @@ impl<T: Entry> Sparse<T> {
 
     /// Bytes that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.in_memory * size_of::<Part<T>>() + self.parts.capacity() * size_of::<usize>()
+        self.in_memory * size_of::<SparseBlock<T>>() + self.parts.capacity() * size_of::<usize>()
     }
 
     /// How many slots are not vacant.
     #[cfg(test)]
     pub(super) fn used(&self) -> usize {
-        let counted = |p: &Part<T>| p.entries.iter().filter(|e| !e.is_vacant()).count();
+        let counted = |p: &SparseBlock<T>| p.entries.iter().filter(|e| !e.is_vacant()).count();
         let parts = self.parts.iter().flatten();
         parts
             .inspect(|p| assert!(p.used > 0 && p.used == counted(p), "a part knows what it holds"))

@@ -19,7 +19,7 @@ pub const KNOWN: &[Missing] = &[
     Missing {
         name: "one-run",
         what: "the published figure is of one sequence of random numbers, ours the mean of eight. \
-            Of 158 such bands 83 vary here from seed to seed, of which four are expected to miss by \
+            83 of 158 such bands vary here from seed to seed, of which four are expected to miss by \
             chance at 95 %, and sixteen do: neighbours in a sequence miss together, but chance alone \
             does not explain it",
         rows: &[

@@ -7,7 +7,7 @@ mod numbers;
 
 use crate::document::Source;
 use crate::units::Unit;
-use numbers::{Metric, metrics, work};
+use numbers::{NamedNumber, metrics, work};
 
 /// Numbers of a comparison at most.
 const MOST: usize = 400;
@@ -107,7 +107,7 @@ pub fn compare(first: &Source, others: &[Source]) -> Comparison {
 }
 
 /// Differences of less than a thousandth are none.
-fn verdict(before: &Metric, after: &Metric, is_other_work: bool) -> DifferenceVerdict {
+fn verdict(before: &NamedNumber, after: &NamedNumber, is_other_work: bool) -> DifferenceVerdict {
     let (a, b) = (before.value, after.value);
     let is_same = (b - a).abs() <= 1e-3 * a.abs().max(b.abs());
     match before.less {

@@ -10,7 +10,7 @@ use crate::document::trace::TraceDocument;
 use crate::units::{Unit, bytes, counted};
 
 /// A number of a result.
-pub(super) struct Metric {
+pub(super) struct NamedNumber {
     pub(super) name: String,
     pub(super) unit: Unit,
     pub(super) value: f64,
@@ -18,8 +18,8 @@ pub(super) struct Metric {
     pub(super) less: Option<bool>,
 }
 
-pub(super) fn metric(name: impl Into<String>, unit: Unit, value: f64, less: Option<bool>) -> Metric {
-    Metric { name: name.into(), unit, value, less }
+pub(super) fn metric(name: impl Into<String>, unit: Unit, value: f64, less: Option<bool>) -> NamedNumber {
+    NamedNumber { name: name.into(), unit, value, less }
 }
 
 /// Work that was done, in words: results of other work are neither better nor worse.
@@ -46,7 +46,7 @@ pub(super) fn work(document: &Document) -> String {
     }
 }
 
-pub(super) fn metrics(document: &Document) -> Vec<Metric> {
+pub(super) fn metrics(document: &Document) -> Vec<NamedNumber> {
     match document {
         Document::Trace(d) => of_trace(d),
         Document::Replay(d) => of_replay(d),
@@ -76,11 +76,11 @@ pub(super) fn metrics(document: &Document) -> Vec<Metric> {
 }
 
 /// Misses of a policy: those of OPT are of the trace, and nothing that anybody could do better.
-fn misses(policy: &str, memory: &str, percent: f64) -> Metric {
+fn misses(policy: &str, memory: &str, percent: f64) -> NamedNumber {
     metric(format!("{policy}, {memory}: misses"), Unit::Percent, percent, (policy != "opt").then_some(true))
 }
 
-fn of_replay(d: &ReplayDocument) -> Vec<Metric> {
+fn of_replay(d: &ReplayDocument) -> Vec<NamedNumber> {
     let many = d.traces().len() > 1;
     let of = |r: &ReplayRow| {
         let memory = r.memory_pages.map_or("no limit".into(), |p| bytes((p * r.page_size) as f64));
@@ -95,7 +95,7 @@ fn of_replay(d: &ReplayDocument) -> Vec<Metric> {
     d.rows.iter().flat_map(of).collect()
 }
 
-fn of_trace(d: &TraceDocument) -> Vec<Metric> {
+fn of_trace(d: &TraceDocument) -> Vec<NamedNumber> {
     let mut all = Vec::new();
     for line in &Curves::of_trace(d).all {
         let knee = line.knee().map(|(at, _)| metric(format!("{}: knee", line.policy), Unit::Bytes, at, None));
@@ -118,7 +118,7 @@ fn of_trace(d: &TraceDocument) -> Vec<Metric> {
     all
 }
 
-fn of_scenario(d: &ScenarioDocument) -> Vec<Metric> {
+fn of_scenario(d: &ScenarioDocument) -> Vec<NamedNumber> {
     let mut all = Vec::new();
     for run in &d.runs {
         // With one policy each, the policy is what is compared.
@@ -144,7 +144,7 @@ fn of_scenario(d: &ScenarioDocument) -> Vec<Metric> {
     all
 }
 
-fn of_bench(d: &BenchDocument) -> Vec<Metric> {
+fn of_bench(d: &BenchDocument) -> Vec<NamedNumber> {
     let mut all = Vec::new();
     for bench in &d.benchmarks {
         for row in &bench.rows {

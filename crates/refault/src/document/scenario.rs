@@ -3,9 +3,9 @@
 use super::{MOST_POINTS, chosen};
 use crate::names::shown;
 use crate::runner::ending_name;
-use crate::scenario::{ScenarioRun, bytes, per_second, points};
+use crate::scenario::{ScenarioRun, bytes, group_column, per_second, points};
 use crate::units::counted;
-use refault_lab::machine::{MemcgResult, TaskResult};
+use refault_lab::machine::{EventResult, MemcgResult, TaskResult};
 use refault_lab::metric::Quantiles;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +39,9 @@ pub struct Run {
     pub tasks: Vec<Task>,
     pub groups: Vec<Group>,
     pub swap: Vec<Swap>,
+    /// Outcomes of the events of the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Happened>,
     /// The columns of the time series, by name; JSON of older versions has none.
     pub series: BTreeMap<String, Vec<f64>>,
 }
@@ -55,7 +58,23 @@ pub struct Task {
     pub accesses: u64,
     pub hit_rate: Option<f64>,
     pub errors: u64,
+    pub oom_kills: u64,
+    pub killed: u64,
     pub latency_ns: Latency,
+}
+
+/// Outcome of an event.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Happened {
+    pub event: String,
+    pub at_seconds: Option<f64>,
+    pub last_at_seconds: Option<f64>,
+    pub times: u64,
+    pub killed: u64,
+    pub victims: Vec<String>,
+    pub failed: Option<String>,
 }
 
 /// Latencies.
@@ -173,6 +192,7 @@ impl Run {
             tasks: result.tasks.iter().map(Task::of).collect(),
             groups: result.memcgs.iter().enumerate().map(|(n, group)| Group::of(group, n == 0)).collect(),
             swap: swap.collect(),
+            timeline: result.timeline.iter().map(Happened::of).collect(),
             series: points(&result.series).into_iter().map(|(name, column)| (name.to_owned(), column)).collect(),
         }
     }
@@ -188,7 +208,24 @@ impl Task {
             accesses: task.accesses,
             hit_rate: Some(task.hit_rate()),
             errors: task.errors,
+            oom_kills: task.oom_kills,
+            killed: task.killed,
             latency_ns: Quantiles::from(&task.latency).into(),
+        }
+    }
+}
+
+impl Happened {
+    fn of(event: &EventResult) -> Happened {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        Happened {
+            event: event.what.clone(),
+            at_seconds: event.at_ns.map(seconds),
+            last_at_seconds: event.last_ns.map(seconds),
+            times: event.times,
+            killed: event.killed,
+            victims: event.victims.clone(),
+            failed: event.failed.clone(),
         }
     }
 }
@@ -233,8 +270,18 @@ impl ScenarioDocument {
             run.scenario = shown(&run.scenario);
             run.tasks.truncate(MOST);
             run.groups.truncate(MOST);
+            run.timeline.truncate(MOST);
+            for event in &mut run.timeline {
+                event.event = shown(&event.event);
+                event.failed = event.failed.as_deref().map(shown);
+                event.victims.truncate(MOST);
+                event.victims.iter_mut().for_each(|name| *name = shown(name));
+            }
             run.swap.iter_mut().for_each(|swap| swap.device = shown(&swap.device));
-            run.series = std::mem::take(&mut run.series).into_iter().take(MOST_COLUMNS).collect();
+            // Columns of the machine before those of its groups.
+            let mut series: Vec<_> = std::mem::take(&mut run.series).into_iter().collect();
+            series.sort_by_key(|(name, _)| group_column(name).is_some());
+            run.series = series.into_iter().take(MOST_COLUMNS).collect();
             run.series.values_mut().for_each(|column| *column = chosen(column, MOST_POINTS));
             run.tasks.iter_mut().for_each(|task| task.name = shown(&task.name));
             for group in &mut run.groups {

@@ -1,7 +1,7 @@
 //! A trace, and what the policies make of it.
 
 use super::verify::VerifyDocument;
-use crate::units::{Unit, bytes};
+use crate::units::{Unit, bytes, counted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -233,14 +233,13 @@ impl TraceDocument {
     pub fn facts(&self) -> String {
         let t = &self.trace;
         let mut out = format!(
-            "{} accesses to {} pages ({} in pages of {} bytes), {} of them writes, {} {}",
-            Unit::Count.text(t.accesses as f64),
-            Unit::Count.text(t.footprint_pages as f64),
+            "{} to {} ({} in pages of {} bytes), {} of them writes, {}",
+            counted(t.accesses, "access"),
+            counted(t.footprint_pages, "page"),
             bytes(self.bytes(t.footprint_pages as f64)),
             t.page_size,
             Unit::Percent.text(100.0 * t.writes as f64 / t.accesses.max(1) as f64),
-            Unit::Count.text(t.objects as f64),
-            if t.objects == 1 { "object" } else { "objects" },
+            counted(t.objects, "object"),
         );
         if let Some(seconds) = t.duration_s {
             out += &format!(", over {}", Unit::Seconds.text(seconds));

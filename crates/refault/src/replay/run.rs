@@ -4,6 +4,7 @@ use super::cell::MissSink;
 use super::plan::{CellResult, Plan, STEP, with_records};
 use super::policy::RowPolicy;
 use super::prefix::{Fork, SharedPrefix, Task, Tasks, before_file_writes, feed_prefix, prefixes};
+use crate::threads::on_each_thread;
 use crate::watch::Progress;
 use refault_mm::opt::{Opt, next_uses};
 use std::sync::Mutex;
@@ -22,19 +23,15 @@ impl Plan<'_> {
                 done[at] = Some(result);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.min(cells) {
-                scope.spawn(|| {
-                    while let Some(task) = tasks.next() {
-                        match task {
-                            Task::Finish(fork) => self.finish(*fork, &progress, &put),
-                            Task::Lead(prefix) => {
-                                self.lead(prefix, &next, &tasks, &progress, &put);
-                                tasks.led();
-                            }
-                        }
+        on_each_thread(self.threads.min(cells), &|| {
+            while let Some(task) = tasks.next() {
+                match task {
+                    Task::Finish(fork) => self.finish(*fork, &progress, &put),
+                    Task::Lead(prefix) => {
+                        self.lead(prefix, &next, &tasks, &progress, &put);
+                        tasks.led();
                     }
-                });
+                }
             }
         });
         self.watch.check()?;

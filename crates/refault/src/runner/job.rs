@@ -1,11 +1,11 @@
 //! Runs on threads; what comes out does not depend on how many there are.
 
+use crate::threads::on_threads;
 use crate::watch::{MachineMeter, MachineState, STOPPED};
 use crate::{Failure, Watch};
 use refault_lab::machine::{Ending, Machine, RunResult};
 use refault_lab::scenario::{PolicySpec, Scenario};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// One run: a scenario under one policy.
@@ -49,35 +49,25 @@ impl Runner {
     /// Runs all; results are in the order of the jobs. The first job that fails is the error.
     pub fn run(&self, what: &str, jobs: &[Job]) -> Result<Vec<FinishedRun>, Failure> {
         let progress = self.watch.machines(what, jobs.len());
-        let (taken, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let done: Mutex<Vec<Option<Result<FinishedRun, String>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.min(jobs.len()) {
-                scope.spawn(|| {
-                    loop {
-                        let at = taken.fetch_add(1, Ordering::Relaxed);
-                        let Some(job) = jobs.get(at) else { return };
-                        let result = self.one(job, at, progress.as_deref(), &failed);
-                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                        if let Ok(mut done) = done.lock() {
-                            done[at] = Some(result);
-                        }
-                    }
-                });
-            }
-        });
+        let failed = AtomicBool::new(false);
+        let places: Vec<usize> = (0..jobs.len()).collect();
+        // A run that fails is a result here: others that it stops must not be taken for the reason.
+        let done = on_threads(self.threads, &places, &|at| {
+            let result = self.one(&jobs[at], at, progress.as_deref(), &failed);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            Ok(result)
+        })?;
         drop(progress);
         self.watch.check()?;
-        let done = done.into_inner().unwrap_or_default();
         // A run that was only stopped is not the reason.
         let stopped = |e: &String| e == STOPPED;
         if let Some((job, e)) = jobs.iter().zip(&done).find_map(|(job, d)| match d {
-            Some(Err(e)) if !stopped(e) => Some((job, e)),
+            Err(e) if !stopped(e) => Some((job, e)),
             _ => None,
         }) {
             return Err(format!("{}: {e}", job.name).into());
         }
-        let all: Result<Vec<_>, _> = done.into_iter().map(|d| d.unwrap_or(Err(STOPPED.into()))).collect();
+        let all: Result<Vec<_>, _> = done.into_iter().collect();
         all.map_err(Into::into)
     }
 

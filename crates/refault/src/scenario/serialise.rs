@@ -6,11 +6,11 @@ use crate::replay::swap_map;
 use crate::runner::{Overrides, ending_name, overrides};
 use refault_lab::machine::{
     ContentionResult, CpuResult, DeviceResult, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
-    MemcgResult, NodeResult, TaskResult, TierResult, TiersResult,
+    MemcgResult, NodeResult, TaskResult, TierResult, TiersResult, ZoneResult,
 };
 use refault_lab::metric::{MetricSeries, Quantiles};
 use refault_lab::scenario::{COLUMNS, Scenario, TIER_COLUMNS};
-use refault_mm::{Lru, PsiLine};
+use refault_mm::{Lru, PsiLine, Watermarks};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -62,6 +62,7 @@ struct Task<'a> {
     hit_rate: f64,
     errors: u64,
     oom_kills: u64,
+    killed: u64,
     user_seconds: f64,
     system_seconds: f64,
     reclaim_seconds: f64,
@@ -87,7 +88,10 @@ struct Happened<'a> {
     event: &'a str,
     /// Null: the run was over before, or its conditions did not hold.
     at_seconds: Option<f64>,
+    last_at_seconds: Option<f64>,
     times: u64,
+    /// The first thousand times.
+    happened_at_seconds: Vec<f64>,
     asked_bytes: u64,
     reclaimed_bytes: u64,
     short: u64,
@@ -128,6 +132,7 @@ struct GroupTasksOut {
     hit_rate: f64,
     errors: u64,
     oom_kills: u64,
+    killed: u64,
     reclaim_seconds: f64,
     latency_ns: Latencies,
 }
@@ -160,6 +165,8 @@ struct Node {
     free_pages: u64,
     managed_pages: u64,
     swap_used_pages: u64,
+    min_free_kbytes: u64,
+    zones: Vec<serde_json::Value>,
 }
 
 /// The column of times.
@@ -301,6 +308,7 @@ fn task(task: &TaskResult) -> Task<'_> {
         hit_rate: task.hit_rate(),
         errors: task.errors,
         oom_kills: task.oom_kills,
+        killed: task.killed,
         user_seconds: task.user_seconds,
         system_seconds: task.system_seconds,
         reclaim_seconds: task.reclaim_seconds,
@@ -319,7 +327,9 @@ fn happened(event: &EventResult) -> Happened<'_> {
     Happened {
         event: &event.what,
         at_seconds: event.at_ns.map(seconds),
+        last_at_seconds: event.last_ns.map(seconds),
         times: event.times,
+        happened_at_seconds: event.happened_ns.iter().map(|&ns| seconds(ns)).collect(),
         asked_bytes: event.asked_pages * 4096,
         reclaimed_bytes: event.reclaimed_pages * 4096,
         short: event.short,
@@ -360,6 +370,7 @@ fn group_tasks(of: &GroupTasks) -> GroupTasksOut {
         hit_rate: of.hit_rate(),
         errors: of.errors,
         oom_kills: of.oom_kills,
+        killed: of.killed,
         reclaim_seconds: of.reclaim_seconds,
         latency_ns: latencies(&of.latency),
     }
@@ -377,7 +388,25 @@ fn device(device: &DeviceResult) -> BTreeMap<&'static str, serde_json::Value> {
 }
 
 fn node(node: &NodeResult) -> Node {
-    Node { free_pages: node.free_pages, managed_pages: node.managed_pages, swap_used_pages: node.swap_used_pages }
+    let zone = |z: &ZoneResult| {
+        let Watermarks { min, low, high, promo } = z.marks;
+        serde_json::json!({
+            "name": z.name,
+            "managed_pages": z.managed,
+            "free_pages": z.free,
+            "min": min,
+            "low": low,
+            "high": high,
+            "promo": promo,
+        })
+    };
+    Node {
+        free_pages: node.free_pages,
+        managed_pages: node.managed_pages,
+        swap_used_pages: node.swap_used_pages,
+        min_free_kbytes: node.min_free_kbytes,
+        zones: node.zones.iter().map(zone).collect(),
+    }
 }
 
 /// Tiers of memory in the phases that count.

@@ -71,10 +71,10 @@ pub struct Prepared<'a>(Kinds<'a>);
 
 #[derive(Debug)]
 enum Kinds<'a> {
-    Scenario(Box<scenario::Subject<'a>>),
-    Recording(Box<recording::Subject<'a>>),
-    Samples(Box<sample::Subject<'a>>),
-    Trace(Box<trace::Subject<'a>>),
+    Scenario(Box<scenario::ScenarioSubject<'a>>),
+    Recording(Box<recording::RecordingSubject<'a>>),
+    Samples(Box<sample::SampleSubject<'a>>),
+    Trace(Box<trace::TraceSubject<'a>>),
 }
 
 impl<'a> Prepared<'a> {
@@ -87,20 +87,20 @@ impl<'a> Prepared<'a> {
         request.check_summary(subject.name(), kind == SizeKind::Scenario)?;
         Ok(Prepared(match (subject, kind) {
             (Subject::Scenario { scenario, file }, _) => {
-                Kinds::Scenario(Box::new(scenario::Subject::new(scenario, file, request, watch)?))
+                Kinds::Scenario(Box::new(scenario::ScenarioSubject::new(scenario, file, request, watch)?))
             }
             (Subject::Source(source), SizeKind::Recording) => {
-                Kinds::Recording(Box::new(recording::Subject::read(source, request, watch)?))
+                Kinds::Recording(Box::new(recording::RecordingSubject::read(source, request, watch)?))
             }
             (Subject::Source(source), SizeKind::Samples) => {
-                Kinds::Samples(Box::new(sample::Subject::read(source, request, watch)?))
+                Kinds::Samples(Box::new(sample::SampleSubject::read(source, request, watch)?))
             }
-            (Subject::Source(source), _) => Kinds::Trace(Box::new(trace::Subject::read(source, request, watch)?)),
+            (Subject::Source(source), _) => Kinds::Trace(Box::new(trace::TraceSubject::read(source, request, watch)?)),
             (Subject::Trace { trace, .. }, SizeKind::Samples) => {
                 return Err(format!("--sample: {} is in memory as a whole; leave --sample out", trace.name).into());
             }
             (Subject::Trace { trace, page_size }, _) => {
-                Kinds::Trace(Box::new(trace::Subject::of(trace, page_size, request, watch)?))
+                Kinds::Trace(Box::new(trace::TraceSubject::of(trace, page_size, request, watch)?))
             }
         }))
     }

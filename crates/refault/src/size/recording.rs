@@ -36,7 +36,7 @@ const OTHERS: f64 = 0.05;
 
 /// A recording, and what it is looked at with.
 #[derive(Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct RecordingSubject<'a> {
     request: &'a SizeRequest,
     watch: Watch,
     pub(super) target: Target,
@@ -85,7 +85,7 @@ fn swap_ins_unknown(loaded: &Loaded) -> String {
     )
 }
 
-impl<'a> Subject<'a> {
+impl<'a> RecordingSubject<'a> {
     /// Reads a recording.
     pub(super) fn read(
         source: &mut dyn RecordSource,
@@ -97,7 +97,7 @@ impl<'a> Subject<'a> {
             let what = "is a recording, which is replayed with readahead, and samples have none; leave --sample out";
             return Err(format!("--sample: {file} {what}").into());
         }
-        Subject::new(Loaded::read(source)?, request, watch)
+        RecordingSubject::new(Loaded::read(source)?, request, watch)
     }
 
     fn new(loaded: Loaded, request: &'a SizeRequest, watch: &Watch) -> Result<Self, Failure> {
@@ -128,7 +128,7 @@ impl<'a> Subject<'a> {
             return Err(format!("--warm-up: leaves nothing of the recording, which has {seconds:.1} s").into());
         }
         let span_s = (loaded.measured_ns(request.warm_up) as f64 / 1e9).max(1e-9);
-        Ok(Subject {
+        Ok(RecordingSubject {
             request,
             watch: watch.clone(),
             target,

@@ -1,11 +1,11 @@
 //! Open questions of a recording, and what would settle them, in words.
 
-use super::recording::{PAGE_SIZE, Subject};
+use super::recording::{PAGE_SIZE, RecordingSubject};
 use super::sizing::Point;
 use crate::memory_size::human;
 use crate::recording::Estimate;
 
-impl Subject<'_> {
+impl RecordingSubject<'_> {
     /// Remark on smaller limits than that of a warm service, which begin with a guess.
     fn estimated_start(&self, points: &[Point]) -> Option<String> {
         let start = &self.loaded.start;

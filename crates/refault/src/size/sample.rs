@@ -13,7 +13,7 @@ use refault_trace::{LoadOptions, RecordSource, SampleUnit, Samples};
 
 /// Samples of a trace, and the request.
 #[derive(Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct SampleSubject<'a> {
     request: &'a SizeRequest,
     target: Target,
     watch: Watch,
@@ -25,7 +25,7 @@ pub(super) struct Subject<'a> {
     cfg: Config,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> SampleSubject<'a> {
     /// Reads the samples.
     pub(super) fn read(
         source: &mut dyn RecordSource,
@@ -41,7 +41,7 @@ impl<'a> Subject<'a> {
         let samples = Samples::load(&mut source, &options, &sampling.samples(request.seed.unwrap_or(0)))?;
         let (cfg, target) = (request.config()?, request.target());
         target.metric().check_counted(request.policy_of_trace())?;
-        Ok(Subject { request, target, watch: watch.clone(), file, sampling, samples, page_size, cfg })
+        Ok(SampleSubject { request, target, watch: watch.clone(), file, sampling, samples, page_size, cfg })
     }
 
     /// Looks for the smallest size with a hit rate.

@@ -13,7 +13,7 @@ use refault_lab::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
 
 /// A group, and what it is looked at with.
 #[derive(Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct ScenarioSubject<'a> {
     request: &'a SizeRequest,
     target: Target,
     watch: Watch,
@@ -27,7 +27,7 @@ pub(super) struct Subject<'a> {
 /// Pages: bytes of one.
 const PAGE: u32 = 4096;
 
-impl<'a> Subject<'a> {
+impl<'a> ScenarioSubject<'a> {
     pub(super) fn new(
         scenario: &Scenario,
         file: &str,
@@ -50,7 +50,7 @@ impl<'a> Subject<'a> {
         target.metric().check_counted(policy.policy)?;
         let memcg = find(&scenario, file, request.group.as_deref())?;
         check(&scenario, file, memcg, request)?;
-        Ok(Subject { request, target, watch: watch.clone(), file: file.to_owned(), scenario, policy, memcg })
+        Ok(ScenarioSubject { request, target, watch: watch.clone(), file: file.to_owned(), scenario, policy, memcg })
     }
 
     /// Tries sizes.
@@ -124,6 +124,7 @@ impl<'a> Subject<'a> {
         let group = &result.memcgs[self.memcg + 1];
         let failed = match result.ending {
             _ if group.tasks.oom_kills > 0 => Some("killed for lack of memory"),
+            _ if group.tasks.killed > 0 => Some("killed by an event"),
             Ending::Stuck => Some("stuck"),
             Ending::TasksDone | Ending::Time => None,
         };

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 /// A trace, a group of it, and what it is looked at with.
 #[derive(Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct TraceSubject<'a> {
     request: &'a SizeRequest,
     target: Target,
     watch: Watch,
@@ -35,7 +35,7 @@ pub(super) struct Subject<'a> {
     span_s: Option<f64>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> TraceSubject<'a> {
     /// Reads a trace.
     pub(super) fn read(
         source: &mut dyn RecordSource,
@@ -47,7 +47,7 @@ impl<'a> Subject<'a> {
         let keep_time = request.target().metric().is_per_second();
         let options = LoadOptions { default_via: request.via, keep_time, ..LoadOptions::default() };
         let (trace, tree, page_size) = load(Clocked::new(Box::new(source), None, watch), &options)?;
-        Subject::new((Cow::Owned(trace), tree, page_size), file, request, watch)
+        TraceSubject::new((Cow::Owned(trace), tree, page_size), file, request, watch)
     }
 
     /// Takes a trace in memory.
@@ -62,7 +62,7 @@ impl<'a> Subject<'a> {
             Some(_) if trace.groups != ["/0"] => Some(Tree::new(&trace.groups)?),
             _ => None,
         };
-        Subject::new((Cow::Borrowed(trace), tree, page_size), trace.name.clone(), request, watch)
+        TraceSubject::new((Cow::Borrowed(trace), tree, page_size), trace.name.clone(), request, watch)
     }
 
     fn new(
@@ -102,7 +102,7 @@ impl<'a> Subject<'a> {
         let memory_pages = request.memory.as_ref().map_or(u64::MAX, |size| size.pages(page_size, footprint));
         let swap_max_pages = request.swap_max_pages(page_size, footprint);
         let watch = watch.clone();
-        let subject = Subject {
+        let subject = TraceSubject {
             request,
             target,
             watch,

@@ -76,7 +76,12 @@ fn reads(curves: &Curves, xs: &[f64]) -> Option<Figure> {
     }
     let meaning = "What the recorded machine reads with that memory, in the whole recording: pages that programs wait for, \
                    and those that readahead brings in beside them, which no hit rate shows. Lower is better.";
-    Some(Figure::new("Disk reads against memory", meaning, "reference/record.md#what-verify-does", Body::Chart(chart)))
+    Some(Figure::new(
+        "Disk reads against memory",
+        meaning,
+        "reference/record.md#the-method-of-verify",
+        Body::Chart(chart),
+    ))
 }
 
 fn answer(curves: &Curves, knee: Option<(f64, f64)>) -> String {

@@ -5,7 +5,7 @@ use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Ta
 use refault::document::trace::{Detail, TraceDocument};
 use refault::units::{Unit, bytes};
 
-const DOC: &str = "how-to/read-a-report.md#which-policy";
+const DOC: &str = "how-to/read-a-report.md#choice-of-a-policy";
 
 /// The page.
 pub(super) fn page(d: &TraceDocument) -> Page {

@@ -86,7 +86,7 @@ fn bars(rows: &[&ReplayRow]) -> Option<Figure> {
     );
     chart.labels = sizes.iter().map(label).collect();
     let meaning = "Share of the accesses that found their page in memory, for each size and policy that was replayed.";
-    Some(Figure::new("Hit rate", meaning, "reference/replay.md#what-a-hit-is", Body::Chart(chart)))
+    Some(Figure::new("Hit rate", meaning, "reference/replay.md#hits", Body::Chart(chart)))
 }
 
 fn table(rows: &[&ReplayRow]) -> Figure {

@@ -4,7 +4,7 @@ use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Ta
 use refault::document::run::RunDocument;
 use refault::units::{Unit, bytes};
 
-const DOC: &str = "reference/run.md#json";
+const DOC: &str = "crates/run/docs/run.md#json";
 
 /// The pages.
 pub(super) fn pages(d: &RunDocument) -> Vec<Page> {

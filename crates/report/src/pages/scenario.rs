@@ -5,7 +5,7 @@ use refault::document::scenario::{Run, ScenarioDocument, Swap};
 use refault::units::{Unit, bytes, counted};
 
 const DOC: &str = "reference/replay-scenario.md#columns";
-const PAGE: f64 = 4096.0;
+pub(super) const PAGE: f64 = 4096.0;
 
 /// The pages of all runs.
 pub(super) fn pages(d: &ScenarioDocument) -> Vec<Page> {
@@ -33,6 +33,11 @@ fn tasks(run: &Run) -> Page {
     if run.oom_kills > 0 {
         answer += &format!(", after {}", counted(run.oom_kills, "OOM kill"));
     }
+    let killed: u64 = run.tasks.iter().map(|t| t.killed).sum();
+    if killed > 0 {
+        let and = if run.oom_kills > 0 { " and" } else { ", after" };
+        answer += &format!("{and} {} by events", counted(killed, "kill"));
+    }
     answer += ".";
     if let Some(t) = slowest {
         answer += &format!(
@@ -41,7 +46,20 @@ fn tasks(run: &Run) -> Page {
             Unit::Nanoseconds.text(t.latency_ns.p99 as f64)
         );
     }
-    let heads = ["task", "copies", "ops/s", "bytes/s", "accesses", "hit rate", "p50", "p99", "longest", "errors"];
+    let heads = [
+        "task",
+        "copies",
+        "ops/s",
+        "bytes/s",
+        "accesses",
+        "hit rate",
+        "p50",
+        "p99",
+        "longest",
+        "errors",
+        "OOM kills",
+        "killed by events",
+    ];
     let rows = run.tasks.iter().map(|t| {
         vec![
             Cell::Text(t.name.clone()),
@@ -54,16 +72,39 @@ fn tasks(run: &Run) -> Page {
             Cell::Number(t.latency_ns.p99 as f64, Unit::Nanoseconds),
             Cell::Number(t.latency_ns.max as f64, Unit::Nanoseconds),
             Cell::Number(t.errors as f64, Unit::Count),
+            Cell::Number(t.oom_kills as f64, Unit::Count),
+            Cell::Number(t.killed as f64, Unit::Count),
         ]
     });
     let table = Table { heads: heads.map(str::to_owned).to_vec(), rows: rows.collect(), searchable: true };
     let meaning = "Phases that count, over all copies of a task. Operations a second, and how long one takes.";
-    Page::new("tasks", "How do the tasks fare?", answer).with_all(rates(run)).with(Figure::new(
-        "Tasks",
-        meaning,
-        DOC,
-        Body::Table(table),
-    ))
+    let tasks = Figure::new("Tasks", meaning, DOC, Body::Table(table));
+    Page::new("tasks", "How do the tasks fare?", answer).with_all(rates(run)).with(tasks).with_all(events(run))
+}
+
+/// Outcomes of the events of the scenario; none if it has none.
+fn events(run: &Run) -> Option<Figure> {
+    let heads = ["event", "first", "last", "times", "killed", "victims", "failed"];
+    let seconds = |at: Option<f64>| at.map_or(Cell::None, |at| Cell::Number(at, Unit::Seconds));
+    let rows: Vec<_> = run
+        .timeline
+        .iter()
+        .map(|event| {
+            vec![
+                Cell::Text(event.event.clone()),
+                seconds(event.at_seconds),
+                seconds(event.last_at_seconds),
+                Cell::Number(event.times as f64, Unit::Count),
+                Cell::Number(event.killed as f64, Unit::Count),
+                Cell::Text(event.victims.join(", ")),
+                Cell::Text(event.failed.clone().unwrap_or_default()),
+            ]
+        })
+        .collect();
+    let meaning = "What came of the events of the scenario, daemons among them: when each happened first and last, and whom it killed.";
+    let is_any = !rows.is_empty();
+    let table = Table { heads: heads.map(str::to_owned).to_vec(), rows, searchable: true };
+    is_any.then(|| Figure::new("Events", meaning, "reference/scenario-keys.md#event", Body::Table(table)))
 }
 
 fn rates(run: &Run) -> Option<Figure> {

@@ -6,7 +6,7 @@ use refault::document::trace::TraceDocument;
 use refault::document::verify::{Both, VerifyDocument};
 use refault::units::Unit;
 
-const DOC: &str = "reference/record.md#what-verify-does";
+const DOC: &str = "reference/record.md#the-method-of-verify";
 
 /// The page; `beside` is what the other pages replay.
 pub(super) fn page(d: &VerifyDocument, beside: Option<&TraceDocument>) -> Page {

@@ -6,8 +6,7 @@ use crate::given::{Given, GivenSettings};
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check_different;
 use crate::replay::command::{json_of_lines, page_notes, write, write_page};
-use crate::trace_cmd::InputArgs;
-use crate::{Failure, Watch, is_same_file, print};
+use crate::{Failure, is_same_file, print};
 use refault::document::Document;
 use refault::document::scenario::ScenarioDocument;
 use refault::scenario::{NamedScenario, ScenarioRequest, ScenarioRun};
@@ -83,19 +82,6 @@ impl ReplayArgs {
             swap_map: self.output.swap_map,
         }
     }
-}
-
-/// Runs scenarios: JSON, and the time series of each run.
-pub(crate) fn results(
-    request: &ScenarioRequest,
-    given: &Given,
-    watch: &Watch,
-) -> Result<(String, Vec<String>), Failure> {
-    let runs = refault::run_scenario(request, watch)?;
-    let series = runs.iter().map(|run| run.result().series.csv()).collect();
-    let input = InputArgs::default();
-    runs.iter().for_each(|run| input.note_traces(&run.scenario));
-    Ok((json_of_lines("runs", &runs, &given.settings(&OF_RUNS), &input.notes())?, series))
 }
 
 /// No output is an input or another output.

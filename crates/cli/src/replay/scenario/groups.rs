@@ -5,14 +5,14 @@ use crate::replay::groups::{EVENT_HEADS, EVENTS};
 use crate::table::Table;
 use refault::replay::groups::limits_text;
 use refault::scenario::ScenarioRun;
-use refault::words::{duration, grouped, number, printable};
+use refault::words::{duration, grouped, number, printable, times};
 use refault_lab::machine::{EventResult, MemcgResult};
 
 /// The columns before those of `memory.events`.
 const HEADS: [&str; 12] = [
     "group",
     "memory\npeak",
-    "ops/s",
+    "sum of\nops/s",
     "hit\nrate",
     "latency\np99",
     "refaults",
@@ -97,16 +97,14 @@ fn line(event: &EventResult) -> String {
         None => return format!("never {}: the run was over before", printable(&event.what)),
     };
     if event.times > 1 {
-        text += &format!(", {} times", grouped(event.times));
+        let last = event.last_ns.map_or_else(String::new, |ns| format!(", the last at {}", at_text(ns)));
+        text += &format!(", {}{last}", times(event.times));
     }
     if event.asked_pages > 0 {
         text += &format!(": {} of {} reclaimed", human(event.reclaimed_pages * 4096), human(event.asked_pages * 4096));
     }
     if event.short > 0 {
-        text += &format!(
-            ", {} short (EAGAIN)",
-            if event.times == 1 { "once".to_owned() } else { format!("{} times", grouped(event.short)) }
-        );
+        text += &format!(", {} short (EAGAIN)", times(event.short));
     }
     if event.killed > 0 {
         text += &format!(": {} killed ({})", grouped(event.killed), printable(&event.victims.join(", ")));

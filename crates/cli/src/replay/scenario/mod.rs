@@ -12,7 +12,6 @@ mod text;
 mod tiers;
 mod traces;
 
-pub(crate) use command::results;
 pub(super) use command::run;
 pub(super) use detect::are_scenarios;
 pub(super) use traces::run as run_tiers;

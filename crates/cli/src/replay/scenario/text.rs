@@ -5,7 +5,7 @@ use crate::replay::swap_map;
 use crate::table::Table;
 use refault::runner::{ending_text, policy_text};
 use refault::scenario::{ScenarioRun, bytes, device_numbers, per_second};
-use refault::words::{counted, duration, grouped, number, printable};
+use refault::words::{counted, duration, grouped, number, printable, times};
 use refault_lab::machine::{CpuResult, LockResult, RunResult, TaskResult};
 use refault_mm::{Lru, PsiLine};
 use std::fmt::Write as _;
@@ -24,7 +24,8 @@ pub(super) fn caption(outcome: &ScenarioRun) -> String {
         true => format!("min_free_kbytes {}, to which khugepaged raises it\n", grouped(m.min_free_kbytes())),
         false => String::new(),
     };
-    format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}{settings}\n{marks}", s.name, m.cpus, s.seed)
+    let cpus = counted(u64::from(m.cpus), "CPU", "CPUs");
+    format!("{}{about}\n{cpus}, {memory} of memory, seed {}{scale}{settings}\n{marks}", s.name, s.seed)
 }
 
 /// A setting of the machine as the file has it, but for those that the line has anyway.
@@ -85,7 +86,7 @@ pub(super) fn killed(outcome: &ScenarioRun) -> String {
             return format!("{}: it was killed by an event; its figures are of the time before\n", task.name);
         }
         let copies = if task.count == 1 { "it was".to_owned() } else { format!("its {} copies were", task.count) };
-        let times = if task.oom_kills == 1 { "once".to_owned() } else { format!("{} times", grouped(task.oom_kills)) };
+        let times = times(task.oom_kills);
         format!("{}: {copies} killed for want of memory {times}; its figures are of the time before\n", task.name)
     };
     killed.map(line).collect()
@@ -96,10 +97,10 @@ pub(super) fn machine(outcome: &ScenarioRun) -> String {
     let result = outcome.result();
     let [refaults, ins, outs, free, some, full, kills] = outcome.machine().map(|(_, n)| n);
     format!(
-        "machine: {:.3} s virtual, {} refaults, {} swapped in, {} out, {} of {} pages free, pressure some {} full {}, \
+        "machine: {:.3} s virtual, {}, {} swapped in, {} out, {} of {} pages free, pressure some {} full {}, \
          {}, {}\n",
         result.seconds,
-        grouped(refaults),
+        counted(refaults, "refault", "refaults"),
         grouped(ins),
         grouped(outs),
         grouped(free),
@@ -143,15 +144,14 @@ fn seconds(seconds: f64) -> String {
 /// waited for in it.
 pub(super) fn waits(outcome: &ScenarioRun) -> String {
     let Some(waits) = &outcome.result().contention else { return String::new() };
-    let lock =
-        |lock: &LockResult| format!("{} {} ({} times)", lock.name, seconds(lock.wait_seconds), grouped(lock.contended));
+    let lock = |lock: &LockResult| format!("{} {} ({})", lock.name, seconds(lock.wait_seconds), times(lock.contended));
     let locks: Vec<_> = waits.locks.iter().filter(|lock| lock.contended > 0).map(lock).collect();
     format!(
-        "waits: for locks {}; for {} flushes of TLBs {}; {} interrupted CPUs lost {}\n",
+        "waits: for locks {}; for {} of TLBs {}; {} lost {}\n",
         if locks.is_empty() { "none".to_owned() } else { locks.join(", ") },
-        grouped(waits.flushes),
+        counted(waits.flushes, "flush", "flushes"),
         seconds(waits.flush_seconds),
-        grouped(waits.interrupts),
+        counted(waits.interrupts, "interrupted CPU", "interrupted CPUs"),
         seconds(waits.interrupted_seconds),
     )
 }

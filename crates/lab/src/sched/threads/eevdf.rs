@@ -35,72 +35,72 @@ impl Eevdf {
 impl Threads {
     /// CPU time of the other threads that may run: how many, and the sum.
     fn others(&self, t: usize, now_ns: u64) -> (i64, i64) {
-        let queued = self.queue.iter().map(|&o| self.all[o].served_ns);
+        let queued = self.queue.iter().map(|&o| self.all[o].vruntime_ns);
         let running = (0..self.cpus.len()).filter(|&c| self.cpus[c].running.is_some_and(|o| o != t));
-        let all = queued.chain(running.map(|c| self.served_on(c, now_ns)));
+        let all = queued.chain(running.map(|c| self.vruntime_on(c, now_ns)));
         all.fold((0, 0), |(n, sum), ns| (n + 1, sum + ns))
     }
 
     /// CPU time of the thread on a CPU.
-    fn served_on(&self, cpu: usize, now_ns: u64) -> i64 {
+    fn vruntime_on(&self, cpu: usize, now_ns: u64) -> i64 {
         let c = &self.cpus[cpu];
-        c.running.map_or(0, |t| self.all[t].served_ns + now_ns.saturating_sub(c.since_ns) as i64)
+        c.running.map_or(0, |t| self.all[t].vruntime_ns + now_ns.saturating_sub(c.since_ns) as i64)
     }
 
     /// A thread falls asleep.
-    pub(super) fn leave_mean(&mut self, t: usize, now_ns: u64) {
-        let ((n, sum), own) = (self.others(t, now_ns), self.all[t].served_ns);
+    pub(super) fn dequeue_entity(&mut self, t: usize, now_ns: u64) {
+        let ((n, sum), own) = (self.others(t, now_ns), self.all[t].vruntime_ns);
         let most = TICK_NS as i64;
         let thread = &mut self.all[t];
-        thread.lag_ns = ((sum + own) / (n + 1) - own).clamp(-most, most);
-        thread.gives_way = false;
+        thread.vlag_ns = ((sum + own) / (n + 1) - own).clamp(-most, most);
+        thread.wants_resched = false;
     }
 
     /// A thread is woken, and not in the queue yet.
-    pub(super) fn enter_mean(&mut self, t: usize, now_ns: u64) {
+    pub(super) fn enqueue_entity(&mut self, t: usize, now_ns: u64) {
         let (n, sum) = self.others(t, now_ns);
         let thread = &mut self.all[t];
         if n == 0 {
             return;
         }
-        if thread.lag_ns >= 0 {
+        if thread.vlag_ns >= 0 {
             // With it the mean is such that its lag is what it was.
-            thread.served_ns = sum / n - thread.lag_ns * (n + 1) / n;
-        } else if sum / n >= thread.served_ns {
-            thread.served_ns = sum / n;
+            thread.vruntime_ns = sum / n - thread.vlag_ns * (n + 1) / n;
+        } else if sum / n >= thread.vruntime_ns {
+            thread.vruntime_ns = sum / n;
         }
     }
 
     /// Whether a thread that is woken is owed the CPU.
-    pub(super) fn is_owed(&self, t: usize, now_ns: u64) -> bool {
+    pub(super) fn is_eligible(&self, t: usize, now_ns: u64) -> bool {
         let (n, sum) = self.others(t, now_ns);
-        self.eevdf.is_none() || self.all[t].served_ns * n <= sum
+        self.eevdf.is_none() || self.all[t].vruntime_ns * n <= sum
     }
 
     /// Whether nobody who waits was served less than the thread on a CPU; else who was is next.
-    pub(super) fn keeps_cpu(&mut self, cpu: usize, now_ns: u64) -> bool {
-        let own = self.served_on(cpu, now_ns);
-        let least = (0..self.queue.len()).min_by_key(|&i| self.all[self.queue[i]].served_ns);
-        let next = least.filter(|&i| self.all[self.queue[i]].served_ns <= own).and_then(|i| self.queue.remove(i));
+    pub(super) fn keeps_running(&mut self, cpu: usize, now_ns: u64) -> bool {
+        let own = self.vruntime_on(cpu, now_ns);
+        let least = (0..self.queue.len()).min_by_key(|&i| self.all[self.queue[i]].vruntime_ns);
+        let next = least.filter(|&i| self.all[self.queue[i]].vruntime_ns <= own).and_then(|i| self.queue.remove(i));
         next.inspect(|&t| self.queue.push_front(t)).is_none()
     }
 
     /// A worker of the kernel takes the CPU of a thread. It runs for next to no time, but then who
     /// goes on is chosen anew.
-    pub(crate) fn give_way(&mut self, t: usize) {
-        self.all[t].gives_way = self.eevdf.is_some();
+    pub(crate) fn resched(&mut self, t: usize) {
+        self.all[t].wants_resched = self.eevdf.is_some();
     }
 
     /// Whether the thread is to give way as soon as it can.
-    pub(super) fn gives_way_at_once(&self, t: usize) -> bool {
-        self.eevdf.is_some_and(|f| !f.is_lazy) && self.all[t].gives_way
+    pub(super) fn must_resched_now(&self, t: usize) -> bool {
+        self.eevdf.is_some_and(|f| !f.is_lazy) && self.all[t].wants_resched
     }
 
     /// When the turn of a thread ends that has had a CPU since then, and would have it until the
     /// end of its slice.
-    pub(super) fn end_of_turn(&self, thread: &Thread, since_ns: u64, slice_ends_ns: u64) -> u64 {
+    pub(super) fn slice_end_ns(&self, thread: &Thread, since_ns: u64, slice_ends_ns: u64) -> u64 {
         let (Some(eevdf), Some(ticks)) = (self.eevdf, self.ticks) else { return slice_ends_ns };
-        match thread.gives_way {
+        match thread.wants_resched {
             _ if !eevdf.is_lazy || !thread.is_of_kernel => slice_ends_ns,
             true => ticks.next(since_ns),
             false => ticks.next(slice_ends_ns),
@@ -154,7 +154,7 @@ phase = [{{ read = "file", passes = 4 }}]
             for (after, place) in [(MS, at_once), (4 * MS, at_tick)] {
                 let (mut threads, kswapd) = with_kswapd(kernel);
                 assert_eq!(threads.place(0, 20 * MS + MS / 2), Some(Place::First), "{kernel}");
-                threads.give_way(kswapd);
+                threads.resched(kswapd);
                 assert_eq!(threads.place(0, 20 * MS + after), Some(place), "{kernel} {after}");
             }
         }
@@ -163,14 +163,14 @@ phase = [{{ read = "file", passes = 4 }}]
     /// kswapd had 3 ms more than the task when it fell asleep: it waits until that is made up for.
     #[test]
     fn who_had_too_much_is_not_owed_a_cpu() {
-        for (after, is_owed) in [(MS, false), (4 * MS, true)] {
+        for (after, is_eligible) in [(MS, false), (4 * MS, true)] {
             let (mut threads, kswapd) = with_kswapd("6.12");
             let asleep = 23 * MS;
             threads.take_cpu(0, asleep);
             threads.block(kswapd, crate::sched::PsiState::Idle, asleep);
             threads.give_cpu(0, asleep);
             threads.make_runnable(kswapd, asleep + after);
-            assert_eq!(threads.is_owed(kswapd, asleep + after), is_owed, "{after}");
+            assert_eq!(threads.is_eligible(kswapd, asleep + after), is_eligible, "{after}");
         }
     }
 }

@@ -6,12 +6,12 @@ use crate::ids::FolioId;
 
 /// The hand is at the head.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Clock {
+pub(crate) struct ClockPolicy {
     list: ListId,
     referenced: FolioMap<bool>,
 }
 
-impl CacheExtOps for Clock {
+impl CacheExtOps for ClockPolicy {
     fn init(&mut self, cache: &mut Cache<'_>) {
         self.list = cache.lists.new_list();
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_was_accessed_gets_a_second_chance() {
-        let mut cache = Plain::new(Box::new(Clock::default()), 3);
+        let mut cache = Plain::new(Box::new(ClockPolicy::default()), 3);
         assert_eq!(cache.misses(&[1, 2, 3, 1, 4]), 4);
         assert_eq!(cache.resident(), [1, 3, 4]);
         assert_eq!(cache.misses(&[1, 3, 4, 5]), 1, "all were accessed: the hand goes round");

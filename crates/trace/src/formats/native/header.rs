@@ -1,6 +1,6 @@
 //! The header in front of every page of a column.
 
-use super::thrift::{Field, Thrift};
+use super::thrift::{Thrift, ThriftField};
 
 /// The header of a page.
 #[derive(Debug, PartialEq)]
@@ -53,7 +53,7 @@ impl Head {
 /// The number of values, their encoding, and the rest.
 type Body = (u32, i32, Kind);
 
-fn first(t: &mut Thrift<'_>, field: Field) -> Option<Body> {
+fn first(t: &mut Thrift<'_>, field: ThriftField) -> Option<Body> {
     let (mut values, mut encoding, mut levels) = (None, None, None);
     t.inner(field, |t, f| {
         match f.id {
@@ -67,7 +67,7 @@ fn first(t: &mut Thrift<'_>, field: Field) -> Option<Body> {
     Some((values?, encoding?, Kind::First { levels: levels? }))
 }
 
-fn dictionary(t: &mut Thrift<'_>, field: Field) -> Option<Body> {
+fn dictionary(t: &mut Thrift<'_>, field: ThriftField) -> Option<Body> {
     let (mut values, mut encoding) = (None, None);
     t.inner(field, |t, f| {
         match f.id {
@@ -80,7 +80,7 @@ fn dictionary(t: &mut Thrift<'_>, field: Field) -> Option<Body> {
     Some((values?, encoding?, Kind::Dictionary))
 }
 
-fn second(t: &mut Thrift<'_>, field: Field) -> Option<Body> {
+fn second(t: &mut Thrift<'_>, field: ThriftField) -> Option<Body> {
     let mut numbers = [None; 6];
     let mut compressed = true;
     t.inner(field, |t, f| {

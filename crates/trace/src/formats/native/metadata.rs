@@ -2,7 +2,7 @@
 //!
 //! The library's own reader of metadata believes what a file claims, so that it is not asked.
 
-use super::thrift::{Field, Thrift};
+use super::thrift::{Thrift, ThriftField};
 use super::{COLUMNS, MAGIC, key};
 use crate::error::{ErrorKind, Place, TraceError};
 use std::fs::File;
@@ -298,7 +298,7 @@ fn chunk(t: &mut Thrift<'_>) -> Option<Chunk> {
     Some(Chunk { elsewhere, ..found? })
 }
 
-fn column(t: &mut Thrift<'_>, field: Field) -> Option<Chunk> {
+fn column(t: &mut Thrift<'_>, field: ThriftField) -> Option<Chunk> {
     let (mut physical, mut codec, mut length, mut data, mut dictionary) = (None, None, None, None, None);
     t.inner(field, |t, f| {
         match f.id {

@@ -28,7 +28,7 @@ pub(super) struct Thrift<'a> {
 
 /// The head of a field; its value follows and must be read or skipped.
 #[derive(Clone, Copy)]
-pub(super) struct Field {
+pub(super) struct ThriftField {
     pub(super) id: i16,
     kind: u8,
 }
@@ -44,7 +44,7 @@ impl<'a> Thrift<'a> {
     }
 
     /// Reads a structure: `each` takes the value of every field.
-    pub(super) fn structure(&mut self, mut each: impl FnMut(&mut Self, Field) -> Option<()>) -> Option<()> {
+    pub(super) fn structure(&mut self, mut each: impl FnMut(&mut Self, ThriftField) -> Option<()>) -> Option<()> {
         self.depth = self.depth.checked_sub(1)?;
         let mut id = 0i16;
         loop {
@@ -57,17 +57,25 @@ impl<'a> Thrift<'a> {
                 0 => i16::try_from(self.zigzag()?).ok()?,
                 more => id.checked_add(i16::from(more))?,
             };
-            each(self, Field { id, kind: head & 15 })?;
+            each(self, ThriftField { id, kind: head & 15 })?;
         }
     }
 
     /// A field that is a structure.
-    pub(super) fn inner(&mut self, field: Field, each: impl FnMut(&mut Self, Field) -> Option<()>) -> Option<()> {
+    pub(super) fn inner(
+        &mut self,
+        field: ThriftField,
+        each: impl FnMut(&mut Self, ThriftField) -> Option<()>,
+    ) -> Option<()> {
         if field.kind == STRUCT { self.structure(each) } else { None }
     }
 
     /// A field that is a list of structures, each of which `element` must read.
-    pub(super) fn structures(&mut self, field: Field, mut element: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+    pub(super) fn structures(
+        &mut self,
+        field: ThriftField,
+        mut element: impl FnMut(&mut Self) -> Option<()>,
+    ) -> Option<()> {
         if field.kind != LIST {
             return None;
         }
@@ -79,22 +87,22 @@ impl<'a> Thrift<'a> {
     }
 
     /// A field that is a 32-bit number.
-    pub(super) fn i32(&mut self, field: Field) -> Option<i32> {
+    pub(super) fn i32(&mut self, field: ThriftField) -> Option<i32> {
         if field.kind == I32 { i32::try_from(self.zigzag()?).ok() } else { None }
     }
 
     /// A field that is a 32-bit number and must not be negative.
-    pub(super) fn u32(&mut self, field: Field) -> Option<u32> {
+    pub(super) fn u32(&mut self, field: ThriftField) -> Option<u32> {
         u32::try_from(self.i32(field)?).ok()
     }
 
     /// A field that is a 64-bit number.
-    pub(super) fn i64(&mut self, field: Field) -> Option<i64> {
+    pub(super) fn i64(&mut self, field: ThriftField) -> Option<i64> {
         if field.kind == I64 { self.zigzag() } else { None }
     }
 
     /// A field that is true or false, which is its type.
-    pub(super) fn bool(field: Field) -> Option<bool> {
+    pub(super) fn bool(field: ThriftField) -> Option<bool> {
         match field.kind {
             TRUE => Some(true),
             FALSE => Some(false),
@@ -103,12 +111,12 @@ impl<'a> Thrift<'a> {
     }
 
     /// A field that is text or bytes.
-    pub(super) fn binary(&mut self, field: Field) -> Option<&'a [u8]> {
+    pub(super) fn binary(&mut self, field: ThriftField) -> Option<&'a [u8]> {
         if field.kind == BINARY { self.bytes() } else { None }
     }
 
     /// A field of no interest.
-    pub(super) fn skip(&mut self, field: Field) -> Option<()> {
+    pub(super) fn skip(&mut self, field: ThriftField) -> Option<()> {
         match field.kind {
             TRUE | FALSE => Some(()),
             kind => self.value(kind),
@@ -224,7 +232,7 @@ mod tests {
     /// is another.
     #[test]
     fn a_field_of_another_type() {
-        let field = |kind| Field { id: 1, kind };
+        let field = |kind| ThriftField { id: 1, kind };
         // A number; 17 bytes; a list of a boolean; a boolean and the end of a structure.
         let bytes = [&[0x11][..], &[0; 20]].concat();
         let thrift = || Thrift::new(&bytes);

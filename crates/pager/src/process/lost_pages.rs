@@ -23,6 +23,9 @@ impl Core {
     /// A write failed, which may be nothing: a pool alone takes no page that does not shrink. If a
     /// swap file goes on so, a line says it, once.
     pub(super) fn note_failed_write(&mut self, why: &StoreError) {
+        if matches!(why, StoreError::Full) {
+            self.recent_swap_ins.note_refused(self.now_ns);
+        }
         self.failed_writes += u64::from(self.has_swap_file);
         if self.failed_writes == MANY_FAILED {
             threads::say(&format!(

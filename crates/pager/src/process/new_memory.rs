@@ -2,8 +2,8 @@
 //! it.
 //!
 //! The functions of the C library that make memory are caught in each process
-//! (`crates/preload/src/gate.rs`). They count what they make against an allowance, and ask here
-//! when it is used up. As long as all that processes could have without another word, with the
+//! (`crates/preload/src/new_memory.rs`). They count what they make against an allowance, and ask
+//! here when it is used up. As long as all that processes could have without another word, with the
 //! pager, is less than half of the limit, the answer is a new allowance. Else everything is
 //! watched, what was there before first; from then on processes ask about each mapping.
 
@@ -35,7 +35,7 @@ impl Core {
     /// Answers who asked, as far as it is known what is where.
     pub(super) fn serve_asked(&mut self) {
         for asked in std::mem::take(&mut self.asked) {
-            if !self.holds_asked(asked) && !self.see_to(asked.0, asked.1) {
+            if !self.holds_asked(asked) && !self.serve_one_asked(asked.0, asked.1) {
                 self.asked.push(asked);
             }
         }
@@ -43,12 +43,12 @@ impl Core {
 
     /// Sees to memory that a thread has just made, and lets it go on. `at`: the page of calls that
     /// it touched. False: something is under way.
-    fn see_to(&mut self, index: usize, at: usize) -> bool {
-        let Some(s) = self.space(index).filter(|s| !s.is_condemned) else { return true };
+    fn serve_one_asked(&mut self, index: usize, at: usize) -> bool {
+        let Some(s) = self.space(index).filter(|s| !s.is_undecided) else { return true };
         let entry = (at - s.calls.start) / PAGE;
         let range = s.agent.as_ref().and_then(|a| a.asked(entry));
         let is_empty = range.is_none();
-        if !s.active && !self.leaves_unwatched(index) {
+        if !s.active && !self.grants_allowance(index) {
             self.watch_everything(index);
         }
         let Some(s) = self.space(index) else { return true };
@@ -81,10 +81,10 @@ impl Core {
 
     /// Whether there is room for as much unwatched memory as there could be; if so, the process
     /// gets another allowance.
-    fn leaves_unwatched(&mut self, index: usize) -> bool {
+    fn grants_allowance(&mut self, index: usize) -> bool {
         let sizes = self.count();
-        let could_have: u64 = sizes.iter().map(|&(i, _, size)| self.could_have(i, size)).sum();
-        let room = (self.lowest_limit() / 2).saturating_sub(could_have + self.beside());
+        let possible_pages: u64 = sizes.iter().map(|&(i, _, size)| self.possible_pages(i, size)).sum();
+        let room = (self.lowest_limit() / 2).saturating_sub(possible_pages + self.overhead_to_count());
         if self.memory.recorder.is_some() || room / 2 < LEAST {
             return false;
         }
@@ -95,7 +95,7 @@ impl Core {
     }
 
     /// Pages that a process could have without anyone being asked.
-    fn could_have(&self, index: usize, size: Size) -> u64 {
+    fn possible_pages(&self, index: usize, size: Size) -> u64 {
         match self.space(index) {
             Some(s) if !s.active => {
                 let allowed = s.agent.as_ref().map_or(0, |a| a.allowed());
@@ -180,9 +180,9 @@ impl Core {
         }
         total = self.count_shared(&sizes, total);
         self.peak_resident = self.peak_resident.max(total);
-        self.peak_taken = self.peak_taken.max(total + self.beside());
+        self.peak_taken = self.peak_taken.max(total + self.overhead_to_count());
         self.charge_overhead();
-        self.look_beside(&sizes);
+        self.look_at_unlimited(&sizes);
         sizes
     }
 
@@ -194,7 +194,7 @@ impl Core {
 
     /// Pages that are taken beside those that processes have. Places of no use are among what
     /// counts as the pager's own.
-    fn beside(&self) -> u64 {
+    fn overhead_to_count(&self) -> u64 {
         self.overhead_pages() + self.memory.places.in_use() - self.memory.discards.len() as u64
     }
 }

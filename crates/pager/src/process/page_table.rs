@@ -11,11 +11,11 @@ const BLOCK_BYTES: usize = BLOCK * PAGE;
 
 /// The pages of a process: blocks, where anything was ever touched.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct PageTable {
     blocks: BTreeMap<usize, Box<[u32; BLOCK]>>,
 }
 
-impl Table {
+impl PageTable {
     /// The page at an address, if its block is there.
     pub(super) fn get(&self, address: usize) -> Option<u32> {
         self.blocks.get(&(address / BLOCK_BYTES)).map(|b| b[address / PAGE % BLOCK])
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn pages_of_a_range_end_where_it_ends() {
-        let mut t = Table::default();
+        let mut t = PageTable::default();
         assert_eq!(t.insert(5 * BLOCK_BYTES + 7 * PAGE, 1000), 5 * BLOCK_BYTES);
         t.insert(6 * BLOCK_BYTES, 3000);
         let last = 6 * BLOCK_BYTES - PAGE;

@@ -7,7 +7,7 @@ use super::order::{Change, Outcome, Piece};
 
 /// Outcome of one change that follows all that was read before: nothing is to be found out. The
 /// place that a move left is unmapped by a change of its own, if it is.
-pub(super) fn of_one(change: &Change) -> Outcome {
+pub(super) fn outcome_of_one(change: &Change) -> Outcome {
     let piece = |at: Range<usize>, origin, watched| Piece { at, origin, watched };
     let mut now = match change {
         Change::Unmap(range) => vec![piece(range.clone(), None, Some(false))],

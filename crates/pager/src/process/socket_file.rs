@@ -10,19 +10,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The socket, which listens, and its file.
-pub(super) struct Door {
+pub(super) struct SocketFile {
     pub(super) socket: OwnedFd,
     pub(super) file: OwnedFd,
 }
 
 /// `None`: no file can be made anywhere. Then there is the other socket alone.
-pub(super) fn open() -> Option<Door> {
+pub(super) fn open() -> Option<SocketFile> {
     let places = [std::env::temp_dir(), PathBuf::from("/dev/shm"), PathBuf::from("/run"), PathBuf::from("/var/tmp")];
     places.iter().find_map(|dir| open_in(dir).ok())
 }
 
 /// In a directory of its own, so that nobody else comes before it is removed.
-fn open_in(dir: &Path) -> io::Result<Door> {
+fn open_in(dir: &Path) -> io::Result<SocketFile> {
     let mut template = CString::new(dir.join("refault-XXXXXX").as_os_str().as_bytes())?.into_bytes_with_nul();
     // SAFETY: the call writes into the template, which ends in a zero byte.
     if unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) }.is_null() {
@@ -37,7 +37,7 @@ fn open_in(dir: &Path) -> io::Result<Door> {
     made
 }
 
-fn bind(at: &Path) -> io::Result<Door> {
+fn bind(at: &Path) -> io::Result<SocketFile> {
     let path = at.as_os_str().as_bytes();
     let checked = |result: libc::c_int| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) };
     // SAFETY: the address is plain data and as long as said; descriptors are new and ours.
@@ -57,6 +57,6 @@ fn bind(at: &Path) -> io::Result<Door> {
         checked(libc::listen(socket.as_raw_fd(), 128))?;
         let name = CString::new(path)?;
         let file = checked(libc::open(name.as_ptr(), libc::O_PATH | libc::O_CLOEXEC))?;
-        Ok(Door { socket, file: OwnedFd::from_raw_fd(file) })
+        Ok(SocketFile { socket, file: OwnedFd::from_raw_fd(file) })
     }
 }

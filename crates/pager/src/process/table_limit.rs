@@ -4,7 +4,7 @@
 
 use super::core::Core;
 use super::maps;
-use super::table::BLOCK;
+use super::page_table::BLOCK;
 use crate::core::State;
 use crate::uffd::PAGE;
 use refault_syscalls::machine;
@@ -25,7 +25,7 @@ impl Core {
     /// ago dies as soon as its number is known.
     pub(super) fn out_of_tables(&mut self, space: usize) {
         let Some(s) = self.space_mut(space) else { return };
-        if !std::mem::replace(&mut s.is_condemned, true) {
+        if !std::mem::replace(&mut s.is_undecided, true) {
             self.say_killed(space);
         }
         self.kill(space);

@@ -21,7 +21,7 @@ pub(super) enum Ready {
 
 /// A set of descriptors.
 #[derive(Debug)]
-pub(super) struct Poll {
+pub(super) struct Epoll {
     epoll: OwnedFd,
     stop: OwnedFd,
 }
@@ -37,8 +37,8 @@ fn of_agent(index: usize, serial: u32) -> u64 {
     GONE | u64::from(serial & ((1 << SERIAL_BITS) - 1)) << 32 | index as u64
 }
 
-impl Poll {
-    pub(super) fn new() -> io::Result<Poll> {
+impl Epoll {
+    pub(super) fn new() -> io::Result<Epoll> {
         // SAFETY: the call makes a new descriptor.
         let epoll = calls::number(Call::EpollCreate, || unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: it is new, and ours.
@@ -46,7 +46,7 @@ impl Poll {
         // SAFETY: the call makes a new descriptor.
         let stop = calls::number(Call::EventFd, || unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
         // SAFETY: it is new, and ours.
-        let poll = Poll { epoll, stop: unsafe { OwnedFd::from_raw_fd(stop) } };
+        let poll = Epoll { epoll, stop: unsafe { OwnedFd::from_raw_fd(stop) } };
         poll.add(poll.stop.as_raw_fd(), libc::EPOLLIN, 0)?;
         Ok(poll)
     }

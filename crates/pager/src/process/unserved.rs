@@ -25,13 +25,13 @@ struct Unknown {
 }
 
 impl Unknown {
-    fn is_stranger(&self) -> bool {
+    fn is_unserved(&self) -> bool {
         self.looks >= LOOKS
     }
 }
 
 /// Processes that nobody knows of.
-pub(super) struct Strangers {
+pub(super) struct UnservedProcesses {
     looked: Instant,
     seen: HashMap<i32, Unknown>,
 }
@@ -45,9 +45,9 @@ pub(super) struct Found {
     pub(super) kib: u64,
 }
 
-impl Strangers {
-    pub(super) fn new() -> Strangers {
-        Strangers { looked: Instant::now(), seen: HashMap::new() }
+impl UnservedProcesses {
+    pub(super) fn new() -> UnservedProcesses {
+        UnservedProcesses { looked: Instant::now(), seen: HashMap::new() }
     }
 
     /// Looks for them, if it is time to. `known`: those that are served.
@@ -64,7 +64,7 @@ impl Strangers {
                 unknown.most = unknown.most.max(others.anonymous + others.shared + others.huge);
             }
         }
-        found.kib = self.seen.values().filter(|u| u.is_stranger()).map(|u| u.most).sum();
+        found.kib = self.seen.values().filter(|u| u.is_unserved()).map(|u| u.most).sum();
         found
     }
 
@@ -79,10 +79,10 @@ impl Strangers {
                 }
                 let new = Unknown { since: self.looked, looks: 0, most: 0 };
                 let mut unknown = self.seen.get(&pid).copied().unwrap_or(new);
-                if !unknown.is_stranger() {
+                if !unknown.is_unserved() {
                     let is_one = !maps::has_memory_of(pid, parent) && is_not_served(pid, unknown.since);
                     unknown.looks = if is_one { unknown.looks + 1 } else { 0 };
-                    found.new += u64::from(unknown.is_stranger());
+                    found.new += u64::from(unknown.is_unserved());
                 }
                 seen.insert(pid, unknown);
             }

@@ -4,9 +4,9 @@
 //! The manager could find new memory in `/proc` only after it was there, when a program may have
 //! filled it. So `mmap`, `brk`, `mremap` and `mprotect` of the C library begin with a jump to
 //! functions of this file, which do the same, and then see to it that the manager knows
-//! ([`abi::Gate`]). A jump is needed because the library's own calls (`malloc`, stacks of threads)
-//! name no symbol that could be replaced. It is put there before `main`, while the process has one
-//! thread, and only into code that makes the expected system call.
+//! ([`abi::NewMemory`]). A jump is needed because the library's own calls (`malloc`, stacks of
+//! threads) name no symbol that could be replaced. It is put there before `main`, while the process
+//! has one thread, and only into code that makes the expected system call.
 //!
 //! These functions are run by threads of the program, so they may touch memory that is not in
 //! place.
@@ -16,14 +16,14 @@ use core::ffi::c_int;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::abi::{self, CALLS, Gate, PAGE};
+use crate::abi::{self, CALLS, NewMemory, PAGE};
 use crate::sys::{self, raw};
 
 /// Half of the pages of calls: one half is emptied while the other is used.
 const HALF: u64 = CALLS as u64 / 2;
 
-/// The page that is empty in every child of `fork`: where the gate and the pages of calls are, if
-/// there are any.
+/// The page that is empty in every child of `fork`: where [`NewMemory`] and the pages of calls are,
+/// if there are any.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
 /// Functions that come here: bits of [`abi::CAUGHT_ALL`].
 static CAUGHT: AtomicU32 = AtomicU32::new(0);
@@ -31,7 +31,7 @@ static CAUGHT: AtomicU32 = AtomicU32::new(0);
 /// Contents of that page.
 #[repr(C)]
 struct Place {
-    gate: AtomicUsize,
+    new_memory: AtomicUsize,
     calls: AtomicUsize,
 }
 
@@ -50,34 +50,34 @@ pub fn set_up(page: usize) {
     }
 }
 
-/// From now on a thread that makes memory looks at the gate.
-pub fn open(gate: usize, calls: usize) {
+/// From now on a thread that makes memory looks at [`NewMemory`].
+pub fn open(new_memory: usize, calls: usize) {
     let page = PLACE.load(Ordering::Relaxed) as *const Place;
     if !page.is_null() {
         // SAFETY: the page is mapped for ever, and these are words.
         let place = unsafe { &*page };
         place.calls.store(calls, Ordering::Relaxed);
-        place.gate.store(gate, Ordering::Release);
+        place.new_memory.store(new_memory, Ordering::Release);
     }
 }
 
-/// The gate and the pages of calls.
-fn gate() -> Option<(&'static Gate, usize)> {
+/// [`NewMemory`] and the pages of calls.
+fn new_memory() -> Option<(&'static NewMemory, usize)> {
     let page = PLACE.load(Ordering::Relaxed) as *const Place;
     if page.is_null() {
         return None;
     }
-    // SAFETY: as above. A gate that is named there is mapped as long as this memory is that of its
+    // SAFETY: as above. Memory that is named there is mapped as long as this memory is that of its
     // process.
     unsafe {
-        let gate = (*page).gate.load(Ordering::Acquire) as *const Gate;
-        gate.as_ref().map(|gate| (gate, (*page).calls.load(Ordering::Relaxed)))
+        let new_memory = (*page).new_memory.load(Ordering::Acquire) as *const NewMemory;
+        new_memory.as_ref().map(|new_memory| (new_memory, (*page).calls.load(Ordering::Relaxed)))
     }
 }
 
 /// Whether all that is made is watched.
 fn is_watched() -> bool {
-    gate().is_some_and(|(gate, _)| gate.allowance.load(Ordering::Acquire) < abi::WATCHED)
+    new_memory().is_some_and(|(new_memory, _)| new_memory.allowance.load(Ordering::Acquire) < abi::WATCHED)
 }
 
 fn pages(bytes: usize) -> usize {
@@ -86,17 +86,17 @@ fn pages(bytes: usize) -> usize {
 
 /// Memory was made and nobody has it yet. `counts`: it can be filled as it is.
 fn made(start: usize, bytes: usize, counts: bool) {
-    let Some((gate, calls)) = gate() else { return };
+    let Some((new_memory, calls)) = new_memory() else { return };
     if bytes == 0 {
         return;
     }
-    if gate.allowance.load(Ordering::Acquire) >= abi::WATCHED {
+    if new_memory.allowance.load(Ordering::Acquire) >= abi::WATCHED {
         let bytes = bytes as i64;
-        if !counts || gate.allowance.fetch_sub(bytes, Ordering::AcqRel) >= bytes {
+        if !counts || new_memory.allowance.fetch_sub(bytes, Ordering::AcqRel) >= bytes {
             return;
         }
     }
-    ask(gate, calls, start, bytes);
+    ask(new_memory, calls, start, bytes);
 }
 
 /// Memory that could not be filled before can be now. If everything is watched, so is this.
@@ -110,17 +110,17 @@ fn opened(start: usize, bytes: usize) {
 /// out, and can among few changes. So a thread makes no second one before the first is dealt with.
 #[cfg(preload)]
 fn moved() {
-    if let Some((gate, calls)) = gate().filter(|_| is_watched()) {
-        ask(gate, calls, 0, 0);
+    if let Some((new_memory, calls)) = new_memory().filter(|_| is_watched()) {
+        ask(new_memory, calls, 0, 0);
     }
 }
 
 /// Returns when the manager has seen to a range, which may be empty, and to all changes before.
-fn ask(gate: &Gate, calls: usize, start: usize, bytes: usize) {
+fn ask(new_memory: &NewMemory, calls: usize, start: usize, bytes: usize) {
     const ATTEMPTS: u32 = 10 * CALLS as u32;
     const PATIENCE: u32 = 10_000;
     for _ in 0..ATTEMPTS {
-        let n = gate.next.fetch_add(1, Ordering::AcqRel);
+        let n = new_memory.next.fetch_add(1, Ordering::AcqRel);
         let (turn, entry) = (n / HALF, (n % CALLS as u64) as usize);
         if n.is_multiple_of(HALF) {
             // The other half, so that it is empty when its turn comes. A thread that still waits in
@@ -128,24 +128,24 @@ fn ask(gate: &Gate, calls: usize, start: usize, bytes: usize) {
             let other = calls + (turn + 1) as usize % 2 * HALF as usize * PAGE;
             // SAFETY: pages of the arena, in which nothing is but zeros.
             unsafe { raw(sys::MADVISE, [other, HALF as usize * PAGE, 4, 0, 0, 0]) };
-            gate.emptied.store(turn + 1, Ordering::Release);
+            new_memory.emptied.store(turn + 1, Ordering::Release);
         }
         for _ in 0..PATIENCE {
-            if gate.emptied.load(Ordering::Acquire) >= turn {
+            if new_memory.emptied.load(Ordering::Acquire) >= turn {
                 break;
             }
             // SAFETY: the call takes nothing.
             unsafe { raw(sys::SCHED_YIELD, [0, 0, 0, 0, 0, 0]) };
         }
-        if gate.busy[entry].swap(1, Ordering::AcqRel) != 0 {
+        if new_memory.busy[entry].swap(1, Ordering::AcqRel) != 0 {
             continue;
         }
-        gate.range[entry][0].store(start as u64, Ordering::Release);
-        gate.range[entry][1].store(bytes as u64, Ordering::Release);
+        new_memory.range[entry][0].store(start as u64, Ordering::Release);
+        new_memory.range[entry][1].store(bytes as u64, Ordering::Release);
         // SAFETY: a page of the arena. Nothing is in it, so the manager is told, and puts zeros
         // there when it is done.
         unsafe { ((calls + entry * PAGE) as *const u8).read_volatile() };
-        gate.busy[entry].store(0, Ordering::Release);
+        new_memory.busy[entry].store(0, Ordering::Release);
         return;
     }
 }

@@ -2,8 +2,8 @@
 //! processes have that are not served.
 
 use super::core::Core;
-use super::gate::Sized;
 use super::maps;
+use super::new_memory::Sized;
 use crate::uffd::PAGE;
 
 /// Shared memory is looked at again when there are so many pages more of it, or of files, and else
@@ -13,22 +13,22 @@ const LOOK_EVERY_NS: u64 = 50_000_000;
 
 /// Memory seen beside what is limited. Sizes are in KiB.
 #[derive(Default, Debug)]
-pub(super) struct Beside {
+pub(super) struct UnlimitedMemory {
     /// Pages of files and shared memory when they were looked at, and when that was.
     looked: u64,
     looked_ns: u64,
     pub(super) peak_shared: u64,
     pub(super) peak_huge: u64,
     /// How many processes were not served, and the most that they had.
-    pub(super) strangers: u64,
-    pub(super) peak_strangers: u64,
+    pub(super) unserved: u64,
+    pub(super) peak_unserved: u64,
 }
 
 impl Core {
     /// Looks at shared memory, if there may be more than there was.
-    pub(super) fn look_beside(&mut self, sizes: &[Sized]) {
+    pub(super) fn look_at_unlimited(&mut self, sizes: &[Sized]) {
         let shared: u64 = sizes.iter().map(|&(.., size)| size.shared).sum();
-        let b = &mut self.beside;
+        let b = &mut self.unlimited;
         let pause_ns = LOOK_EVERY_NS * sizes.len() as u64;
         if shared < b.looked + GROWN && self.now_ns - b.looked_ns < pause_ns {
             b.looked = b.looked.min(shared);
@@ -51,8 +51,8 @@ impl Core {
             // The same memory may be that of several.
             _ => having.iter().map(|&(pid, own)| proportional(pid).map_or(own, |kib| kib.min(own))).sum(),
         };
-        self.beside.peak_shared = self.beside.peak_shared.max(shared);
-        self.beside.peak_huge = self.beside.peak_huge.max(huge);
+        self.unlimited.peak_shared = self.unlimited.peak_shared.max(shared);
+        self.unlimited.peak_huge = self.unlimited.peak_huge.max(huge);
     }
 }
 

@@ -1,0 +1,62 @@
+//! Lengths of pages: lines of each, of all together, and columns of prose.
+
+use super::{FOLDERS, markdown, none, pages};
+
+/// Most columns of prose.
+const COLUMNS: usize = 100;
+
+/// Most lines of all pages together.
+const LINES: usize = 8_500;
+
+/// Most lines of the page, or of all pages below the folder, that a name begins with.
+const MOST: [(&str, usize); 12] = [
+    ("README.md", 120),
+    ("docs/architecture.md", 260),
+    ("docs/explanation/", 450),
+    ("docs/glossary.md", 170),
+    ("docs/how-to/", 1350),
+    ("docs/kernels.md", 180),
+    ("docs/measurements/", 1550),
+    ("docs/mechanisms.md", 1200),
+    ("docs/reference/", 2400),
+    ("docs/tutorial", 300),
+    ("crates/run/docs/measurements/", 330),
+    ("crates/run/docs/", 1050),
+];
+
+/// Lines of the pages whose names begin so.
+fn lines(lead: &str) -> usize {
+    pages().iter().filter(|page| page.name.starts_with(lead)).map(|page| page.lines).sum()
+}
+
+#[test]
+fn pages_are_short() {
+    let mut complaints = Vec::new();
+    for (lead, most) in MOST {
+        let lines = lines(lead);
+        if !(1..=most).contains(&lines) {
+            complaints.push(format!("{lead}: {lines} lines, {most} at most"));
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn all_pages_together_are_short() {
+    let lines: usize = FOLDERS.iter().map(|folder| lines(&format!("{folder}/"))).sum();
+    assert!(lines <= LINES, "{lines} lines below {}, {LINES} at most", FOLDERS.join(" and "));
+}
+
+#[test]
+fn prose_is_wrapped() {
+    let mut complaints = Vec::new();
+    for page in pages() {
+        for (n, line) in page.prose() {
+            let columns = line.chars().count();
+            if columns > COLUMNS && !markdown::is_one_word(line) {
+                complaints.push(format!("{}:{n}: {columns} columns, {COLUMNS} at most", page.name));
+            }
+        }
+    }
+    none(&complaints);
+}
