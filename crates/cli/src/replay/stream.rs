@@ -4,7 +4,7 @@
 use super::args::ReplayArgs;
 use super::command::{LoadedTrace, note_idle, plan};
 use super::policy::RowPolicy;
-use crate::{Failure, Given};
+use crate::{Failure, Given, Watch};
 use refault::replay::clocked::Clocked;
 use refault::replay::{CellResult, run_stream};
 use refault_mm::Config;
@@ -52,7 +52,9 @@ pub(super) fn replay(
     let recording = source.header().recording.clone();
     let numbers = PageNumbers::read(&mut Clocked::new(source, args.max_accesses, &args.watch), &opts)?;
     let (accesses, has_times) = (numbers.accesses(), numbers.has_times());
-    let (trace, pieces) = numbers.pieces(args.input.open(path)?);
+    // In the same parts as in the first reading, of which nobody is told twice.
+    let again = Clocked::new(args.input.open(path)?, args.max_accesses, &Watch::default());
+    let (trace, pieces) = numbers.pieces(Box::new(again));
     note_idle(&policies, &trace, path);
     let loaded = LoadedTrace { trace, page_size, recording, machine: None };
     let mut plan = plan(args, &policies, &[], &loaded, args.output.miss_bits.is_some())?;
