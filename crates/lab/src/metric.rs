@@ -165,8 +165,8 @@ impl MetricSeries {
         &self.columns
     }
 
-    /// Adds a row. A time before that of the last row counts as that one, and a row of the same time
-    /// takes the place of the last one.
+    /// Adds a row. A time before that of the last row counts as that one, and a row of the same
+    /// time takes the place of the last one.
     ///
     /// # Panics
     /// If there are more or fewer values than columns.

@@ -39,7 +39,7 @@ pub struct Run {
     pub tasks: Vec<Task>,
     pub groups: Vec<Group>,
     pub swap: Vec<Swap>,
-    /// What came of the events of the scenario.
+    /// Outcomes of the events of the scenario.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Happened>,
     /// The columns of the time series, by name; JSON of older versions has none.
@@ -278,7 +278,7 @@ impl ScenarioDocument {
                 event.victims.iter_mut().for_each(|name| *name = shown(name));
             }
             run.swap.iter_mut().for_each(|swap| swap.device = shown(&swap.device));
-            // Those of the machine before those of its groups.
+            // Columns of the machine come before those of its groups.
             let mut series: Vec<_> = std::mem::take(&mut run.series).into_iter().collect();
             series.sort_by_key(|(name, _)| group_column(name).is_some());
             run.series = series.into_iter().take(MOST_COLUMNS).collect();

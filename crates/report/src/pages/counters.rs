@@ -82,7 +82,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// That of a column; none: it is shown elsewhere.
+    /// The measure of a column; none: it is shown elsewhere.
     fn of(column: &str, name: &str) -> Option<Kind> {
         match name {
             _ if counts_events(column) => None,
