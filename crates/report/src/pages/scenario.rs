@@ -104,7 +104,7 @@ fn events(run: &Run) -> Option<Figure> {
     let meaning = "What came of the events of the scenario, daemons among them: when each happened first and last, and whom it killed.";
     let is_any = !rows.is_empty();
     let table = Table { heads: heads.map(str::to_owned).to_vec(), rows, searchable: true };
-    is_any.then(|| Figure::new("Events", meaning, "reference/scenario-keys.md#event", Body::Table(table)))
+    is_any.then(|| Figure::new("Events", meaning, DOC, Body::Table(table)))
 }
 
 fn rates(run: &Run) -> Option<Figure> {
