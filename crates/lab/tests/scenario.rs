@@ -457,7 +457,7 @@ fn a_divided_machine_has_no_batches_for_more_memory() {
         let text = format!(
             "name = \"s\"\n{nodes}machine = {{ {machine} }}\npolicy.name = \"lru\"\nobject.h = {{ kind = \"anon\", size = \"64M\" }}\n[[task]]\nname = \"t\"\nphase = [{{ write = \"h\", passes = 1 }}]\n"
         );
-        let m = Scenario::parse("s.toml", &text).and_then(|s| Ok(s.scale(k).expect("a scale").machine));
+        let m = Scenario::parse("s.toml", &text).map(|s| s.scale(k).expect("a scale").machine);
         let m = m.unwrap_or_else(|e| panic!("{e}"));
         (m.per_cpu_lists, m.page_blocks, m.tick_ns)
     };

@@ -117,7 +117,7 @@ impl Scale {
         // Batches of CPUs' lists and blocks of 512 pages would stand for so much more memory.
         let is_given = |key: &&str| machine.given.contains(key);
         machine.per_cpu_lists &= is_given(&"per_cpu_lists");
-        machine.page_blocks &= ["page_blocks", "watermark_boost_factor"].iter().any(|key| is_given(key));
+        machine.page_blocks &= ["page_blocks", "watermark_boost_factor"].iter().any(is_given);
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
         machine.dirty_expire_ns = self.some(machine.dirty_expire_ns);
         machine.dirty_writeback_ns = self.some(machine.dirty_writeback_ns);
