@@ -175,10 +175,7 @@ impl Tiering {
         });
         self.scanned_ptes += scanned;
         self.marked_pages += marked;
-        let ns = scanned * kernel.costs.pte_walk_ns + if marked > 0 { kernel.costs.unmap_page_ns } else { 0 };
-        scan.took(ns);
-        task.next_scan_ns = scan.next_ns(cfg);
-        ns
+        scanned * kernel.costs.pte_walk_ns + if marked > 0 { kernel.costs.unmap_page_ns } else { 0 }
     }
 
     /// A task enters a phase that counts.

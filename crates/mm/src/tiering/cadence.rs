@@ -13,9 +13,6 @@ use super::sysctl::TieringConfig;
 const MAX_SCANS_MB_PER_S: u64 = 2560;
 /// So much of address space is looked at for what is marked.
 const VIRTUAL_FACTOR: u64 = 8;
-/// A task works for so many times as long as a scan took before the next period begins: scans take at
-/// most 3 % of its CPU time.
-const WORK_PER_SCAN: u64 = 32;
 
 /// The bounds of the scan period of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +59,6 @@ impl TaskScan {
         Some(self.period_ms)
     }
 
-    /// Puts the next period off for a scan that took so many nanoseconds of the task's CPU time.
-    pub fn took(&mut self, scan_ns: u64) {
-        self.stamp_ns += WORK_PER_SCAN * scan_ns;
-    }
-
     /// The CPU time before which nothing is due.
     pub fn next_ns(&self, cfg: &TieringConfig) -> u64 {
         self.stamp_ns + cfg.time_ns(if self.period_ms == 0 { cfg.scan_delay_ms } else { self.period_ms })
@@ -110,13 +102,18 @@ impl MmScan {
 
     /// One scan over an address space of so many pages: `mark` is called with one range after the
     /// other and says how many pages of it it has marked. A page table in which some were counts
-    /// whole. Ends when `scan_size` pages counted, when 8 times as many were looked at, and at the
-    /// end of the address space: the next scan begins at its start.
+    /// whole. Ends when `scan_size` pages counted, or 8 times as many were looked at, or all.
     pub fn scan(&mut self, cfg: &TieringConfig, space_pages: u64, mut mark: impl FnMut(PteRange) -> u64) -> u64 {
+        if space_pages == 0 {
+            return 0;
+        }
         let mut marks_left = cfg.scan_size_pages;
-        let mut looks_left = cfg.scan_size_pages * VIRTUAL_FACTOR;
+        let mut looks_left = (cfg.scan_size_pages * VIRTUAL_FACTOR).min(space_pages);
         let mut marked = 0;
-        while marks_left > 0 && looks_left > 0 && self.offset < space_pages {
+        while marks_left > 0 && looks_left > 0 {
+            if self.offset >= space_pages {
+                (self.offset, self.rounds) = (0, self.rounds + 1);
+            }
             // Up to the end of a page table, as Linux aligns it.
             let table_end = (self.offset / TABLE_PAGES + 1) * TABLE_PAGES;
             let pages = (table_end.min(space_pages) - self.offset).min(looks_left).min(marks_left);
@@ -127,9 +124,6 @@ impl MmScan {
             }
             looks_left -= pages;
             self.offset += pages;
-        }
-        if self.offset >= space_pages && space_pages > 0 {
-            (self.offset, self.rounds) = (0, self.rounds + 1);
         }
         marked
     }
@@ -178,9 +172,6 @@ mod tests {
         assert_eq!(task.due(&cfg, 1600 * ms, || unreachable!()), Some(500));
         assert_eq!(task.next_ns(&cfg), 1500 * ms);
         assert_eq!(task.due(&cfg, 1500 * ms, || unreachable!()), None);
-        // A scan of 20 ms: 640 ms of work come first.
-        task.took(20 * ms);
-        assert_eq!(task.next_ns(&cfg), (1500 + 640) * ms);
         let mut mm = MmScan::new(&cfg, 0);
         assert!(!mm.begins(&cfg, 999 * ms, 500));
         assert!(mm.begins(&cfg, 1000 * ms, 500));
@@ -202,17 +193,13 @@ mod tests {
             (1024, &[PteRange { first: 0, pages: 512 }, PteRange { first: 512, pages: 512 }][..])
         );
         seen.clear();
-        // A scan ends with the address space, and the next one begins at its start.
+        // Nothing to mark: all of it is looked at, once.
         let marked = mm.scan(&cfg, 3000, |r| {
             seen.push(r);
             0
         });
-        assert_eq!((marked, seen.iter().map(|r| r.pages).sum::<u64>(), seen[0].first), (0, 3000 - 1024, 1024));
+        assert_eq!((marked, seen.iter().map(|r| r.pages).sum::<u64>(), seen[0].first), (0, 3000, 1024));
         assert_eq!(mm.rounds(), 1);
-        mm.scan(&cfg, 3000, |r| {
-            assert!(r.first < 1024);
-            r.pages
-        });
         // In a large space no more than 8 times the size.
         let mut looked = 0;
         mm.scan(&cfg, 1 << 20, |r| {
