@@ -284,7 +284,7 @@ def test_mistakes_are_known_before_anything_runs(traces, tmp_path):
         ({"memory": "20X"}, "is not a size"),
         ({"memory": "120%"}, "at most 100 %"),
         ({"memory": []}, "memory: there is none"),
-        ({"settings": {"recency": ["3bit", "4bit"]}}, "is not a value of recency"),
+        ({"settings": {"recency": ["3bit", "4bit"]}, "policy": "mglru-shadow"}, "is not a value of recency"),
         ({"read": {"speed": 1}}, "'speed' is not of Trace.read"),
         ({"traces": []}, "traces: there are none"),
     ]:
