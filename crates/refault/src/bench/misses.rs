@@ -295,5 +295,11 @@ mod tests {
         assert!(summary.contains(&format!("{met} of {all} bands are met")), "{met} of {all} lines of the summary");
         let sentence = format!("{met} of {all} are met; the other {} miss:", found.len());
         assert!(doc("benchmarks.md").contains(&sentence), "docs/benchmarks.md is to say: {sentence}");
+        // README said the figures of the month before.
+        for page in ["../README.md", "benchmarks.md", "explanation/how-the-lab-keeps-time.md"] {
+            let words = doc(page).split_whitespace().collect::<Vec<_>>().join(" ");
+            let mut said = words.match_indices(&format!(" of {all} ")).map(|(at, _)| words[..at].rsplit(' ').next());
+            assert!(said.clone().count() > 0 && said.all(|n| n == Some(&met.to_string())), "{page}: {met} of {all}");
+        }
     }
 }
