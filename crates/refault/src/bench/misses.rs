@@ -298,8 +298,10 @@ mod tests {
         // README said the figures of the month before.
         for page in ["../README.md", "benchmarks.md", "explanation/how-the-lab-keeps-time.md"] {
             let words = doc(page).split_whitespace().collect::<Vec<_>>().join(" ");
-            let mut said = words.match_indices(&format!(" of {all} ")).map(|(at, _)| words[..at].rsplit(' ').next());
-            assert!(said.clone().count() > 0 && said.all(|n| n == Some(&met.to_string())), "{page}: {met} of {all}");
+            let of_all = format!(" of {all} ");
+            let said: Vec<_> = words.match_indices(&of_all).map(|(at, _)| words[..at].rsplit(' ').next()).collect();
+            let is_met = |n: &Option<&str>| *n == Some(met.to_string().as_str());
+            assert!(!said.is_empty() && said.iter().all(is_met), "{page} is to say {met} of {all}, not {said:?}");
         }
     }
 }
