@@ -59,7 +59,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
     ];
     for (key, other, is_on) in needs {
         if let (false, Some(field)) = (is_on, s.get(key)) {
-            return Err(field.error(format!("changes nothing with {other} = false; leave one of them out")));
+            return Err(field.error(format!("changes nothing without {other}; write that as well, or leave this out")));
         }
     }
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
@@ -75,7 +75,8 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         return Err(field.bad("is more than half of the memory"));
     }
     if spec.dirty_background_ratio >= spec.dirty_ratio {
-        let what = "is impossible: dirty_background_ratio (10 if not given) is below dirty_ratio (20)";
+        let what =
+            "is impossible: dirty_background_ratio (10 if not given) has to be below dirty_ratio (20 if not given)";
         let at = s.get("dirty_background_ratio").or(s.get("dirty_ratio"));
         return Err(at.map_or_else(|| s.error(what), |at| at.bad(what)));
     }

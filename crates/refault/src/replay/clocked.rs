@@ -36,6 +36,9 @@ pub struct Clocked<'a> {
     progress: Option<Progress>,
     /// Accesses in all, if every record was read ahead.
     all: Option<u64>,
+    /// How many pages long ranges stand for: said once there was memory for the first of them, so
+    /// that a refusal is one line.
+    remark: Option<String>,
     accesses: u64,
     /// The number of an access, and when it happened.
     notes: Vec<(u64, u64)>,
@@ -58,6 +61,7 @@ impl<'a> Clocked<'a> {
             rest: VecDeque::new(),
             progress: None,
             all: None,
+            remark: None,
             accesses: 0,
             notes: Vec::new(),
             last_ns: 0,
@@ -98,7 +102,7 @@ impl<'a> Clocked<'a> {
         self.all = total.filter(|_| is_whole);
         if let Some(total) = total.filter(|&all| is_whole && all >= MANY && all / records.max(1) >= MANY_A_RECORD) {
             let (name, records) = (printable(self.source.name()), counted(records, "record", "records"));
-            self.watch.remark(&format!("{name}: {records} stand for {} accesses to pages", grouped(total)));
+            self.remark = Some(format!("{name}: {records} stand for {} accesses to pages", grouped(total)));
         }
         self.watch.accesses(format!("reading {}", self.source.name()), total)
     }
@@ -188,8 +192,9 @@ impl RecordSource for Clocked<'_> {
 
     fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
         self.watch.check().map_err(|e| TraceError::usage(self.source.name(), e))?;
-        if self.progress.is_none() {
-            self.progress = Some(self.begin());
+        match self.progress {
+            None => self.progress = Some(self.begin()),
+            Some(_) => self.remark.take().iter().for_each(|text| self.watch.remark(text)),
         }
         let mut more = true;
         if self.rest.is_empty() {
@@ -306,8 +311,7 @@ mod tests {
         let (mut chunk, mut next) = (Vec::new(), 0);
         assert!(source.next_chunk(&mut chunk).expect("reads"));
         let front = told.0.lock().expect("a list").clone();
-        assert_eq!(front[0], "ranges: 2 records stand for 83,886,080 accesses to pages");
-        assert_eq!(front[1..], ["reading ranges: Some(83886080)", "1048576"]);
+        assert_eq!(front, ["reading ranges: Some(83886080)", "1048576"], "no remark before there is memory");
         assert_eq!(source.known_accesses(), Some(83_886_080));
         loop {
             for record in &chunk {
@@ -320,7 +324,9 @@ mod tests {
             assert!(touched(&chunk) <= PART);
         }
         assert_eq!(next, (1 << 30) + (3 << 24));
-        assert_eq!(told.0.lock().expect("a list").len(), 2 + 80 + 1);
+        let told = told.0.lock().expect("a list");
+        assert_eq!(told[2], "ranges: 2 records stand for 83,886,080 accesses to pages");
+        assert_eq!(told.len(), 2 + 80 + 1);
     }
 
     /// Parts of ranges are the same accesses.

@@ -85,9 +85,14 @@ pub(super) fn killed(outcome: &ScenarioRun) -> String {
         if task.oom_kills == 0 {
             return format!("{}: it was killed by an event; its figures are of the time before\n", task.name);
         }
-        let copies = if task.count == 1 { "it was".to_owned() } else { format!("its {} copies were", task.count) };
-        let times = times(task.oom_kills);
-        format!("{}: {copies} killed for want of memory {times}; its figures are of the time before\n", task.name)
+        let (name, count, kills) = (&task.name, u64::from(task.count), task.oom_kills);
+        let before = "its figures are of the time before";
+        match kills {
+            _ if count == 1 => format!("{name}: it was killed for want of memory {}; {before}\n", times(kills)),
+            _ if kills >= count => format!("{name}: its {count} copies were killed for want of memory; {before}\n"),
+            1 => format!("{name}: 1 of its {count} copies was killed for want of memory; figures are of all\n"),
+            _ => format!("{name}: {kills} of its {count} copies were killed for want of memory; figures are of all\n"),
+        }
     };
     killed.map(line).collect()
 }
