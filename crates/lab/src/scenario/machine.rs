@@ -218,7 +218,9 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
     if let Some((field, only)) = foreign.and_then(|(key, only)| Some((s.get(key)?, only))) {
         return Err(field.error(format!("only {only} has it; the preset is {preset}")));
     }
-    if let Some(field) = QUEUED.into_iter().filter(|_| AT_ONCE.contains(&preset)).find_map(|key| s.get(key)) {
+    // Streams of zram may be said, as its administrators do: each CPU has one.
+    let has_queue = |key: &&str| !AT_ONCE.contains(&preset) || (preset, *key) == ("zram", "channels");
+    if let Some(field) = QUEUED.into_iter().filter(|key| !has_queue(key)).find_map(|key| s.get(key)) {
         return Err(field.error(format!("changes nothing: {preset} answers at once, without a queue; leave it out")));
     }
     for (key, instead) in BANDWIDTHS.into_iter().filter(|_| preset == "zram") {

@@ -236,7 +236,7 @@ fn scenario(row: &Value, start_ms: u64, dir: &Path) -> Scenario {
     let (policy, costs) = (text("policy"), costs(row));
     let text = format!(
         r#"name = "guest"
-machine = {{ memory = "{pages}p", kernel = "{kernel_pages}p", dma = "{dma}p", init_memory = "{init}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", tick = "{tick}", read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, page_blocks = {blocks}, buffer_heads = {heads}, stat_flush_interval = {flush}, costs = {costs} }}
+machine = {{ memory = "{pages}p", kernel = "{kernel_pages}p", dma = "{dma}p", init_memory = "{init}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", tick = "{tick}", read_ahead = "0K", page_cluster = 0, dirty_expire = 0, per_cpu_lists = true, page_blocks = {blocks}, buffer_heads = {heads}, stat_flush_interval = {flush}, costs = {costs} }}
 policy = {{ name = "{policy}", kernel = "{profile}" }}
 device.disk = {{ {disk} }}
 device.zram = {{ preset = "zram", compression_ratio = 64.0, compress = "20us", decompress = "10us" }}
