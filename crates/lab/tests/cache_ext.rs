@@ -69,9 +69,9 @@ cpu = "5us"
     format!("{head}{fill}{}", phase(format!("duration = \"{measured}\"")))
 }
 
-/// GETs of a database by popularity, scans of it beside them; a tenth of it fits. The machine is the
-/// simple one: with Linux's defaults the percentile of GETs falls to a thirtieth under every policy,
-/// and it is not known which of them does it.
+/// GETs of a database by popularity, scans of it beside them; a tenth of it fits. The machine is
+/// the simple one: with Linux's defaults the percentile of GETs falls to a thirtieth under every
+/// policy, and it is not known which of them does it.
 fn get_scan(machine: &str, group: &str, scans: &str) -> RunResult {
     let gets = gets("4s", "8s");
     run(&format!(

@@ -89,9 +89,8 @@ pub(super) fn killed(outcome: &ScenarioRun) -> String {
         let before = "its figures are of the time before";
         match kills {
             _ if count == 1 => format!("{name}: it was killed for want of memory {}; {before}\n", times(kills)),
-            _ if kills >= count => format!("{name}: its {count} copies were killed for want of memory; {before}\n"),
-            1 => format!("{name}: 1 of its {count} copies was killed for want of memory; figures are of all\n"),
-            _ => format!("{name}: {kills} of its {count} copies were killed for want of memory; figures are of all\n"),
+            _ if kills >= count => format!("{name}: all {count} were killed for want of memory; {before}\n"),
+            _ => format!("{name}: {kills} of {count} killed for want of memory; figures are of all of them\n"),
         }
     };
     killed.map(line).collect()
