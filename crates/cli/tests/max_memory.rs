@@ -104,8 +104,8 @@ fn regression_a_stream_of_long_ranges_takes_little_memory() {
     ok(&s.run(&[&words[..], &["--stream"]].concat()));
 }
 
-/// Ranges are said at once, and want of memory for them shows before they are looked at page by
-/// page: it took a minute.
+/// Want of memory for long ranges shows in one line before they are looked at page by page: it took
+/// a minute.
 #[test]
 fn regression_long_ranges_are_refused_before_they_are_read() {
     let s = Sandbox::new();
@@ -114,10 +114,8 @@ fn regression_long_ranges_are_refused_before_they_are_read() {
     for words in [&["replay", "ranges.lis"][..], &["size", "ranges.lis"], &["report", "ranges.lis", "-o", "out"]] {
         let started = std::time::Instant::now();
         let done = s.run(&[words, &["--max-memory", "500M"]].concat());
-        let said = String::from_utf8(done.stderr).expect("text");
-        let (note, error) = said.split_once('\n').expect("two lines");
-        assert_eq!(note, "note: ranges.lis: 20 records stand for 335,544,320 accesses to pages", "{words:?}");
-        assert!(error.starts_with("error: out of memory: ") && error.lines().count() == 1, "{words:?}: {error}");
+        let said = error(&done);
+        assert!(said.starts_with("error: out of memory: "), "{words:?}: {said}");
         assert!(
             done.status.code() == Some(2) && started.elapsed().as_secs() < 10,
             "{words:?}: {:?}",
