@@ -24,7 +24,6 @@ struct Mm {
     scan: MmScan,
     /// Page tables with their lengths, one after the other.
     spaces: Vec<(usize, u64)>,
-    pages: u64,
 }
 
 /// Tiers of the machine and their counters.
@@ -38,6 +37,8 @@ pub(crate) struct Tiering {
     mms: Vec<Mm>,
     /// By thread: when it marks pages next, by its CPU time.
     scans: Vec<TaskScan>,
+    /// The thread that ran last, and pages that were promoted before it did.
+    last: (usize, u64),
     /// Counters when the first phase that counts began.
     before: Option<Snapshot>,
     /// Entries that marking looked at, and pages that it marked.
@@ -105,6 +106,7 @@ impl Tiering {
             mm_of: Vec::new(),
             mms: Vec::new(),
             scans: Vec::new(),
+            last: (0, 0),
             before: None,
             scanned_ptes: 0,
             marked_pages: 0,
@@ -131,7 +133,7 @@ impl Tiering {
                     let anon = instances.filter(|&i| programs.instances[i].anon);
                     let tables = &kernel.hw.tables;
                     let spaces = anon.map(|i| (tables.first_space(i), u64::from(tables.extents[i].pages))).collect();
-                    self.mms.push(Mm::new(&self.cfg, spaces, t.start_ns));
+                    self.mms.push(Mm { scan: MmScan::default(), spaces });
                 }
                 self.mm_of.push(self.mms.len() - 1);
                 self.scans.push(TaskScan::default());
@@ -146,8 +148,20 @@ impl Tiering {
         let mm = &mut self.mms[mm];
         if !mm.spaces.iter().any(|s| s.0 == space) {
             mm.spaces.push((space, pages));
-            mm.pages += pages;
         }
+    }
+
+    /// A turn of a thread begins: pages that were promoted since the one before began are of the
+    /// thread that had it.
+    pub(crate) fn turn_begins(&mut self, t: usize, now_ns: u64, kernel: &LabKernel) {
+        let ([promoted, _], (last, before)) = (kernel.hw.nodes.moved, self.last);
+        self.last = (t, promoted);
+        if promoted == before {
+            return;
+        }
+        let (Some(scan), Some(&mm)) = (self.scans.get_mut(last), self.mm_of.get(last)) else { return };
+        let Mm { scan: mm, spaces, .. } = &mut self.mms[mm];
+        scan.note_promoted(&self.cfg, mm, now_ns, || spaces.iter().map(|s| kernel.hw.tables.mapped_in(s.0)).sum());
     }
 
     /// Marks pages on behalf of a task, if its CPU time says that it is due (`task_numa_work`).
@@ -165,17 +179,23 @@ impl Tiering {
         kernel.engine.set_now_ns(now_ns);
         let (engine, marks_top, top) = (&mut kernel.engine, cfg.marks_toptier(), &self.top);
         let mut scanned = 0;
-        let marked = mm.scan.scan(cfg, mm.pages, |range| {
-            scanned += range.pages;
+        let marked = mm.scan.scan(cfg, spaces.iter().map(|s| s.1), |range| {
             let mut marked = 0;
             for (space, range) in parts(spaces, range) {
-                marked += tables.mark(space, range, |page, node| (marks_top || !top[node]) && engine.hint_mark(page));
+                let wanted = |page, node: usize| (marks_top || !top[node]) && engine.hint_mark(page);
+                let [of_them, mapped] = tables.mark(space, range, wanted);
+                (marked, scanned) = (marked + of_them, scanned + mapped);
             }
             marked
         });
         self.scanned_ptes += scanned;
         self.marked_pages += marked;
-        scanned * kernel.costs.pte_walk_ns + if marked > 0 { kernel.costs.unmap_page_ns } else { 0 }
+        // A divided machine has as many scans in a time that is as much shorter.
+        let flush_ns = if marked > 0 { kernel.costs.unmap_page_ns / cfg.scale } else { 0 };
+        let ns = scanned * kernel.costs.pte_walk_ns + flush_ns;
+        scan.took(ns);
+        task.next_scan_ns = scan.next_ns(cfg);
+        ns
     }
 
     /// A task enters a phase that counts.
@@ -242,12 +262,6 @@ impl Tiering {
     pub(crate) fn top_capacity(&self, engine: &Engine) -> usize {
         let free = self.top.iter().zip(0u8..).filter(|(top, _)| **top).map(|(_, n)| engine.node_free_pages(NodeId(n)));
         free.sum::<u64>() as usize
-    }
-}
-
-impl Mm {
-    fn new(cfg: &TieringConfig, spaces: Vec<(usize, u64)>, start_ns: u64) -> Mm {
-        Mm { scan: MmScan::new(cfg, start_ns), pages: spaces.iter().map(|s| s.1).sum(), spaces }
     }
 }
 

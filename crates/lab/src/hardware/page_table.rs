@@ -159,19 +159,25 @@ impl PageTables {
         marked
     }
 
-    /// Marks pages of a range of a page table for which `wanted` says so, by page and node. How
-    /// many.
-    pub(crate) fn mark(&mut self, space: usize, range: PteRange, mut wanted: impl FnMut(PageId, usize) -> bool) -> u64 {
+    /// Marks pages of a range of a page table for which `wanted` says so, by page and node. Returns
+    /// how many those are, and how many entries map a page.
+    pub(crate) fn mark(
+        &mut self,
+        space: usize,
+        range: PteRange,
+        mut wanted: impl FnMut(PageId, usize) -> bool,
+    ) -> [u64; 2] {
         let s = &mut self.spaces[space];
-        let mut marked = 0;
+        let (mut marked, mut mapped) = (0, 0);
         for (bits, at) in s.bits[range.first as usize..(range.first + range.pages) as usize].iter_mut().zip(0..) {
             let page = PageId(s.first.0 + range.first as u32 + at);
+            mapped += u64::from(*bits & MAPPED != 0);
             if *bits & (MAPPED | HINT) == MAPPED && wanted(page, Pte(*bits).node()) {
                 *bits |= HINT;
                 marked += 1;
             }
         }
-        marked
+        [marked, mapped]
     }
 
     /// Every entry that maps a page: its page and its node.

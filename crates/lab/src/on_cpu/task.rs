@@ -20,6 +20,9 @@ impl OnCpu<'_> {
         if std::mem::take(&mut self.threads[t].owes_reclaim) {
             return self.reclaim_before(t, task, clock);
         }
+        if let Some(tiering) = self.tiering.as_mut() {
+            tiering.turn_begins(t, start_ns, self.kernel);
+        }
         if let Some(tiering) = self.tiering.as_mut().filter(|_| task.cpu_ns >= task.next_scan_ns) {
             let ns = tiering.scan_for_hints(t, task, clock, self.kernel);
             if let Some(phase) = spec.tasks[task.spec].phases.get(task.phase) {

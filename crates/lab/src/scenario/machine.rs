@@ -45,10 +45,6 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         nodes,
         ..MachineSpec::default()
     };
-    if !spec.nodes.is_empty() {
-        // With ticks kswapd makes room for promotions at a fraction of the rate.
-        spec.tick_ns = 0;
-    }
     for key in MACHINE_KEYS {
         key.read(&s, &mut spec)?;
     }

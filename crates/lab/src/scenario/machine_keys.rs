@@ -121,7 +121,7 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
         tick_ns,
         Time,
         0..=1_000_000_000,
-        "a task keeps a CPU until one of the [ticks](../mechanisms.md#ticks), and who is woken takes it at once; 0 is none, the default with `[node.NAME]`"
+        "a task keeps a CPU until one of the [ticks](../mechanisms.md#ticks), and who is woken takes it at once; 0 is none, the default on a [divided](#scaling) machine with `[node.NAME]`"
     ),
     number!("swappiness", swappiness, None, 0..=200, "as the sysctl"),
     number!("watermark_scale_factor", watermark_scale_factor, None, 1..=3000, "in 1/10000 of memory"),

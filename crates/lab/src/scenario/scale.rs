@@ -117,6 +117,11 @@ impl Scale {
         // Batches of CPUs' lists and blocks of 512 pages would stand for so much more memory.
         let is_given = |key: &&str| machine.given.contains(key);
         machine.per_cpu_lists &= is_given(&"per_cpu_lists");
+        if !machine.nodes.is_empty() && !is_given(&"tick") {
+            // Time is divided, ticks are not: kswapd would wait for one so many times as long, and
+            // promotions for the room that it makes.
+            machine.tick_ns = 0;
+        }
         machine.page_blocks &= ["page_blocks", "watermark_boost_factor"].iter().any(is_given);
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
         machine.dirty_expire_ns = self.some(machine.dirty_expire_ns);

@@ -2,8 +2,9 @@
 //!
 //! A task is asked by its CPU time; the threads of a program share the marking, so that all of them
 //! together do no more of it than one. Linux slows down a task whose faults lead nowhere, by the
-//! faults that it counts. Where only tiering is on, faults on slow memory are not counted and fast
-//! memory has none, so the period stays as it begins.
+//! faults that it counts. Where only tiering is on, it counts those that promoted their page, as
+//! faults on another node: the period doubles with each round over the address space in which there
+//! was one, up to the longest.
 //!
 //! Mechanism: `docs/mechanisms.md#hint-faults`.
 
@@ -13,6 +14,11 @@ use super::sysctl::TieringConfig;
 const MAX_SCANS_MB_PER_S: u64 = 2560;
 /// So much of address space is looked at for what is marked.
 const VIRTUAL_FACTOR: u64 = 8;
+/// A task works for so many times as long as a scan took before the next period begins: scans take at
+/// most 3 % of its CPU time.
+const WORK_PER_SCAN: u64 = 32;
+/// Milliseconds of a tick at `CONFIG_HZ` 250.
+const TICK_MS: u64 = 4;
 
 /// The bounds of the scan period of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +49,8 @@ pub struct TaskScan {
     stamp_ns: u64,
     /// 0: it has not begun.
     period_ms: u64,
+    /// Round over the address space of the last fault that counted.
+    round: u64,
 }
 
 impl TaskScan {
@@ -59,6 +67,28 @@ impl TaskScan {
         Some(self.period_ms)
     }
 
+    /// A hint fault of the task promoted its page, when the program has so many resident pages. With
+    /// the first one of a round over the address space the period doubles.
+    pub fn note_promoted(
+        &mut self,
+        cfg: &TieringConfig,
+        mm: &mut MmScan,
+        now_ns: u64,
+        rss_pages: impl FnOnce() -> u64,
+    ) {
+        if self.period_ms == 0 || mm.rounds == self.round {
+            return;
+        }
+        self.round = mm.rounds;
+        self.period_ms = (2 * self.period_ms).min(ScanPeriod::new(cfg, rss_pages()).max_ms);
+        mm.next_ns = Some(now_ns + cfg.time_ns(self.period_ms));
+    }
+
+    /// Puts the next period off for a scan that took so many nanoseconds of the task's CPU time.
+    pub fn took(&mut self, scan_ns: u64) {
+        self.stamp_ns += WORK_PER_SCAN * scan_ns;
+    }
+
     /// The CPU time before which nothing is due.
     pub fn next_ns(&self, cfg: &TieringConfig) -> u64 {
         self.stamp_ns + cfg.time_ns(if self.period_ms == 0 { cfg.scan_delay_ms } else { self.period_ms })
@@ -68,14 +98,15 @@ impl TaskScan {
 /// The part that the threads of a program share: time and place of the next scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MmScan {
-    next_ns: u64,
+    /// No scan begins before; none: no thread was due yet.
+    next_ns: Option<u64>,
     /// The page of the address space at which the next scan goes on.
     offset: u64,
     /// Times that it began again at the start.
     rounds: u64,
 }
 
-/// Consecutive pages of an address space, at most those of a page table.
+/// Consecutive pages of an area of an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PteRange {
     /// First page.
@@ -85,46 +116,50 @@ pub struct PteRange {
 }
 
 impl MmScan {
-    /// A program that begins then.
-    pub fn new(cfg: &TieringConfig, now_ns: u64) -> MmScan {
-        MmScan { next_ns: now_ns + cfg.time_ns(cfg.scan_delay_ms), offset: 0, rounds: 0 }
-    }
-
     /// A thread is due to scan, with this period: whether it is its turn, and nobody scanned since
-    /// less than that.
+    /// less than that. The first time it is not: the program's `scan_delay` begins then.
     pub fn begins(&mut self, cfg: &TieringConfig, now_ns: u64, period_ms: u64) -> bool {
-        let turn = now_ns >= self.next_ns;
+        let next_ns = *self.next_ns.get_or_insert(now_ns + cfg.time_ns(cfg.scan_delay_ms));
+        // The kernel compares ticks.
+        let turn = now_ns + cfg.time_ns(TICK_MS) > next_ns;
         if turn {
-            self.next_ns = now_ns + cfg.time_ns(period_ms);
+            self.next_ns = Some(now_ns + cfg.time_ns(period_ms));
         }
         turn
     }
 
-    /// One scan over an address space of so many pages: `mark` is called with one range after the
-    /// other and says how many pages of it it has marked. A page table in which some were counts
-    /// whole. Ends when `scan_size` pages counted, or 8 times as many were looked at, or all.
-    pub fn scan(&mut self, cfg: &TieringConfig, space_pages: u64, mut mark: impl FnMut(PteRange) -> u64) -> u64 {
-        if space_pages == 0 {
-            return 0;
+    /// One scan over an address space of areas (`vm_area_struct`) of so many pages each: `mark` is
+    /// called with one range after the other and says how many pages of it it has marked. A range
+    /// in which one was counts whole. Ends when `scan_size` pages counted, when 8 times as many were
+    /// looked at, and at the end of the address space: the next scan begins at its start.
+    pub fn scan(
+        &mut self,
+        cfg: &TieringConfig,
+        areas: impl Iterator<Item = u64> + Clone,
+        mut mark: impl FnMut(PteRange) -> u64,
+    ) -> u64 {
+        let (mut marks_left, mut looks_left) = (cfg.scan_size_pages, cfg.scan_size_pages * VIRTUAL_FACTOR);
+        let (mut marked, mut end) = (0, 0);
+        if self.offset > 0 && self.offset >= areas.clone().sum() {
+            (self.offset, self.rounds) = (0, self.rounds + 1);
         }
-        let mut marks_left = cfg.scan_size_pages;
-        let mut looks_left = (cfg.scan_size_pages * VIRTUAL_FACTOR).min(space_pages);
-        let mut marked = 0;
-        while marks_left > 0 && looks_left > 0 {
-            if self.offset >= space_pages {
-                (self.offset, self.rounds) = (0, self.rounds + 1);
+        for pages in areas {
+            end += pages;
+            while self.offset < end {
+                let range = PteRange { first: self.offset, pages: (end - self.offset).min(marks_left) };
+                let here = mark(range);
+                marked += here;
+                self.offset += range.pages;
+                looks_left = looks_left.saturating_sub(range.pages);
+                if here > 0 {
+                    marks_left -= range.pages;
+                }
+                if marks_left == 0 || looks_left == 0 {
+                    return marked;
+                }
             }
-            // Up to the end of a page table, as Linux aligns it.
-            let table_end = (self.offset / TABLE_PAGES + 1) * TABLE_PAGES;
-            let pages = (table_end.min(space_pages) - self.offset).min(looks_left).min(marks_left);
-            let here = mark(PteRange { first: self.offset, pages });
-            marked += here;
-            if here > 0 {
-                marks_left = marks_left.saturating_sub(pages);
-            }
-            looks_left -= pages;
-            self.offset += pages;
         }
+        (self.offset, self.rounds) = (0, self.rounds + u64::from(end > 0));
         marked
     }
 
@@ -133,9 +168,6 @@ impl MmScan {
         self.rounds
     }
 }
-
-/// Pages of a page table.
-const TABLE_PAGES: u64 = 512;
 
 #[cfg(test)]
 mod tests {
@@ -172,41 +204,70 @@ mod tests {
         assert_eq!(task.due(&cfg, 1600 * ms, || unreachable!()), Some(500));
         assert_eq!(task.next_ns(&cfg), 1500 * ms);
         assert_eq!(task.due(&cfg, 1500 * ms, || unreachable!()), None);
-        let mut mm = MmScan::new(&cfg, 0);
-        assert!(!mm.begins(&cfg, 999 * ms, 500));
-        assert!(mm.begins(&cfg, 1000 * ms, 500));
-        assert!(!mm.begins(&cfg, 1499 * ms, 500), "another thread, too early");
-        assert!(mm.begins(&cfg, 1500 * ms, 500));
+        // A scan of 20 ms: 640 ms of work come first.
+        task.took(20 * ms);
+        assert_eq!(task.next_ns(&cfg), (1500 + 640) * ms);
+        let mut mm = MmScan::default();
+        assert!(!mm.begins(&cfg, 1700 * ms, 500), "the first time that a thread is due");
+        assert!(!mm.begins(&cfg, 2696 * ms, 500));
+        assert!(mm.begins(&cfg, 2700 * ms, 500));
+        assert!(!mm.begins(&cfg, 3196 * ms, 500), "another thread, too early");
+        assert!(mm.begins(&cfg, 3200 * ms, 500));
+    }
+
+    #[test]
+    fn the_period_doubles_with_each_round_in_which_a_page_was_promoted() {
+        let (cfg, ms) = (TieringConfig::default(), 1_000_000);
+        let (mut task, mut mm) = (TaskScan::default(), MmScan::default());
+        assert_eq!(task.due(&cfg, 1001 * ms, || mb(512)), Some(500));
+        let mut promote = |task: &mut TaskScan, rounds: u64, now_ns: u64| {
+            mm.rounds = rounds;
+            task.note_promoted(&cfg, &mut mm, now_ns, || mb(512));
+            (task.period_ms, mm.next_ns.unwrap_or(0) / ms)
+        };
+        assert_eq!(promote(&mut task, 0, 2000 * ms), (500, 0), "in the first round");
+        assert_eq!(promote(&mut task, 1, 3000 * ms), (1000, 4000));
+        assert_eq!(promote(&mut task, 1, 5000 * ms), (1000, 4000), "once in a round");
+        for round in 2..10 {
+            promote(&mut task, round, 5000 * ms);
+        }
+        assert_eq!(promote(&mut task, 10, 5000 * ms).0, 30_000, "the longest, with two windows");
     }
 
     #[test]
     fn a_scan_goes_on_where_the_last_one_ended_and_skips_what_it_cannot_mark() {
         let cfg = TieringConfig { scan_size_pages: 1024, ..TieringConfig::default() };
-        let mut mm = MmScan::new(&cfg, 0);
+        let mut mm = MmScan::default();
         let mut seen = Vec::new();
-        let marked = mm.scan(&cfg, 3000, |r| {
+        let two = || [512, 2488].into_iter();
+        let marked = mm.scan(&cfg, two(), |r| {
             seen.push(r);
-            r.pages
+            r.pages / 2
         });
+        // One range for each area, and a range in which a page was marked counts whole.
         assert_eq!(
             (marked, seen.as_slice()),
-            (1024, &[PteRange { first: 0, pages: 512 }, PteRange { first: 512, pages: 512 }][..])
+            (512, &[PteRange { first: 0, pages: 512 }, PteRange { first: 512, pages: 512 }][..])
         );
         seen.clear();
-        // Nothing to mark: all of it is looked at, once.
-        let marked = mm.scan(&cfg, 3000, |r| {
+        // A scan ends with the address space, and the next one begins at its start.
+        let marked = mm.scan(&cfg, two(), |r| {
             seen.push(r);
             0
         });
-        assert_eq!((marked, seen.iter().map(|r| r.pages).sum::<u64>(), seen[0].first), (0, 3000, 1024));
+        assert_eq!((marked, seen.iter().map(|r| r.pages).sum::<u64>(), seen[0].first), (0, 3000 - 1024, 1024));
         assert_eq!(mm.rounds(), 1);
+        mm.scan(&cfg, two(), |r| {
+            assert!(r.first < 1024);
+            r.pages
+        });
         // In a large space no more than 8 times the size.
         let mut looked = 0;
-        mm.scan(&cfg, 1 << 20, |r| {
+        mm.scan(&cfg, [1 << 20].into_iter(), |r| {
             looked += r.pages;
             0
         });
         assert_eq!(looked, 8 * 1024);
-        assert_eq!(mm.scan(&cfg, 0, |_| unreachable!()), 0);
+        assert_eq!(mm.scan(&cfg, [].into_iter(), |_| unreachable!()), 0);
     }
 }

@@ -131,6 +131,7 @@ pub const KNOWN: &[Missing] = &[
             fast its page tables were scanned) is not known; here the threshold keeps more \
             away",
         rows: &[
+            "pmbench: score, limit / latency",
             "pmbench: score, auto / limit",
             "pmbench: promoted, latency / base",
             "pmbench: promoted, limit / latency",
