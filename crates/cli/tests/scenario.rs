@@ -75,15 +75,15 @@ fn json_has_the_documented_fields() {
 #[test]
 fn cpu_time_and_settings_are_said() {
     let s = sandbox();
-    let text = TINY.replace("[machine]\n", "[machine]\nswappiness = 10\n");
+    let text = TINY.replace("[machine]\n", "[machine]\nwatermark_scale_factor = 30\n");
     assert_ne!(text, TINY);
     let file = s.write("set.toml", text.as_bytes());
     let shown = ok(&s.replay(&file, &[]));
-    assert!(shown.contains("of memory, seed 1; swappiness 10\n"), "{shown}");
+    assert!(shown.contains("of memory, seed 1; watermark_scale_factor 30\n"), "{shown}");
     let line = shown.lines().find(|line| line.starts_with("CPU time: kswapd0 ")).unwrap_or_else(|| panic!("{shown}"));
     assert!(line.contains(" % of a CPU, at most ") && line.contains("of that direct reclaim "), "{line}");
     let [run] = &runs(&ok(&s.replay(&file, &["--json"])))[..] else { panic!("one run") };
-    assert_eq!(run["settings"]["machine.swappiness"], 10);
+    assert_eq!(run["settings"]["machine.watermark_scale_factor"], 30);
     let kswapd = &run["cpu"]["kthreads"][0];
     assert!(kswapd["name"] == "kswapd0" && kswapd["seconds"].as_f64() > Some(0.0), "{kswapd}");
     assert!(run["tasks"][0]["iowait_seconds"].as_f64() > Some(0.0), "{}", run["tasks"][0]);
@@ -354,7 +354,7 @@ fn a_swap_map_without_swap_says_so() {
 const MIXED_TIERS: &str = r#"
 name = "mixed-tiers"
 machine = { memory = "48M", cpus = 2, thp = { 16K = "always", 64K = "inherit", 256K = "always", defrag = "never", swap_in = true } }
-policy = { name = "mglru", swap_overflow = "try-next", swap_slot_cache = true }
+policy = { name = "mglru", swap_slot_cache = true }
 device.d = { preset = "ramdisk" }
 swap = { device = "d", size = "14102p" }
 memcg."/g" = { swap_max = "1M" }

@@ -171,6 +171,6 @@ fn regression_flags_that_do_nothing_are_refused() {
     let text = include_str!("data/tiny.toml").replace("name = \"lru\"", "name = \"lru\"\nleaf_walk = true");
     let file = s.write("generations.toml", text.as_bytes());
     let refused = error(&s.replay(&file, &[]));
-    assert!(refused.contains("generations.toml: policy.leaf_walk: does nothing under lru"), "{refused}");
+    assert!(refused.contains("generations.toml:11: policy.leaf_walk: does nothing under lru"), "{refused}");
     ok(&s.replay(&file, &["--policy", "lru,mglru"]));
 }

@@ -77,7 +77,7 @@ fn get_scan(machine: &str, group: &str, scans: &str) -> RunResult {
     run(&format!(
         r#"
 name = "get-scan"
-machine = {{ memory = "256M", cpus = 16, tick = 0, read_ahead_history = false, buffer_heads = false, per_cpu_lists = false, page_blocks = false, dirty_expire = 0 }}
+machine = {{ memory = "256M", cpus = 16, tick = 0, read_ahead_history = false, per_cpu_lists = false, page_blocks = false }}
 policy = {{ name = "{machine}" }}
 device.ssd = {{ preset = "sata-ssd" }}
 memcg."/db" = {{ max = "25M"{group} }}

@@ -385,6 +385,7 @@ fn scenario(seed: u64) -> Scenario {
         events,
         published: None,
         settings: Vec::new(),
+        lines: Vec::new(),
     };
     machine_events::add(seed, &mut scenario);
     scenario

@@ -35,6 +35,26 @@ fn assignment(text: &str) -> (String, Value) {
 }
 
 impl Change {
+    /// The same without one of the things that it adds to both scenarios, each with its key. Those
+    /// that alter what is there already are amounts, and no needs.
+    pub(super) fn without_each(&self, base: &str) -> Vec<(String, Change)> {
+        let table: Table = base.parse().expect("TOML");
+        let mut all = Vec::new();
+        for (at, (key, _)) in self.both.iter().enumerate().filter(|(_, (key, _))| !is_there(&table, key)) {
+            let mut both = self.both.clone();
+            both.remove(at);
+            let lesser = Change {
+                line: self.line.clone(),
+                base: self.base.clone(),
+                key: self.key.clone(),
+                value: self.value.clone(),
+                both,
+            };
+            all.push((key.clone(), lesser));
+        }
+        all
+    }
+
     /// The two scenarios as text.
     pub(super) fn applied_to(&self, base: &str) -> [String; 2] {
         let mut before: Table = base.parse().expect("TOML");
@@ -46,6 +66,19 @@ impl Change {
         assert_ne!(before, after, "{}: nothing is changed", self.line);
         [before, after].map(|table| written(&table))
     }
+}
+
+/// Whether a table has a key.
+fn is_there(table: &Table, key: &str) -> bool {
+    let mut place = Some(Value::Table(table.clone()));
+    for part in key.split('.') {
+        place = place.and_then(|value| match (&value, part.parse::<usize>()) {
+            (Value::Array(items), Ok(at)) => items.get(at).cloned(),
+            (Value::Table(table), _) => table.get(part).cloned(),
+            _ => None,
+        });
+    }
+    place.is_some()
 }
 
 /// Sets a value: `machine.cpus`, `memcg./a.max`, `task.0.phase.1.cpu`.

@@ -20,12 +20,12 @@ pub(super) fn base(name: &str) -> String {
     data(&format!("{name}.toml"))
 }
 
-fn parse(line: &str, text: &str) -> Result<Scenario, String> {
+pub(super) fn parse(line: &str, text: &str) -> Result<Scenario, String> {
     Scenario::parse("s.toml", text).map_err(|e| format!("{line}: {e}"))
 }
 
 /// All numbers of a run, without what only repeats the scenario. How a run ends counts, too.
-fn numbers(line: &str, text: &str) -> Result<String, String> {
+pub(super) fn numbers(line: &str, text: &str) -> Result<String, String> {
     let scenario = parse(line, text)?;
     let run = Machine::new(&scenario, &scenario.policy).and_then(|machine| machine.checked().run());
     run.map(numbers_of).map_err(|e| format!("{line}: {e}"))

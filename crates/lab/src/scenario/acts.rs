@@ -1,7 +1,7 @@
 //! Settings that do nothing under the policies and kernels of a run.
 
 use super::types::{PolicySpec, Scenario};
-use refault_mm::{Kernel, Lru};
+use refault_mm::{CacheExtPolicy, Kernel, Lru};
 
 /// Whether a key of the machine acts under a policy.
 type ActsUnder = fn(&PolicySpec) -> bool;
@@ -16,24 +16,41 @@ impl Scenario {
     /// Fails if something that it sets does nothing under any of some policies.
     ///
     /// # Errors
-    /// A line that names the key, and where it acts.
-    pub fn check_acts(&self, policies: &[PolicySpec]) -> Result<(), String> {
+    /// A line that names the file as `file` does, the line, the key, and where it acts.
+    pub fn check_acts(&self, file: &str, policies: &[PolicySpec]) -> Result<(), String> {
         for spec in policies {
             for setting in spec.settings.settings() {
                 let chosen = policies.iter().filter(|other| other.settings.get(setting.name).is_some());
                 let configs: Vec<_> = chosen.map(|other| (under(other), other.config())).collect();
                 let runs = configs.iter().map(|(name, config)| (name.as_str(), Some(config)));
-                setting.check_acts(runs).map_err(|e| format!("policy.{}: {e}", setting.name))?;
+                let key = format!("policy.{}", setting.name);
+                setting.check_acts(runs).map_err(|e| format!("{}: {e}", self.place(file, &key)))?;
             }
         }
+        let mut names: Vec<_> = policies.iter().map(under).collect();
+        names.dedup();
+        let idle = |key: &str, on: &str| {
+            format!("{}: does nothing under {}; it acts on {on}", self.place(file, key), names.join(", "))
+        };
         for (key, acts, on) in OF_MACHINE {
             if self.settings.iter().any(|(set, _)| set == key) && !policies.iter().any(acts) {
-                let mut names: Vec<_> = policies.iter().map(under).collect();
-                names.dedup();
-                return Err(format!("{key}: does nothing under {}; it acts on {on}", names.join(", ")));
+                return Err(idle(key, on));
             }
         }
-        Ok(())
+        let reads_hints = policies.iter().any(|spec| spec.config().cache_ext.is_some_and(CacheExtPolicy::reads_hints))
+            || self.memcgs.iter().any(|group| group.cache_ext.is_some_and(CacheExtPolicy::reads_hints));
+        match self.lines.iter().find(|(key, _)| key.ends_with(".cache_ext_hint")).filter(|_| !reads_hints) {
+            Some((key, _)) => Err(idle(key, "get-scan, or a group with cache_ext = \"get-scan\"")),
+            None => Ok(()),
+        }
+    }
+
+    /// A key with its file and line.
+    fn place(&self, file: &str, key: &str) -> String {
+        match self.lines.iter().find(|(known, _)| known == key) {
+            Some((_, line)) => format!("{file}:{line}: {key}"),
+            None => format!("{file}: {key}"),
+        }
     }
 }
 
@@ -85,11 +102,14 @@ phase = [{ read = \"f\", passes = 1 }]
             for kernel in Kernel::ALL {
                 let spec = with(setting, policy, kernel);
                 let acts = setting.acts_on(&spec.config());
-                match scenario.check_acts(&[spec]) {
+                match scenario.check_acts("s.toml", &[spec]) {
                     Ok(()) => assert!(acts, "{} {policy} {kernel}", setting.name),
                     Err(e) => {
                         assert!(!acts, "{e}");
-                        assert!(e.starts_with(&format!("policy.{}: does nothing under {policy}", setting.name)), "{e}");
+                        assert!(
+                            e.starts_with(&format!("s.toml: policy.{}: does nothing under {policy}", setting.name)),
+                            "{e}"
+                        );
                         assert!(e.ends_with(&format!("; it acts on {}", setting.acts_on_text())), "{e}");
                         refused += 1;
                     }
@@ -104,8 +124,8 @@ phase = [{ read = \"f\", passes = 1 }]
     fn one_policy_on_which_it_acts_is_enough() {
         let setting = Setting::find("leaf_walk").expect("a setting");
         let both = [Policy::Lru, Policy::Mglru].map(|policy| with(setting, policy, Kernel::default()));
-        assert_eq!(scenario(MINIMAL).check_acts(&both), Ok(()));
-        assert!(scenario(MINIMAL).check_acts(&both[..1]).is_err());
+        assert_eq!(scenario(MINIMAL).check_acts("s.toml", &both), Ok(()));
+        assert!(scenario(MINIMAL).check_acts("s.toml", &both[..1]).is_err());
     }
 
     #[test]
@@ -113,12 +133,15 @@ phase = [{ read = \"f\", passes = 1 }]
         let set = |line: &str| scenario(&MINIMAL.replace("[device.d]", &format!("{line}\n[device.d]")));
         let spec = |policy, kernel| PolicySpec { kernel, ..PolicySpec::new(policy) };
         let ttl = set("min_ttl = \"1s\"");
-        assert_eq!(ttl.check_acts(&[spec(Policy::Mglru, Kernel::V6_12)]), Ok(()));
-        let error = ttl.check_acts(&[spec(Policy::Lru, Kernel::V6_12)]).expect_err("refused");
-        assert_eq!(error, "machine.min_ttl: does nothing under lru; it acts on mglru, mglru-shadow");
-        let pool = set("[machine.contention]\nzsmalloc = \"300ns\"");
-        assert_eq!(pool.check_acts(&[spec(Policy::Lru, Kernel::V6_6)]), Ok(()));
-        let error = pool.check_acts(&[spec(Policy::Lru, Kernel::V6_18)]).expect_err("refused");
-        assert!(error.starts_with("machine.contention.zsmalloc: does nothing under lru of kernel 6.18"), "{error}");
+        assert_eq!(ttl.check_acts("s.toml", &[spec(Policy::Mglru, Kernel::V6_12)]), Ok(()));
+        let error = ttl.check_acts("s.toml", &[spec(Policy::Lru, Kernel::V6_12)]).expect_err("refused");
+        assert_eq!(error, "s.toml:4: machine.min_ttl: does nothing under lru; it acts on mglru, mglru-shadow");
+        let pool = set("cpus = 2\n[machine.contention]\nzsmalloc = \"300ns\"");
+        assert_eq!(pool.check_acts("s.toml", &[spec(Policy::Lru, Kernel::V6_6)]), Ok(()));
+        let error = pool.check_acts("s.toml", &[spec(Policy::Lru, Kernel::V6_18)]).expect_err("refused");
+        assert!(
+            error.starts_with("s.toml:6: machine.contention.zsmalloc: does nothing under lru of kernel 6.18"),
+            "{error}"
+        );
     }
 }

@@ -10,9 +10,10 @@ thread_local! {
 /// Tables of which the entries have names that the scenario chooses.
 const NAMED: [&str; 4] = ["device", "memcg", "node", "object"];
 
-/// A table of a scenario has these keys.
+/// A table of a scenario has these keys. Costs are noted without their unit.
 pub(super) fn declare(table: &str, keys: &[&str]) {
-    DECLARED.with_borrow_mut(|all| all.extend(keys.iter().map(|key| bare(&format!("{table}.{key}")))));
+    let keys = keys.iter().filter(|key| !key.ends_with("_ns"));
+    DECLARED.with_borrow_mut(|all| all.extend(keys.map(|key| bare(&format!("{table}.{key}")))));
 }
 
 /// The keys that were declared so far in this thread.

@@ -7,6 +7,7 @@ use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
 use crate::contention::{ContentionSpec, InterruptCosts};
+use crate::cost::Costs;
 use refault_mm::{ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
 use std::collections::BTreeMap;
 
@@ -117,14 +118,11 @@ fn large_folios(field: &Field<'_>) -> Result<u8> {
 }
 
 fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
-    let mut costs = BTreeMap::new();
-    for (name, cost) in field.any_section()?.entries() {
-        if costs.len() == 256 || read::name(name).is_err() {
-            return Err(cost.error("is not the name of a cost, such as read_hit"));
-        }
-        costs.insert(name.to_owned(), cost.time(0..=MAX_LATENCY_NS)?);
-    }
-    Ok(costs)
+    let named = Costs::default().named();
+    // With its unit or without.
+    let keys: Vec<&str> = named.iter().flat_map(|(name, _)| [name.trim_end_matches("_ns"), name]).collect();
+    let s = field.section(&keys)?;
+    s.entries().into_iter().map(|(name, cost)| Ok((name.to_owned(), cost.time(0..=MAX_LATENCY_NS)?))).collect()
 }
 
 /// CPUs that wait for each other: what differs from the constants.

@@ -114,7 +114,7 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
         quantum_ns,
         Time,
         1000..=1_000_000_000,
-        "how long a task keeps a CPU while others wait, where there are no ticks"
+        "the longest that a task works at once: who waits for a CPU takes it then, or with ticks at the next of them"
     ),
     number!(
         "tick",

@@ -21,7 +21,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `acts` | settings that do nothing under the policies of a run |
+//! | `acts`, `needs` | settings that do nothing under the policies of a run, and keys without what they act on |
 //! | `types/` | [`Scenario`] and its parts, as plain data |
 //! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with units |
 //! | `machine`, `machine_keys`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
@@ -50,6 +50,7 @@ mod limits;
 mod machine;
 mod machine_keys;
 mod metric;
+pub(crate) mod needs;
 mod nodes;
 mod objects;
 mod parameters;
@@ -148,7 +149,7 @@ impl Scenario {
         let src = Source { file, text };
         let table = DeTable::parse(text).map_err(|e| not_toml(src, &e))?;
         let scenario = scenario(&Section::root(src, table.get_ref(), &KEYS)?)?;
-        Ok(Scenario { settings: parameters::settings(text), ..scenario })
+        Ok(Scenario { settings: parameters::settings(text), lines: parameters::lines(text), ..scenario })
     }
 
     /// The values that a benchmark has chosen, by key, and where in its text they stand. A table
@@ -212,6 +213,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         events: Vec::new(),
         published: None,
         settings: Vec::new(),
+        lines: Vec::new(),
     };
     if scenario.end_ns.is_some_and(|end| end / scenario.sample_ns > MAX_SAMPLES) {
         let field = root.get("sample").or(root.get("end"));
@@ -222,5 +224,6 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
     scenario.events = events::events(&event_sections, &scenario)?;
     events::check(&scenario, &event_sections, &tasks.into_iter().map(|(_, s)| s).collect::<Vec<_>>())?;
     scenario.published = root.opt("published", |p| published::published(p, &scenario, root))?;
+    needs::check(root, &scenario)?;
     Ok(scenario)
 }

@@ -62,6 +62,12 @@ pub(super) fn settings(text: &str) -> Vec<(String, String)> {
     values_of(text, &PARTS).into_iter().map(|(key, place)| (key, text[place].to_owned())).collect()
 }
 
+/// The line of every value of machine and workload, from 1.
+pub(super) fn lines(text: &str) -> Vec<(String, usize)> {
+    let line = |place: Range<usize>| text.as_bytes()[..place.start].iter().filter(|b| **b == b'\n').count() + 1;
+    values(text).into_iter().map(|(key, place)| (key, line(place))).collect()
+}
+
 fn collect(key: &str, value: &DeValue<'_>, span: &Range<usize>, found: &mut Vec<(String, Range<usize>)>) {
     let is_table = |item: &DeValue<'_>| matches!(item, DeValue::Table(_));
     match value {

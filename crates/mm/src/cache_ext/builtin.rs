@@ -72,6 +72,11 @@ impl CacheExtPolicy {
         }
     }
 
+    /// Whether it looks at the hints of tasks ([`crate::Engine::set_cache_ext_hint`]).
+    pub fn reads_hints(self) -> bool {
+        self == CacheExtPolicy::GetScan
+    }
+
     /// The policy itself, for one group ([`crate::Engine::attach_cache_ext`]).
     pub fn ops(self) -> Box<dyn CacheExtOps> {
         match self {

@@ -94,7 +94,7 @@ impl Benchmark {
             .into());
         };
         let policies: Vec<_> = published.variants.iter().map(|variant| variant.policy.clone()).collect();
-        scenario.check_acts(&policies).map_err(|e| format!("{shown}: {e}"))?;
+        scenario.check_acts(&shown, &policies)?;
         let scale = args.scale.unwrap_or_else(|| default_scale(&scenario));
         let seeds = match (args.seeds, args.seed) {
             (Some(n), _) => (1..=n).collect(),

@@ -102,7 +102,7 @@ impl ScenarioRequest {
                 Some(policies) => listed(policies, scenario)?,
                 None => vec![scenario.policy.clone()],
             };
-            scenario.check_acts(&policies).map_err(|e| format!("{name}: {e}"))?;
+            scenario.check_acts(name, &policies)?;
             for policy in self.promotions(policies, scenario)? {
                 jobs.push(Job { name: format!("{name}, {}", policy.policy), scenario: scenario.clone(), policy });
             }

@@ -46,7 +46,7 @@ impl<'a> ScenarioSubject<'a> {
             policy.policy = named;
             policy.config().check().map_err(|e| format!("--policy {named}: {e}"))?;
         }
-        scenario.check_acts(std::slice::from_ref(&policy)).map_err(|e| format!("{file}: {e}"))?;
+        scenario.check_acts(file, std::slice::from_ref(&policy))?;
         target.metric().check_counted(policy.policy)?;
         let memcg = find(&scenario, file, request.group.as_deref())?;
         check(&scenario, file, memcg, request)?;

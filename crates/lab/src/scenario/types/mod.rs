@@ -58,4 +58,6 @@ pub struct Scenario {
     /// Settings of the machine in its file, key and value as they stand there, whatever is changed
     /// afterwards.
     pub settings: Vec<(String, String)>,
+    /// Keys of machine and workload in its file, and the line of each, from 1.
+    pub lines: Vec<(String, usize)>,
 }
