@@ -13,6 +13,7 @@
 mod atomic;
 mod binary;
 mod collapse;
+mod column_text;
 mod columns;
 mod dense;
 mod destination;
