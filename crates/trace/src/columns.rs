@@ -119,6 +119,11 @@ const NAMED: [(&str, &str, u64, &str, &str); 17] = [
     ("prospero", "space", 0, "_,op=R|W,offset:bytes,size:bytes", "traces of Prospero: accesses to memory"),
 ];
 
+/// A format with a reader of its own as columns, for files that differ from it in what is between
+/// fields or on top.
+pub(crate) const MSR: &str = "time:100ns,object,object,op=Read|Write,offset:bytes,size:bytes,_";
+pub(crate) const MSR_SECONDS: &str = "time:s,object,object,op=Read|Write,offset:bytes,size:bytes,_";
+
 /// Descriptions of accesses to memory.
 const OF_MEMORY: [&str; 3] = ["dinero", "pinatrace", "prospero"];
 
@@ -175,19 +180,16 @@ impl Columns {
         let count = |is: fn(&Field) -> bool| self.fields.iter().filter(|field| is(field)).count();
         let error = |what: &str| Err(TraceError::usage("columns", what));
         let places = count(|f| matches!(f, Field::Offset(_) | Field::Key));
-        let single: [fn(&Field) -> bool; 5] = [
+        let single: [fn(&Field) -> bool; 4] = [
             |f| matches!(f, Field::Time(_)),
             |f| matches!(f, Field::Op { .. } | Field::Rwbs),
             |f| matches!(f, Field::Size(_)),
-            |f| matches!(f, Field::Object),
             |f| matches!(f, Field::Task),
         ];
         let rest = self.fields.iter().position(|f| *f == Field::Rest);
         match () {
             () if places != 1 => error("one of them is the place: offset:UNIT, page or key"),
-            () if single.iter().any(|is| count(*is) > 1) => {
-                error("each of time, op, size, object and task is there once")
-            }
+            () if single.iter().any(|is| count(*is) > 1) => error("each of time, op, size and task is there once"),
             () if rest.is_some_and(|at| at + 1 != self.fields.len()) => {
                 error("* is the rest of a line, so it is the last")
             }

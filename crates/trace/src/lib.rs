@@ -22,6 +22,7 @@ mod foreign;
 mod format;
 mod formats;
 pub mod generate;
+mod guess;
 mod input;
 mod interner;
 mod memcg;

@@ -11,3 +11,4 @@ mod native;
 mod parquet;
 mod random;
 mod real;
+mod separators;

@@ -6,7 +6,7 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
-use crate::text::{LineFormat, LinePosition, is_names, words};
+use crate::text::{LineFormat, LinePosition, is_names, other_separator, words};
 use crate::units::{UnitDetector, unix_time_unit};
 use std::collections::HashMap;
 
@@ -49,7 +49,8 @@ struct Line {
     key: Option<u64>,
     offset: Option<(u64, Option<u32>)>,
     size: Option<(u64, Option<u32>)>,
-    object: u32,
+    /// Names of the object, one behind the other.
+    object: Vec<u8>,
     task: u32,
 }
 
@@ -91,7 +92,13 @@ impl ColumnLines {
             (n, _) if self.columns.fields.iter().skip(n).any(|f| matches!(f, Field::Is(_))) => Ok(None),
             (n, _) => {
                 let at_least = if has_rest { "at least " } else { "" };
-                Err(at.error(format!("{n} fields instead of {at_least}{}", wanted - usize::from(has_rest))))
+                let fields = if n == 1 { "field" } else { "fields" };
+                let wanted = wanted - usize::from(has_rest);
+                let error = at.error(format!("{n} {fields} instead of {at_least}{wanted}"));
+                Err(match other_separator(line, self.columns.separator, wanted, has_rest) {
+                    Some(separator) => error.with_advice(&format!("--separator {separator} finds {wanted}")),
+                    None => error,
+                })
             }
         }
     }
@@ -166,7 +173,13 @@ impl ColumnLines {
             Field::Offset(unit) => line.offset = Some(number(text, *unit, "offset", at)?),
             Field::Size(unit) => line.size = Some(number(text, *unit, "size", at)?),
             Field::Key => line.key = Some(self.key(text, at)?),
-            Field::Object => line.object = self.object(text, at)?,
+            Field::Object => {
+                bounded(text, "object", at)?;
+                if !line.object.is_empty() {
+                    line.object.push(b'.');
+                }
+                line.object.extend_from_slice(text);
+            }
             Field::Task => line.task = self.task(text, at)?,
         }
         Ok(())
@@ -183,6 +196,9 @@ impl ColumnLines {
     }
 
     fn object(&mut self, name: &[u8], at: &LinePosition<'_>) -> Result<u32, TraceError> {
+        if name.is_empty() {
+            return Ok(0);
+        }
         bounded(name, "object", at)?;
         if let Some(object) = self.objects.get(name) {
             return Ok(*object);
@@ -297,12 +313,13 @@ impl LineFormat for ColumnLines {
         self.columns.fields = columns;
         taken.map_err(|error| self.with_other_time(error, &found))?;
         let (page, pages) = self.pages(&line, at)?;
+        let object = self.object(&line.object, at)?;
         self.show(&line);
         let time_ns = line.time.map_or(0, |time| time.ns);
         let start_ns = *self.start_ns.get_or_insert(time_ns);
         out.push(Record {
             time_ns: time_ns.saturating_sub(start_ns),
-            object: line.object,
+            object,
             task: line.task,
             pages,
             ..Record::touch(page, Op { write: line.write, via: None })
