@@ -14,6 +14,18 @@ pub struct Columns {
     pub(crate) separator: Option<u8>,
     /// Lines at the front that are not looked at.
     pub(crate) skip_lines: u64,
+    /// Units that are not in doubt.
+    pub(crate) sure: SureUnits,
+    /// Places are those of memory and not of a disk.
+    pub(crate) is_memory: bool,
+}
+
+/// Units that are meant as they are said, whatever the numbers look like: `offset:512!`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SureUnits {
+    pub(crate) place: bool,
+    pub(crate) size: bool,
+    pub(crate) time: bool,
 }
 
 /// Meaning of one field.
@@ -50,8 +62,8 @@ pub(crate) enum Field {
 pub(crate) enum Unit {
     /// So many bytes.
     Bytes(u32),
-    /// A byte address in hexadecimal digits, with `0x` or without.
-    Hex,
+    /// So many bytes, in hexadecimal digits, with `0x` or without.
+    Hex(u32),
     /// Pages.
     Pages,
 }
@@ -107,6 +119,14 @@ const NAMED: [(&str, &str, u64, &str, &str); 17] = [
     ("prospero", "space", 0, "_,op=R|W,offset:bytes,size:bytes", "traces of Prospero: accesses to memory"),
 ];
 
+/// A format with a reader of its own as columns, for files that differ from it in what is between
+/// fields or on top.
+pub(crate) const MSR: &str = "time:100ns,object,object,op=Read|Write,offset:bytes,size:bytes,_";
+pub(crate) const MSR_SECONDS: &str = "time:s,object,object,op=Read|Write,offset:bytes,size:bytes,_";
+
+/// Descriptions of accesses to memory.
+const OF_MEMORY: [&str; 3] = ["dinero", "pinatrace", "prospero"];
+
 impl Columns {
     /// Columns with that separator, `space` for any number of blanks or one character, that begin
     /// after so many lines.
@@ -120,29 +140,22 @@ impl Columns {
                 return Err(TraceError::usage(format!("separator {separator:?}"), what));
             }
         };
-        let fields = fields.split(',').map(|text| field(text.trim())).collect::<Result<Vec<_>, _>>()?;
-        let columns = Columns { fields, separator, skip_lines };
+        let mut sure = SureUnits::default();
+        let fields = fields.split(',').map(|text| sure_field(text.trim(), &mut sure)).collect::<Result<Vec<_>, _>>()?;
+        let columns = Columns { fields, separator, skip_lines, sure, is_memory: false };
         columns.check().map(|()| columns)
     }
 
     /// The description of a format of others by its name.
     pub fn named(name: &str) -> Option<Columns> {
         let (_, separator, skip_lines, fields, _) = NAMED.iter().find(|named| named.0 == name)?;
-        Some(Columns::new(fields, separator, *skip_lines).expect("a test reads each"))
+        let columns = Columns::new(fields, separator, *skip_lines).expect("a test reads each");
+        Some(Columns { is_memory: OF_MEMORY.contains(&name), ..columns })
     }
 
     /// Formats of others that are read as columns: name, columns, and what each is.
     pub fn all_named() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
         NAMED.into_iter().map(|(name, _, _, fields, what)| (name, fields, what))
-    }
-
-    /// The description, if it has a name, with another word in the place of that of `is=`.
-    pub(crate) fn with_other_word(&self, from: &str, to: &str) -> Option<String> {
-        let (_, separator, _, fields, _) =
-            NAMED.iter().find(|named| Columns::named(named.0).is_some_and(|columns| columns.fields == self.fields))?;
-        let fields = fields.replace(&format!("is={from}"), &format!("is={to}"));
-        let separator = if *separator == "," { String::new() } else { format!(" --separator {separator}") };
-        Some(format!("--format 'columns:{fields}'{separator}"))
     }
 
     /// The same columns with another separator, or that begin after other lines.
@@ -154,23 +167,29 @@ impl Columns {
         Ok(Columns { separator, skip_lines: skip_lines.unwrap_or(self.skip_lines), ..self })
     }
 
+    /// The same columns with times in another unit, of so many nanoseconds.
+    pub(crate) fn with_time(&self, unit_ns: u64) -> Columns {
+        let fields = self.fields.iter().map(|field| match field {
+            Field::Time(_) => Field::Time(unit_ns),
+            other => other.clone(),
+        });
+        Columns { fields: fields.collect(), ..self.clone() }
+    }
+
     fn check(&self) -> Result<(), TraceError> {
         let count = |is: fn(&Field) -> bool| self.fields.iter().filter(|field| is(field)).count();
         let error = |what: &str| Err(TraceError::usage("columns", what));
         let places = count(|f| matches!(f, Field::Offset(_) | Field::Key));
-        let single: [fn(&Field) -> bool; 5] = [
+        let single: [fn(&Field) -> bool; 4] = [
             |f| matches!(f, Field::Time(_)),
             |f| matches!(f, Field::Op { .. } | Field::Rwbs),
             |f| matches!(f, Field::Size(_)),
-            |f| matches!(f, Field::Object),
             |f| matches!(f, Field::Task),
         ];
         let rest = self.fields.iter().position(|f| *f == Field::Rest);
         match () {
             () if places != 1 => error("one of them is the place: offset:UNIT, page or key"),
-            () if single.iter().any(|is| count(*is) > 1) => {
-                error("each of time, op, size, object and task is there once")
-            }
+            () if single.iter().any(|is| count(*is) > 1) => error("each of time, op, size and task is there once"),
             () if rest.is_some_and(|at| at + 1 != self.fields.len()) => {
                 error("* is the rest of a line, so it is the last")
             }
@@ -186,6 +205,21 @@ impl FromStr for Columns {
     fn from_str(fields: &str) -> Result<Columns, TraceError> {
         Columns::new(fields, ",", 0)
     }
+}
+
+/// One field, behind whose unit a `!` says that it is meant.
+fn sure_field(text: &str, sure: &mut SureUnits) -> Result<Field, TraceError> {
+    let Some(bare) = text.strip_suffix('!').filter(|bare| !bare.starts_with("op=") && !bare.starts_with("is=")) else {
+        return field(text);
+    };
+    let found = field(bare)?;
+    match found {
+        Field::Offset(_) => sure.place = true,
+        Field::Size(_) => sure.size = true,
+        Field::Time(_) => sure.time = true,
+        _ => return Err(TraceError::usage(format!("column {text:?}"), "has a !, which is for a unit")),
+    }
+    Ok(found)
 }
 
 /// One field of a description.
@@ -262,9 +296,10 @@ fn number_unit(unit: Option<&str>) -> Result<Unit, String> {
     match unit {
         None => Err("needs its unit: bytes, hex, pages, or a number of bytes such as 512".into()),
         Some("bytes") => Ok(Unit::Bytes(1)),
-        Some("hex") => Ok(Unit::Hex),
+        Some("hex") => Ok(Unit::Hex(1)),
         Some("pages") => Ok(Unit::Pages),
-        Some(number) => match number.parse() {
+        Some(number) => match number.strip_prefix("hex").unwrap_or(number).parse() {
+            Ok(bytes @ 1..) if number.starts_with("hex") => Ok(Unit::Hex(bytes)),
             Ok(bytes @ 1..) => Ok(Unit::Bytes(bytes)),
             _ => Err(format!("has the unit {number}; it is bytes, hex, pages, or a number of bytes such as 512")),
         },
@@ -297,6 +332,8 @@ mod tests {
             ("key,op=r|w|d+R", "has r twice"),
             ("key,op=*|6", "has * for reads or writes"),
             ("key,key:bytes", "takes none"),
+            ("key!", "has a !, which is for a unit"),
+            ("offset:hex0", "has the unit hex0"),
             ("key,*,_", "it is the last"),
             ("key,task,task", "is there once"),
             ("key,speed", "is not known"),

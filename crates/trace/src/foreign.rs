@@ -5,8 +5,17 @@
 pub(crate) struct UnreadFormat {
     /// Description of the kind of file.
     pub(crate) what: &'static str,
-    /// Advice: what to do.
-    pub(crate) then: &'static str,
+    pub(crate) then: WayOut,
+}
+
+/// Advice: what to do.
+#[derive(Clone, Copy)]
+pub(crate) enum WayOut {
+    Advice(&'static str),
+    /// A name of `--format` that reads it.
+    Named(&'static str),
+    /// Columns that read it, with commas between fields.
+    Described(&'static str),
 }
 
 const UNPACK: &str = "which is to be unpacked: give the file in it";
@@ -17,7 +26,15 @@ const KEYS: &str = "which is not read; keys are, written as plain: a number for 
 const EVENTS: &str = "which is not read; refault record makes recordings of the page cache";
 
 fn foreign(what: &'static str, then: &'static str) -> Option<UnreadFormat> {
-    Some(UnreadFormat { what, then })
+    Some(UnreadFormat { what, then: WayOut::Advice(then) })
+}
+
+fn named(what: &'static str, format: &'static str) -> Option<UnreadFormat> {
+    Some(UnreadFormat { what, then: WayOut::Named(format) })
+}
+
+fn described(what: &'static str, columns: &'static str) -> Option<UnreadFormat> {
+    Some(UnreadFormat { what, then: WayOut::Described(columns) })
 }
 
 /// The format of the front of a file, if it is known and not read. `lines` are the first ones that
@@ -52,8 +69,17 @@ pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<UnreadFormat> {
     of_comments(head).or_else(|| {
         // A line of names says little: the one behind it is looked at, too.
         let two = || lines.iter().take(2).filter_map(|line| std::str::from_utf8(line).ok());
-        two().find_map(|line| of_fields(line).or_else(|| of_words(line)))
+        two().find_map(|line| {
+            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            of_fields(&fields, line).or_else(|| of_words(&words, line))
+        })
     })
+}
+
+/// The format of lines whose fields are those, whatever stands between them.
+pub(crate) fn of_split(fields: &[&str]) -> Option<UnreadFormat> {
+    of_words(fields, "").or_else(|| of_fields(fields, ""))
 }
 
 /// By what stands in comments.
@@ -61,7 +87,7 @@ fn of_comments(head: &[u8]) -> Option<UnreadFormat> {
     let first = head.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty())?;
     match std::str::from_utf8(first).ok()?.trim() {
         line if line.starts_with("# timestamp") && line.contains("op, id, size") => {
-            foreign("a csv of libCacheSim", KEYS)
+            described("a csv of libCacheSim", "time:ms,_,key,_")
         }
         line if line.starts_with("# tracer:") => foreign("text of ftrace or trace-cmd", EVENTS),
         line if line.starts_with("# Overhead") || line.starts_with("# To display the perf") => {
@@ -71,54 +97,62 @@ fn of_comments(head: &[u8]) -> Option<UnreadFormat> {
     }
 }
 
-/// By the fields of a line with commas.
-fn of_fields(line: &str) -> Option<UnreadFormat> {
-    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+/// By the fields of a line; `line` is the whole one, if they are separated as in the format.
+fn of_fields(fields: &[&str], line: &str) -> Option<UnreadFormat> {
     let number = |i: usize| fields.get(i).is_some_and(|field| field.parse::<f64>().is_ok());
     let is = |i: usize, any: &[&str]| fields.get(i).is_some_and(|f| any.iter().any(|one| one.eq_ignore_ascii_case(f)));
     let kinds = ["r", "w"];
     let caches = ["get", "gets", "set", "add", "replace", "cas", "append", "prepend", "delete", "incr", "decr"];
     match fields.len() {
         3.. if is(0, &["time", "timestamp"]) && is(1, &["obj_id", "object_id", "id", "key"]) => {
-            foreign("a csv of a cache (time, id, size)", "which --format libcachesim-csv reads")
+            named("a csv of a cache (time, id, size)", "libcachesim-csv")
         }
         4..=6 if (0..fields.len()).all(number) && is(2, &["0", "1", "2"]) && line.contains(", ") => foreign(
             "a log of fio (time, value, direction, block size)",
             "which says how long requests took, not of what",
         ),
-        5 if number(0) && is(1, &kinds) && number(2) && number(3) => {
-            foreign("a block trace of Alibaba (device,kind,offset,length,time)", "which --format alibaba reads")
+        5 if number(0) && !fields[0].contains('.') && is(1, &kinds) && number(2) && number(3) => {
+            named("a block trace of Alibaba (device,kind,offset,length,time)", "alibaba")
         }
         5 if number(0) && number(1) && number(2) && is(3, &kinds) => {
-            foreign("a trace of SPC or UMass (unit,sector,bytes,kind,time)", "which --format spc reads")
+            named("a trace of SPC or UMass (unit,sector,bytes,kind,time)", "spc")
         }
         5 if (0..5).all(number) && is(3, &["0", "1"]) => {
-            foreign("a block trace of Tencent (time,sector,sectors,kind,volume)", "which --format tencent reads")
+            named("a block trace of Tencent (time,sector,sectors,kind,volume)", "tencent")
         }
         6 if is(2, &["IOType"]) || (number(0) && number(1) && is(2, &kinds)) => {
-            foreign("a trace of Systor '17 (time,response,kind,unit,offset,size)", "which --format systor reads")
+            named("a trace of Systor '17 (time,response,kind,unit,offset,size)", "systor")
         }
-        7 if number(0) && is(5, &caches) => foreign(
-            "a cache trace of Twitter (time,key,key size,value size,client,kind,ttl)",
-            "which --format twitter reads",
-        ),
-        5.. if is(0, &["op_time", "key"]) => foreign("a cache trace of Meta", KEYS),
+        7 if number(0) && is(5, &caches) => {
+            named("a cache trace of Twitter (time,key,key size,value size,client,kind,ttl)", "twitter")
+        }
+        5.. if is(0, &["op_time"]) && is(1, &["key"]) && is(3, &["op"]) => {
+            described("a cache trace of Meta", "time:s,key,_,op=GET+GET_LEASE|SET+SET_LEASE|*,*")
+        }
+        5.. if is(0, &["key"]) && is(1, &["op"]) => {
+            described("a cache trace of Meta", "key,op=GET+GET_LEASE|SET+SET_LEASE|*,*")
+        }
         _ => None,
     }
 }
 
 /// By the words of a line.
-fn of_words(line: &str) -> Option<UnreadFormat> {
-    let words: Vec<&str> = line.split_whitespace().collect();
+fn of_words(words: &[&str], line: &str) -> Option<UnreadFormat> {
     let whole = |word: &str| word.parse::<u64>().is_ok();
     let pair = |word: &str| word.split_once(',').is_some_and(|(a, b)| whole(a) && whole(b));
     let hexadecimal = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).is_ok();
     let has = |part: &str| line.contains(part);
-    match words.as_slice() {
-        [first, _, _, _, ..] if pair(first) => foreign("text of blkparse", "which --format blkparse reads"),
-        ["TIME(s)", ..] => foreign("output of biosnoop", "which --format biosnoop reads"),
-        ["fio", "version", "3", ..] => foreign("an iolog of fio, version 3", "which --format fio-iolog-3 reads"),
-        ["fio", "version", ..] => foreign("an iolog of fio", "which --format fio-iolog-2 reads if it is version 2"),
+    match words {
+        [first, _, _, _, ..] if pair(first) => named("text of blkparse", "blkparse"),
+        ["TIME(s)", ..] => named("output of biosnoop", "biosnoop"),
+        [time, _, pid, _, "R" | "W", sector, bytes, _]
+            if time.contains('.') && [pid, sector, bytes].iter().all(|w| whole(w)) =>
+        {
+            named("output of biosnoop", "biosnoop")
+        }
+        ["fio", "version", "3", ..] => named("an iolog of fio, version 3", "fio-iolog-3"),
+        ["fio", "version", "2", ..] => named("an iolog of fio, version 2", "fio-iolog-2"),
+        ["fio", "version", ..] => foreign("an iolog of fio", "of which versions 2 and 3 are read"),
         ["base_time_absolute:", ..] => foreign("output of DAMON's damo", EVENTS),
         ["RES", "PAGES", "SIZE", "FILE"] => {
             foreign("output of fincore", "which says what is in memory, and of no accesses")
@@ -128,22 +162,20 @@ fn of_words(line: &str) -> Option<UnreadFormat> {
         [time, "R" | "W", sector, count, flags]
             if time.contains('.') && [sector, count, flags].iter().all(|w| whole(w)) =>
         {
-            foreign("a block trace of CAMELab (time, kind, sector, sectors, latency)", "which --format camelab reads")
+            named("a block trace of CAMELab (time, kind, sector, sectors, latency)", "camelab")
         }
         [time, device, sector, sectors, "0" | "1"] if [time, device, sector, sectors].iter().all(|w| whole(w)) => {
-            foreign("a trace of MQSim (time, device, sector, sectors, kind)", "which --format mqsim reads")
+            named("a trace of MQSim (time, device, sector, sectors, kind)", "mqsim")
         }
         [time, pid, _, sector, sectors, "R" | "W" | "r" | "w", ..]
             if [time, pid, sector, sectors].iter().all(|w| whole(w)) =>
         {
-            foreign("a block trace of FIU (time, pid, process, sector, sectors, kind)", "which --format fiu reads")
+            named("a block trace of FIU (time, pid, process, sector, sectors, kind)", "fiu")
         }
         ["0" | "1" | "2", address] if address.len() > 3 && hexadecimal(address) => {
-            foreign("a trace of Dinero (kind and hexadecimal address)", "which --format dinero reads")
+            named("a trace of Dinero (kind and hexadecimal address)", "dinero")
         }
-        [_, kind, ..] if kind.starts_with("REST.") => {
-            foreign("a trace of IBM's object store", "which --format ibm-cos reads")
-        }
+        [_, kind, ..] if kind.starts_with("REST.") => named("a trace of IBM's object store", "ibm-cos"),
         _ if has("block_rq_") || has("mm_filemap_") || line.starts_with("cpus=") => {
             foreign("text of ftrace or trace-cmd", EVENTS)
         }
@@ -152,10 +184,10 @@ fn of_words(line: &str) -> Option<UnreadFormat> {
         _ if has("(") && has(") = ") => foreign("output of strace", EVENTS),
         _ if has("\"GET /") || has("\"POST /") || has("\"HEAD /") => foreign("a log of a web server", KEYS),
         [_, "R" | "W", address, _] if address.len() > 9 => {
-            foreign("a trace of Prospero (number, kind, address, size)", "which --format prospero reads")
+            named("a trace of Prospero (number, kind, address, size)", "prospero")
         }
         [_, "R" | "W", address] if address.starts_with("0x") || address.len() > 9 => {
-            foreign("output of pinatrace (instruction, kind, address)", "which --format pinatrace reads")
+            named("output of pinatrace (instruction, kind, address)", "pinatrace")
         }
         [first, ..] if first.starts_with('{') || first.starts_with('[') => {
             foreign("JSON", "which is not read as a trace")

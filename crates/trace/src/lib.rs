@@ -13,6 +13,7 @@
 mod atomic;
 mod binary;
 mod collapse;
+mod column_text;
 mod columns;
 mod dense;
 mod destination;
@@ -21,6 +22,7 @@ mod foreign;
 mod format;
 mod formats;
 pub mod generate;
+mod guess;
 mod input;
 mod interner;
 mod memcg;

@@ -93,7 +93,8 @@ fn hex(field: &[u8]) -> Result<u64, &'static str> {
 
 /// Whether a line has names of columns: each begins with a letter, and none is a number.
 pub(crate) fn is_names(line: &[u8]) -> bool {
-    let mut fields = line.split(|b| matches!(b, b' ' | b'\t' | b',' | b';' | b'\r')).filter(|field| !field.is_empty());
+    let mut fields =
+        line.split(|b| matches!(b, b' ' | b'\t' | b',' | b';' | b'|' | b'\r')).filter(|field| !field.is_empty());
     let is_name = |field: &[u8]| {
         let begins = field[0].is_ascii_alphabetic() || matches!(field[0], b'_' | b'"' | b'(');
         begins && !field.iter().all(u8::is_ascii_hexdigit)
@@ -104,6 +105,28 @@ pub(crate) fn is_names(line: &[u8]) -> bool {
 /// The fields of a line that are separated by spaces or tabs.
 pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| *b == b' ' || *b == b'\t').filter(|word| !word.is_empty())
+}
+
+/// Bytes that may be between fields, and their flags; none: any number of blanks.
+pub(crate) const SEPARATORS: [(Option<u8>, &str); 5] =
+    [(Some(b','), "','"), (Some(b';'), "';'"), (Some(b'\t'), "tab"), (Some(b'|'), "'|'"), (None, "space")];
+
+/// The fields of a line with that between them.
+pub(crate) fn split_at(line: &[u8], separator: Option<u8>) -> Vec<&[u8]> {
+    match separator {
+        None => words(line).collect(),
+        Some(separator) => line.split(|b| *b == separator).map(<[u8]>::trim_ascii).collect(),
+    }
+}
+
+/// Another separator at which a line has as many fields as are wanted.
+pub(crate) fn other_separator(line: &[u8], not: Option<u8>, wanted: usize, or_more: bool) -> Option<&'static str> {
+    let fits = |separator| {
+        let found = split_at(line, separator).len();
+        found == wanted || or_more && found > wanted
+    };
+    let others = SEPARATORS.into_iter().filter(|(separator, _)| *separator != not && wanted > 1);
+    others.into_iter().find(|(separator, _)| fits(*separator)).map(|(_, flag)| flag)
 }
 
 /// A source over any format of lines.

@@ -2,9 +2,10 @@
 //! not that, and what could read them. Nothing is called nearest whose fields do not agree.
 
 use crate::error::quote;
-use crate::foreign;
+use crate::foreign::{self, WayOut};
 use crate::format::Format;
 use crate::formats::{self, msr};
+use crate::guess::{self, Guess};
 use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::record::RecordSource;
@@ -63,6 +64,11 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
     let first: Vec<_> = lines(head).map(|(_, line)| line).take(2).collect();
     let first = is_text(head).then_some(&first[..]);
     if let Some(foreign::UnreadFormat { what, then }) = foreign::of(head, first) {
+        let then = match then {
+            WayOut::Advice(then) => then.to_owned(),
+            WayOut::Named(name) => format!("which --format {name} reads"),
+            WayOut::Described(columns) => format!("which --format 'columns:{columns}' reads"),
+        };
         return format!("format not recognised: it looks like {what}, {then}");
     }
     let is_utf8 = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |_| true);
@@ -80,22 +86,13 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
     };
     let most = OF_LINES.into_iter().rev().max_by_key(|format| readable(head, *format));
     let most = most.map(|format| (format, readable(head, format))).filter(|(_, n)| 2 * n >= all.len() && *n > 0);
-    let shown = quote(line);
     if let Some((format, n)) = most {
-        if is_names(line) && n + 1 == all.len() {
-            return format!(
-                "format not recognised: line {number} is a header ({shown}), and the lines after it can be read as \
-                 {format}: leave it out, as tail -n +{} does",
-                number + 1
-            );
-        }
-        let why = tried(line, format).err().unwrap_or_else(|| "the lines after it are of another".to_owned());
-        return format!(
-            "format not recognised: {n} of the first {} lines can be read as {format}, but line {number} cannot ({shown}: \
-             {why}); --format {format} reads the file once all can",
-            all.len()
-        );
+        return mostly(&all, format, n);
     }
+    if let Some(said) = in_columns(&all) {
+        return said;
+    }
+    let shown = quote(line);
     if let Some((format, separator)) = with_spaces(&all) {
         let header = if is_names(line) { format!(" | tail -n +{}", number + 1) } else { String::new() };
         return format!(
@@ -121,6 +118,53 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
         }
         None => format!("format not recognised: line {number} ({shown}) is of no format that is read; {}", names()),
     }
+}
+
+fn texts<'t>(all: &[(usize, &'t [u8])]) -> Vec<&'t [u8]> {
+    all.iter().map(|(_, line)| *line).collect()
+}
+
+/// Says of a file that `n` of its lines are of a format.
+fn mostly(all: &[(usize, &[u8])], format: Format, n: usize) -> String {
+    let (number, line) = all[0];
+    let shown = quote(line);
+    if is_names(line) && n + 1 == all.len() {
+        let flags = guess::of(&texts(all)).map_or(String::new(), |guess| format!(", or {} reads both", guess.flags));
+        return format!(
+            "format not recognised: line {number} is a header ({shown}), and the lines after it can be read as {format}: \
+             leave it out, as tail -n +{} does{flags}",
+            number + 1
+        );
+    }
+    if n == all.len() {
+        return format!(
+            "format not recognised; nearest is {format} (line {number}: {shown}): --format {format} reads it"
+        );
+    }
+    let why = tried(line, format).err().unwrap_or_else(|| "the lines after it are of another".to_owned());
+    format!(
+        "format not recognised: {n} of the first {} lines can be read as {format}, but line {number} cannot ({shown}: \
+         {why}); --format {format} reads the file once all can",
+        all.len()
+    )
+}
+
+/// Says which columns read a file.
+fn in_columns(all: &[(usize, &[u8])]) -> Option<String> {
+    let (number, line) = all[0];
+    let shown = quote(line);
+    let Guess { format, like, flags } = guess::of(&texts(all))?;
+    Some(match format.map(|format| tried(line, format)) {
+        Some(_) if is_names(line) => format!(
+            "format not recognised: line {number} is a header ({shown}), and nearest to what follows is {like}: {flags} \
+             reads both"
+        ),
+        Some(Err(why)) => format!(
+            "format not recognised; nearest is {like}, but line {number} is not of that ({shown}: {why}): {flags} reads it"
+        ),
+        Some(Ok(())) => format!("format not recognised; nearest is {like}: {flags} reads it"),
+        None => format!("format not recognised: {like} ({shown}): {flags} reads it"),
+    })
 }
 
 /// The format of all lines but a header, if their fields were separated by spaces.

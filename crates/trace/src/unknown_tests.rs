@@ -159,7 +159,7 @@ fn headers_and_marks_are_said_or_read() {
         let error = open_input(input, &opts).and_then(|mut s| s.next_chunk(&mut Vec::new())).expect_err("a header");
         assert!(error.to_string().ends_with("line 1 looks like a header: leave it out"), "{error}");
     }
-    let said = answer(b"page,size\n1,2\n3,4\n", "t.csv").expect_err("two columns");
+    let said = answer(b"sheets,tall\n1,2\n3,4\n", "t.csv").expect_err("two columns");
     assert!(said.contains("line 1 is a header") && said.contains("of no format that is read"), "{said}");
     let said = answer(b"1\nx\n2\n3\n", "t");
     assert_eq!(said, Err("read: t:2: page \"x\" is not a number".to_owned()));
@@ -188,9 +188,13 @@ fn bytes_are_told_from_text() {
 #[test]
 fn regression_commas_in_place_of_spaces_are_named() {
     for (text, said) in [
-        ("page,op\n68,w\n70,r\n", "tr ',' ' ' <FILE | tail -n +2 >NEW"),
-        ("68;w\n70;r\n", "read as plain: tr ';' ' ' <FILE >NEW"),
-        ("0,8,0,1\n64,8,0,2\n", "read as arc: tr ',' ' '"),
+        (
+            "page,op\n68,w\n70,r\n",
+            "a header (\"page,op\"), and nearest to what follows is plain: --format 'columns:page,op=r|w' reads both",
+        ),
+        ("68;w\n70;\n", "read as plain: tr ';' ' ' <FILE >NEW"),
+        ("68;w\n70;r\n", "--format 'columns:page,op=r|w' --separator ';' reads it"),
+        ("0,8,0,1\n64,8,0,2\n", "--format 'columns:page,size:pages,_,_' reads it"),
     ] {
         let error = answer(text.as_bytes(), "a.csv").unwrap_err();
         assert!(error.contains(said), "{text:?}: {error}");

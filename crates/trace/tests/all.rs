@@ -1,5 +1,6 @@
 //! All tests of the crate's public side in one program: what they share is compiled once.
 
+mod column_units;
 mod columns;
 mod damage;
 mod example;
@@ -10,3 +11,4 @@ mod native;
 mod parquet;
 mod random;
 mod real;
+mod separators;

@@ -116,7 +116,7 @@ fn what_looks_like_a_named_format_says_its_name() {
 #[test]
 fn mistakes_in_lines_have_their_place() {
     for (columns, text, what) in [
-        ("page,op=r|w", "1,r\n2\n", "t:2: 1 fields instead of 2"),
+        ("page,op=r|w", "1,r\n2\n", "t:2: 1 field instead of 2"),
         ("page,op=r|w", "1,r\n2,x\n", "t:2: \"x\" is no word for a read (r) or a write (w)"),
         ("page,op=r|w", "1,r\nx1,r\n", "t:2: offset \"x1\" is not a number"),
         ("time:us,page", "1,2\n1.x,2\n", "t:2: time \"1.x\" is not a number"),

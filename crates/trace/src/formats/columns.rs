@@ -6,7 +6,8 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
-use crate::text::{LineFormat, LinePosition, is_names, words};
+use crate::text::{LineFormat, LinePosition, is_names, other_separator, words};
+use crate::units::{UnitDetector, unix_time_unit};
 use std::collections::HashMap;
 
 /// The longest name of an object, a task or a key.
@@ -24,19 +25,32 @@ pub(crate) struct ColumnLines {
     has_filter: bool,
     /// Words that lines were passed over for before the first record, and in how many.
     passed: Vec<(String, u64)>,
+    watch: UnitDetector,
 }
 
 /// Words that are counted.
 const MOST_WORDS: usize = 8;
 
+/// A time as it is written: the number before the point, how many digits it has behind that, zeros
+/// at the end left out, and in nanoseconds.
+#[derive(Clone, Copy)]
+struct LineTime {
+    whole: u64,
+    decimals: u32,
+    ns: u64,
+}
+
 /// Parts of a line that were read.
 #[derive(Default)]
 struct Line {
-    time_ns: Option<u64>,
+    time: Option<LineTime>,
     write: bool,
+    /// A page by its name.
+    key: Option<u64>,
     offset: Option<(u64, Option<u32>)>,
     size: Option<(u64, Option<u32>)>,
-    object: u32,
+    /// Names of the object, one behind the other.
+    object: Vec<u8>,
     task: u32,
 }
 
@@ -51,7 +65,8 @@ impl ColumnLines {
         let is_filter = |f: &Field| matches!(f, Field::Is(_) | Field::Rwbs | Field::Op { .. });
         let has_filter = columns.fields.iter().any(is_filter);
         let (keys, objects, tasks) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { header, columns, keys, objects, tasks, start_ns: None, has_filter, passed: Vec::new() }
+        let (passed, watch) = (Vec::new(), UnitDetector::new(Format::Columns, opts));
+        Self { header, columns, keys, objects, tasks, start_ns: None, has_filter, passed, watch }
     }
 
     /// The fields of a line; `None`: one of them says that it is to be passed over.
@@ -77,7 +92,13 @@ impl ColumnLines {
             (n, _) if self.columns.fields.iter().skip(n).any(|f| matches!(f, Field::Is(_))) => Ok(None),
             (n, _) => {
                 let at_least = if has_rest { "at least " } else { "" };
-                Err(at.error(format!("{n} fields instead of {at_least}{}", wanted - usize::from(has_rest))))
+                let fields = if n == 1 { "field" } else { "fields" };
+                let wanted = wanted - usize::from(has_rest);
+                let error = at.error(format!("{n} {fields} instead of {at_least}{wanted}"));
+                Err(match other_separator(line, self.columns.separator, wanted, has_rest) {
+                    Some(separator) => error.with_advice(&format!("--separator {separator} finds {wanted}")),
+                    None => error,
+                })
             }
         }
     }
@@ -86,7 +107,7 @@ impl ColumnLines {
     /// table; one alone is damage.
     fn has_names(&self, found: &[&[u8]], at: &LinePosition<'_>) -> bool {
         let is_name = |(field, text): (&Field, &&[u8])| match field {
-            Field::Time(unit) => Some(time_ns(text, *unit).is_err()),
+            Field::Time(unit) => Some(time(text, *unit).is_err()),
             Field::Offset(unit) | Field::Size(unit) => Some(number(text, *unit, "", at).is_err()),
             Field::Op { reads, writes, .. } => Some(kind(text, reads, writes).is_err()),
             _ => None,
@@ -124,7 +145,11 @@ impl ColumnLines {
         let all = all.join(", ");
         let Some(wanted) = is else { return Some(format!("its lines are passed over: {all}")) };
         let plain = word.trim_matches('"');
-        let how = self.columns.with_other_word(wanted, plain).unwrap_or_else(|| format!("is={plain} in the columns"));
+        let fields = self.columns.fields.iter().map(|field| match field {
+            Field::Is(_) => Field::Is(plain.to_owned()),
+            _ => field.clone(),
+        });
+        let how = Columns { fields: fields.collect(), ..self.columns.clone() }.flags();
         Some(format!("lines with {wanted} are read, and it has {all}; {how} reads lines with {plain}"))
     }
 
@@ -142,13 +167,19 @@ impl ColumnLines {
     fn take(&mut self, field: &Field, text: &[u8], line: &mut Line, at: &LinePosition<'_>) -> Result<(), TraceError> {
         match field {
             Field::Skip | Field::Rest | Field::Is(_) => {}
-            Field::Time(unit) => line.time_ns = Some(time_ns(text, *unit).map_err(|why| at.error(why))?),
+            Field::Time(unit) => line.time = Some(time(text, *unit).map_err(|why| at.error(why))?),
             Field::Op { reads, writes, .. } => line.write = kind(text, reads, writes).map_err(|why| at.error(why))?,
             Field::Rwbs => line.write = text.contains(&b'W'),
             Field::Offset(unit) => line.offset = Some(number(text, *unit, "offset", at)?),
             Field::Size(unit) => line.size = Some(number(text, *unit, "size", at)?),
-            Field::Key => line.offset = Some((self.key(text, at)?, None)),
-            Field::Object => line.object = self.object(text, at)?,
+            Field::Key => line.key = Some(self.key(text, at)?),
+            Field::Object => {
+                bounded(text, "object", at)?;
+                if !line.object.is_empty() {
+                    line.object.push(b'.');
+                }
+                line.object.extend_from_slice(text);
+            }
             Field::Task => line.task = self.task(text, at)?,
         }
         Ok(())
@@ -165,6 +196,9 @@ impl ColumnLines {
     }
 
     fn object(&mut self, name: &[u8], at: &LinePosition<'_>) -> Result<u32, TraceError> {
+        if name.is_empty() {
+            return Ok(0);
+        }
         bounded(name, "object", at)?;
         if let Some(object) = self.objects.get(name) {
             return Ok(*object);
@@ -187,6 +221,38 @@ impl ColumnLines {
         Ok(*self.tasks.entry(name.to_owned()).or_insert(next))
     }
 
+    /// Shows the numbers of a line to whom judges their units.
+    fn show(&mut self, line: &Line) {
+        match (line.offset, line.size) {
+            (Some((number, _)), Some((count, _))) => {
+                self.watch.range(number, count);
+                self.watch.word(number, count);
+            }
+            (Some((number, _)), None) => self.watch.block(number),
+            (None, _) => self.watch.named(),
+        }
+        if let Some(LineTime { whole, decimals, ns }) = line.time {
+            self.watch.time(whole);
+            self.watch.clock(ns, decimals);
+        }
+    }
+
+    /// Advice on a time that is beyond its unit.
+    fn with_other_time(&self, error: TraceError, found: &[&[u8]]) -> TraceError {
+        let beyond = self.columns.fields.iter().zip(found).find_map(|(field, text)| match field {
+            Field::Time(unit) if time(text, *unit).is_err() => std::str::from_utf8(text).ok(),
+            _ => None,
+        });
+        let whole = beyond.and_then(|text| text.split('.').next()?.parse().ok());
+        match whole.and_then(unix_time_unit) {
+            Some((name, unit)) => {
+                let flags = self.columns.with_time(unit).flags();
+                error.with_advice(&format!("it looks like {name}, which {flags} reads"))
+            }
+            None => error,
+        }
+    }
+
     /// The pages of a line.
     fn pages(&self, line: &Line, at: &LinePosition<'_>) -> Result<(u64, u32), TraceError> {
         let page_size = self.header.page_size;
@@ -195,7 +261,8 @@ impl ColumnLines {
             Some(bytes) => Ok(bytes),
             None => Err(at.error(format!("{number} times {} bytes is beyond 64 bits", unit.unwrap_or(page_size)))),
         };
-        let offset = line.offset.expect("every description has a place");
+        let key = line.key.map(|page| (page, None));
+        let offset = line.offset.or(key).expect("every description has a place");
         let size = line.size.map(bytes).transpose()?;
         let range = match (offset, size) {
             // Numbers of pages need not fit as bytes.
@@ -214,8 +281,8 @@ impl LineFormat for ColumnLines {
         &self.header
     }
 
-    // No unit is in doubt: they were given.
     fn judge(&mut self) {
+        self.watch.judge(&mut self.header);
         self.header.passed_over = if self.start_ns.is_none() { self.passed_over() } else { None };
     }
 
@@ -241,15 +308,18 @@ impl LineFormat for ColumnLines {
         };
         let mut line = Line::default();
         let columns = std::mem::take(&mut self.columns.fields);
-        let taken = columns.iter().zip(found).try_for_each(|(field, text)| self.take(field, text, &mut line, at));
+        let mut both = columns.iter().zip(&found);
+        let taken = both.try_for_each(|(field, text)| self.take(field, text, &mut line, at));
         self.columns.fields = columns;
-        taken?;
+        taken.map_err(|error| self.with_other_time(error, &found))?;
         let (page, pages) = self.pages(&line, at)?;
-        let time_ns = line.time_ns.unwrap_or(0);
+        let object = self.object(&line.object, at)?;
+        self.show(&line);
+        let time_ns = line.time.map_or(0, |time| time.ns);
         let start_ns = *self.start_ns.get_or_insert(time_ns);
         out.push(Record {
             time_ns: time_ns.saturating_sub(start_ns),
-            object: line.object,
+            object,
             task: line.task,
             pages,
             ..Record::touch(page, Op { write: line.write, via: None })
@@ -294,18 +364,17 @@ fn number(text: &[u8], unit: Unit, what: &str, at: &LinePosition<'_>) -> Result<
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X"));
     let number = match (digits, unit) {
         (Some(digits), _) => at.hex(digits, what)?,
-        (None, Unit::Hex) => at.hex(text, what)?,
+        (None, Unit::Hex(_)) => at.hex(text, what)?,
         (None, _) => at.decimal(text, what)?,
     };
     Ok(match unit {
         Unit::Pages => (number, None),
-        Unit::Bytes(bytes) => (number, Some(bytes)),
-        Unit::Hex => (number, Some(1)),
+        Unit::Bytes(bytes) | Unit::Hex(bytes) => (number, Some(bytes)),
     })
 }
 
-/// A time with or without a fraction, in nanoseconds.
-fn time_ns(text: &[u8], unit_ns: u64) -> Result<u64, String> {
+/// A time with or without a fraction, in a unit of so many nanoseconds.
+fn time(text: &[u8], unit_ns: u64) -> Result<LineTime, String> {
     let no_time = || format!("time {} is not a number", quote(text));
     let text_of = std::str::from_utf8(text).map_err(|_| no_time())?;
     let (whole, fraction) = text_of.split_once('.').unwrap_or((text_of, ""));
@@ -313,6 +382,7 @@ fn time_ns(text: &[u8], unit_ns: u64) -> Result<u64, String> {
     if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
         return Err(no_time());
     }
+    let decimals = fraction.trim_end_matches('0').len() as u32;
     let fraction = &fraction[..fraction.len().min(9)];
     let part = match fraction {
         "" => 0,
@@ -321,8 +391,10 @@ fn time_ns(text: &[u8], unit_ns: u64) -> Result<u64, String> {
             (u128::from(digits.parse::<u64>().map_err(|_| no_time())?) * u128::from(unit_ns) / scale) as u64
         }
     };
-    let whole = whole.parse::<u64>().ok().and_then(|n| n.checked_mul(unit_ns)).and_then(|ns| ns.checked_add(part));
-    whole.ok_or_else(|| format!("time {} is beyond 64 bits of nanoseconds", quote(text)))
+    let beyond = || format!("time {} is beyond 64 bits of nanoseconds", quote(text));
+    let whole = whole.parse::<u64>().map_err(|_| beyond())?;
+    let ns = whole.checked_mul(unit_ns).and_then(|ns| ns.checked_add(part)).ok_or_else(beyond)?;
+    Ok(LineTime { whole, decimals, ns })
 }
 
 fn bounded(name: &[u8], what: &str, at: &LinePosition<'_>) -> Result<(), TraceError> {

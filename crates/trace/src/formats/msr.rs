@@ -3,12 +3,13 @@
 //! Timestamps are ticks of 100 ns and become relative to the first record. Each (host, disk) is an
 //! object.
 
+use crate::columns::{MSR, MSR_SECONDS};
 use crate::error::{TraceError, quote};
 use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
-use crate::text::{LineFormat, LinePosition};
+use crate::text::{LineFormat, LinePosition, other_separator};
 use crate::units::UnitDetector;
 use std::collections::HashMap;
 
@@ -93,10 +94,20 @@ impl LineFormat for Msr {
             found = i + 1;
         }
         if found != fields.len() {
-            return Err(at.error(format!("{found} fields instead of 7")));
+            let counted = if found == 1 { "1 field" } else { &format!("{found} fields") };
+            let error = at.error(format!("{counted} instead of 7"));
+            return Err(match other_separator(line, Some(b','), 7, false) {
+                Some(separator) => {
+                    error.with_advice(&format!("--format 'columns:{MSR}' --separator {separator} finds 7"))
+                }
+                None => error,
+            });
         }
         let [time, host, disk, op, offset, size, _] = fields;
-        let ticks = at.decimal(time, "timestamp")?;
+        let has_point = time.contains(&b'.');
+        let seconds = || format!("--format 'columns:{MSR_SECONDS}' reads seconds with a fraction");
+        let ticks = at.decimal(time, "timestamp");
+        let ticks = ticks.map_err(|error| if has_point { error.with_advice(&seconds()) } else { error })?;
         let Some(write) = is_write(op) else {
             return Err(at.error(format!("{} is neither Read nor Write", quote(op))));
         };

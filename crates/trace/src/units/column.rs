@@ -18,6 +18,7 @@ pub(crate) struct Column {
     bits: u64,
     first: u64,
     last: u64,
+    least: u64,
     most: u64,
     goes_down: bool,
     /// Numbers that are no multiples of 512.
@@ -26,6 +27,9 @@ pub(crate) struct Column {
     whole_pages: u64,
     /// Numbers below 64 KiB.
     low: u64,
+    /// Numbers below 8, and multiples of it.
+    few: u64,
+    eighths: u64,
     /// Numbers other than 0 at even and at odd places.
     by_place: [u64; 2],
 }
@@ -33,7 +37,7 @@ pub(crate) struct Column {
 impl Column {
     pub(super) fn add(&mut self, n: u64) {
         if self.seen == 0 {
-            (self.first, self.last) = (n, n);
+            (self.first, self.last, self.least) = (n, n, n);
         }
         // The last one that was seen needs no look into the set.
         if self.distinct.len() < KEPT && (n != self.last || self.seen == 0) {
@@ -41,10 +45,13 @@ impl Column {
         }
         self.bits |= n;
         self.goes_down |= n < self.last;
+        self.least = self.least.min(n);
         self.most = self.most.max(n);
         self.odd += u64::from(!n.is_multiple_of(512));
         self.whole_pages += u64::from(n.is_multiple_of(4096));
         self.low += u64::from(n < 1 << 16);
+        self.few += u64::from(n < 8);
+        self.eighths += u64::from(n.is_multiple_of(8));
         self.by_place[(self.seen % 2) as usize] += u64::from(n != 0);
         self.last = n;
         self.seen += 1;
@@ -67,8 +74,22 @@ impl Column {
         self.first
     }
 
+    pub(super) fn least(&self) -> u64 {
+        self.least
+    }
+
     pub(super) fn most(&self) -> u64 {
         self.most
+    }
+
+    /// Numbers below 8, in percent.
+    pub(super) fn few(&self) -> u64 {
+        100 * self.few / self.seen.max(1)
+    }
+
+    /// Multiples of 8, in percent.
+    pub(super) fn eighths(&self) -> u64 {
+        100 * self.eighths / self.seen.max(1)
     }
 
     /// The largest power of two that divides all; 64 bits of zeros have none.

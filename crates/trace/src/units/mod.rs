@@ -6,9 +6,11 @@
 //! judge. Doubts are in [`Header::doubts`], and refused if asked to.
 
 mod column;
+mod described;
 mod table;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
@@ -16,6 +18,7 @@ use crate::options::OpenOptions;
 use crate::record::{Header, Record, RecordSource};
 use column::Column;
 use std::collections::VecDeque;
+pub(crate) use times::unix_time_unit;
 
 /// Records that are looked at; what comes later says nothing new.
 pub(crate) const LOOKED_AT: u64 = 1_000_000;
@@ -49,6 +52,11 @@ pub(crate) struct UnitDetector {
     /// Records that begin where the one before them ends, if numbers are sectors and counts bytes.
     continues: u64,
     end_sector: u64,
+    /// Records that begin where the one before them ends, if both are in one unit.
+    follows: u64,
+    /// Times in nanoseconds as they are read, and the most digits behind the point.
+    clock: Column,
+    decimals: u32,
 }
 
 impl UnitDetector {
@@ -71,6 +79,9 @@ impl UnitDetector {
             end: 0,
             continues: 0,
             end_sector: 0,
+            follows: 0,
+            clock: Column::default(),
+            decimals: 0,
         }
     }
 
@@ -79,6 +90,11 @@ impl UnitDetector {
         self.seen += 1;
         self.is_judged = false;
         self.seen <= LOOKED_AT
+    }
+
+    /// A record of a name.
+    pub(crate) fn named(&mut self) {
+        self.record();
     }
 
     /// A record of one number.
@@ -94,6 +110,7 @@ impl UnitDetector {
         if self.seen <= LOOKED_AT {
             self.count.add(count);
             self.overlaps += u64::from(number < self.end);
+            self.follows += u64::from(number == self.end && number > 0);
             self.end = number.saturating_add(count);
             self.continues += u64::from(number == self.end_sector && number > 0);
             self.end_sector = number.saturating_add(count.div_ceil(512));
@@ -103,6 +120,11 @@ impl UnitDetector {
     /// A record of an access to memory.
     pub(crate) fn access(&mut self, address: u64, bytes: u64) {
         self.block(address);
+        self.word(address, bytes);
+    }
+
+    /// The access of the record that was begun, as one to memory.
+    pub(crate) fn word(&mut self, address: u64, bytes: u64) {
         if self.seen <= LOOKED_AT && bytes >= 4 {
             self.wide += 1;
             self.inside += u64::from(!address.is_multiple_of(4));
@@ -132,11 +154,22 @@ impl UnitDetector {
         }
     }
 
+    /// The time of the record that was begun in nanoseconds, and its digits behind the point.
+    pub(crate) fn clock(&mut self, ns: u64, decimals: u32) {
+        if self.seen <= LOOKED_AT {
+            self.clock.add(ns);
+            self.decimals = self.decimals.max(decimals);
+        }
+    }
+
     /// Notes in the header what is in doubt after what was seen.
     pub(crate) fn judge(&mut self, header: &mut Header) {
         if !self.is_judged {
             self.is_judged = true;
-            header.doubts = table::doubts(self);
+            header.doubts = match &self.opts.columns {
+                Some(columns) => described::doubt(self, columns).into_iter().collect(),
+                None => table::doubts(self),
+            };
         }
     }
 }

@@ -2,32 +2,26 @@
 //! for each, and the flags for both.
 
 use super::column::{Column, LEAST};
+use super::times::{no_filetime, unix_time, unix_unit};
 use super::{LOOKED_AT, UnitDetector};
 use crate::format::Format;
 use crate::options::OpenOptions;
 
 /// From here on numbers are no pages: these would be beyond 48 bits of addresses.
-const BEYOND_PAGES: u64 = 1 << 36;
+pub(super) const BEYOND_PAGES: u64 = 1 << 36;
 
 /// Pages of the largest disks: 128 TiB.
-const LARGEST_DISK: u64 = 1 << 35;
+pub(super) const LARGEST_DISK: u64 = 1 << 35;
 
 /// Records of which one that goes on where the one before it ended is no chance.
-const CONTINUES: u64 = 50;
+pub(super) const CONTINUES: u64 = 50;
 
 /// A share, in percent, that does not come about by exceptions.
-const MOST: u64 = 90;
+pub(super) const MOST: u64 = 90;
 
 /// Digits of addresses without a letter among them that are no chance: of hexadecimal ones 6 in 16
 /// are letters.
 const DIGITS: u64 = 64;
-
-/// Ticks of 100 ns since 1601: the years 1970 and, for the end, 2108.
-const FILETIME: std::ops::Range<u64> = 116_444_736_000_000_000..160_000_000_000_000_000;
-
-/// Times since 1970, from 1998 to 2100: the name of the unit and its nanoseconds.
-const UNIX: [(&str, u64); 4] =
-    [("seconds", 1_000_000_000), ("milliseconds", 1_000_000), ("microseconds", 1000), ("nanoseconds", 1)];
 
 /// The matter of a doubt; each is doubted once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +217,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "times are read as ticks of 100 ns",
         sign: |w| unix_time(&w.time).or_else(|| no_filetime(&w.time)),
         meant: "another unit",
-        flags: "--tick-ns {ticks} reads them as {times}, --tick-ns 100 says that these ticks are meant",
+        flags: "--tick-ns {ticks}, --tick-ns 100 says that these ticks are meant",
     },
     Alternative {
         formats: &[Vscsi],
@@ -231,7 +225,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "times are read as microseconds",
         sign: |w| unix_time(&w.time).filter(|why| !why.contains("microseconds")),
         meant: "another unit",
-        flags: "--tick-ns {ticks} reads them as {times}, --tick-ns 1000 says that microseconds are meant",
+        flags: "--tick-ns {ticks}, --tick-ns 1000 says that microseconds are meant",
     },
     Alternative {
         formats: &[Lackey, Address],
@@ -281,25 +275,32 @@ pub(super) fn doubts(watch: &UnitDetector) -> Vec<String> {
         if let Some(why) = (of.sign)(watch) {
             topics.push(of.topic);
             let flags = of.flags.replace("{page}", &watch.opts.page_size.to_string());
-            let (times, ticks) = unix_unit(&watch.time).unwrap_or(("milliseconds", 1_000_000));
-            let flags = flags.replace("{times}", times).replace("{ticks}", &ticks.to_string());
+            let flags = flags.replace("{ticks}", &ticks(&watch.time));
             said.push(format!("{}, but {why}, as of {}: {flags}", of.read, of.meant));
         }
     }
     said
 }
 
-fn enough(watch: &UnitDetector) -> bool {
+/// The ticks that times look like; if like none, all that are common.
+fn ticks(times: &Column) -> String {
+    match unix_unit(times) {
+        Some((name, ticks)) => format!("{ticks} reads them as {name}"),
+        None => "1000000000 reads them as seconds, 1000000 as milliseconds, 1000 as microseconds".into(),
+    }
+}
+
+pub(super) fn enough(watch: &UnitDetector) -> bool {
     watch.number.is_enough()
 }
 
 /// Whether all are multiples of a unit; the largest one that is a block is said.
-fn multiples(watch: &UnitDetector, unit: u64) -> Option<String> {
+pub(super) fn multiples(watch: &UnitDetector, unit: u64) -> Option<String> {
     let found = watch.number.multiple_of().min(4096);
     (enough(watch) && found >= unit).then(|| format!("all are multiples of {found}"))
 }
 
-fn beyond_pages(watch: &UnitDetector) -> Option<String> {
+pub(super) fn beyond_pages(watch: &UnitDetector) -> Option<String> {
     (enough(watch) && watch.number.most() >= BEYOND_PAGES)
         .then(|| format!("{} is more than memory or a disk has pages", watch.number.most()))
 }
@@ -310,7 +311,7 @@ fn other_order(watch: &UnitDetector) -> Option<String> {
     (enough(watch) && watch.number.multiple_of() >= half).then(|| format!("all are multiples of {half}"))
 }
 
-fn odd(column: &Column, what: &str) -> Option<String> {
+pub(super) fn odd(column: &Column, what: &str) -> Option<String> {
     let odd = column.odd();
     (odd >= 100 - MOST).then(|| format!("{odd} % of the {what} are no whole sectors"))
 }
@@ -324,7 +325,7 @@ fn keys(watch: &UnitDetector) -> Option<String> {
 ///
 /// Accesses that go on where the one before ended as sectors are sectors, and so are numbers that
 /// would be beyond the largest disks as pages.
-fn anywhere(watch: &UnitDetector) -> Option<String> {
+pub(super) fn anywhere(watch: &UnitDetector) -> Option<String> {
     let are_sectors = watch.continues * CONTINUES >= watch.seen.min(LOOKED_AT) || watch.number.most() >= LARGEST_DISK;
     (enough(watch) && !are_sectors && watch.number.aligned() < 75 && watch.count.whole_pages() >= MOST)
         .then(|| "accesses of whole pages begin anywhere in a page".to_owned())
@@ -336,28 +337,6 @@ fn lowest_byte(watch: &UnitDetector) -> Option<String> {
     let [low, high] = watch.number.bytes(highest);
     (enough(watch) && 4 * low < high)
         .then(|| format!("the lowest byte has {low} different values and the highest {high}"))
-}
-
-/// The unit of times since 1970, if that is what numbers look like: they never go down by much, and
-/// lie between 1998 and 2100.
-fn unix_time(column: &Column) -> Option<String> {
-    let (name, _) = unix_unit(column)?;
-    (column.is_enough() && !column.goes_down()).then(|| format!("they look like {name} since 1970"))
-}
-
-fn unix_unit(column: &Column) -> Option<(&'static str, u64)> {
-    let year = 31_557_600;
-    let is_of = |tick_ns: u64| {
-        let second = 1_000_000_000 / tick_ns;
-        let range = 28 * year * second..130u64.saturating_mul(year).saturating_mul(second);
-        range.contains(&column.first()) && range.contains(&column.most())
-    };
-    UNIX.into_iter().find(|(_, tick_ns)| is_of(*tick_ns))
-}
-
-fn no_filetime(column: &Column) -> Option<String> {
-    (!column.is_constant() && column.seen() >= LEAST as u64 && !FILETIME.contains(&column.first()))
-        .then(|| format!("they begin at {}, which is no time since 1970 in ticks since 1601", column.first()))
 }
 
 fn columns_of_arc(watch: &UnitDetector) -> Option<String> {
