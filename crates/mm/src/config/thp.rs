@@ -1,4 +1,4 @@
-//! Which sizes of anonymous folios a fault may make: the settings of
+//! Sizes of anonymous folios that a fault may make: the settings of
 //! `/sys/kernel/mm/transparent_hugepage`, and the advice of programs.
 
 use crate::config::settings::{THP, Values};
