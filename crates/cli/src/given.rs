@@ -1,4 +1,4 @@
-//! Which flags a command line has: some make sense only with some inputs, and a result says those
+//! Flags that a command line has: some make sense only with some inputs, and a result says those
 //! that change it.
 
 use clap::parser::ValueSource;

@@ -39,7 +39,7 @@ fn flags() {
         (&["--set", "swap_cluster_max=0"], "it takes 1..1048576"),
         (&["--thp", "64k"], "write SIZE=WHEN"),
         (&["--thp", "64k=always,8k=always"], "unknown size \"8k\"; known are 16k, 32k"),
-        (&["--thp", "64k=often"], "known are always, inherit, madvise, never"),
+        (&["--thp", "64k=often"], "\"often\" is not a value of 64K; it takes always|inherit|madvise|never"),
         (&["--json", "--csv"], "--csv"),
         (&["--polcy", "lru"], "--polcy"),
         (&["--miss-bits", "bits"], "--miss-bits: wants one trace, one --policy and one --memory"),

@@ -1,4 +1,4 @@
-//! Which rules a result is of: said where they are not the default ones, and all of them on
+//! Rules of a result: said where they are not the default ones, and all of them on
 //! request.
 
 use crate::common::command::{Sandbox, error, ok, rows};

@@ -69,15 +69,16 @@ cpu = "5us"
     format!("{head}{fill}{}", phase(format!("duration = \"{measured}\"")))
 }
 
-/// GETs of a database by popularity, scans of it beside them; a tenth of it fits. The machine is
-/// the simple one: with Linux's defaults the percentile of GETs falls to a thirtieth under every
-/// policy, and it is not known which of them does it.
+/// GETs of a database by popularity, scans of it beside them; a tenth of it fits. Two rules of
+/// Linux are off. With `read_ahead_history` a scan reads what it asks for at once, and `get-scan`
+/// gains 37 % in the place of 70 %; with ticks multi-gen LRU is 1 % above the default in the place
+/// of 3 % below.
 fn get_scan(machine: &str, group: &str, scans: &str) -> RunResult {
     let gets = gets("4s", "8s");
     run(&format!(
         r#"
 name = "get-scan"
-machine = {{ memory = "256M", cpus = 16, tick = 0, read_ahead_history = false, per_cpu_lists = false, page_blocks = false }}
+machine = {{ memory = "256M", cpus = 16, tick = 0, read_ahead_history = false }}
 policy = {{ name = "{machine}" }}
 device.ssd = {{ preset = "sata-ssd" }}
 memcg."/db" = {{ max = "25M"{group} }}

@@ -265,7 +265,7 @@ fn thp(d: &mut Dice) -> ThpConfig {
     let sizes = [ThpSize::Always, ThpSize::Inherit, ThpSize::Madvise, ThpSize::Never];
     let mut thp = ThpConfig {
         enabled: d.of(&modes),
-        defrag: d.of(&ThpDefrag::ALL).1,
+        defrag: d.of(&ThpDefrag::ALL),
         swap_in: d.one_in(2),
         ..ThpConfig::default()
     };

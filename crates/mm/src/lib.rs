@@ -82,7 +82,7 @@ pub use config::memcg::{Backoff, MemcgConfig, MemcgSelection, MemcgWalk};
 pub use config::node::{NodeConfig, NumaConfig};
 pub use config::readahead::{FaultAroundConfig, MmapHits, OrderGrowth, ReadaheadConfig};
 pub use config::recency::{AccessAdvice, AdviceRecency};
-pub use config::settings::{Chosen, Other, SUBJECTS, Setting, Value, Values, settings};
+pub use config::settings::{Chosen, Other, SUBJECTS, Setting, THP, TIERING, Value, Values, ZSWAP, settings};
 pub use config::shadow::ShadowConfig;
 pub use config::swap::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapConfig, SwapDeviceConfig, SwapOverflow, SwapPolicy,

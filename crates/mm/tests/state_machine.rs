@@ -68,7 +68,7 @@ fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value
 fn thp() -> impl Strategy<Value = ThpConfig> {
     let mode = || prop::sample::select(vec![ThpMode::Always, ThpMode::Madvise, ThpMode::Never]);
     let size = prop::sample::select(vec![ThpSize::Always, ThpSize::Inherit, ThpSize::Madvise, ThpSize::Never]);
-    let defrag = prop::sample::select(ThpDefrag::ALL.map(|(_, d)| d).to_vec());
+    let defrag = prop::sample::select(ThpDefrag::ALL.to_vec());
     (mode(), defrag, any::<bool>(), prop::array::uniform10(size)).prop_map(|(enabled, defrag, swap_in, mut sizes)| {
         sizes[..usize::from(ThpConfig::MIN_ORDER)].fill(ThpSize::Never);
         ThpConfig { enabled, sizes, defrag, swap_in }

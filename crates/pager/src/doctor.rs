@@ -19,7 +19,7 @@ use refault_syscalls::machine::{limits, page_bytes};
 const CAPABILITIES: [(u32, &str); 4] =
     [(19, "CAP_SYS_PTRACE"), (21, "CAP_SYS_ADMIN"), (14, "CAP_IPC_LOCK"), (24, "CAP_SYS_RESOURCE")];
 
-/// Which faults can be served here.
+/// Faults that can be served here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// All: the memory of a region may be handed to system calls.
@@ -86,7 +86,7 @@ fn of_functions(uncaught: Result<Option<Vec<&str>>, String>) -> Probe {
 /// A directory for swap files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Directory {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
     /// Files without a name can be made there.
     pub nameless: Probe,
@@ -182,7 +182,7 @@ impl Report {
         }
     }
 
-    /// Which faults can be served.
+    /// Faults that can be served.
     pub fn verdict(&self) -> Verdict {
         match () {
             () if !self.moves.works || self.page_bytes != PAGE as u64 => Verdict::Nothing,

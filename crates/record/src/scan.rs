@@ -118,7 +118,7 @@ pub(crate) fn touched_within(regions: Vec<Region>, pages: &[Range<u64>]) -> Vec<
 pub struct Memory {
     /// The first, by its address.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
     /// In memory; else in swap.
     pub is_there: bool,

@@ -167,7 +167,7 @@ pub struct Register {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Copy {
-    /// To where.
+    /// The destination.
     pub dst: u64,
     /// From where.
     pub src: u64,

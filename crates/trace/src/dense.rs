@@ -240,7 +240,7 @@ pub(crate) struct Loader {
     max_accesses: u64,
     /// Accesses so far, also of pages that are not kept.
     pub(crate) seen: u64,
-    /// Which pages are kept; none: all.
+    /// Pages that are kept; none: all.
     sample: Option<Sample>,
     /// Whether any optional column is kept.
     keeps: bool,

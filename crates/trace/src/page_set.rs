@@ -1,4 +1,4 @@
-//! Which pages of an object were touched, without a number for each: a range of sixteen million is
+//! Pages of an object that were touched, without a number for each: a range of sixteen million is
 //! one record, and takes no more than some kilobytes here.
 
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,4 +1,4 @@
-//! Which pages a sample of a trace keeps: a hash of the page says, so that all accesses to it are
+//! Pages that a sample of a trace keeps: a hash of the page says, so that all accesses to it are
 //! kept, or none.
 
 use crate::shape::mix;
@@ -25,7 +25,7 @@ impl SampleUnit {
     }
 }
 
-/// Which pages are kept.
+/// Pages that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     one_in: u64,

@@ -42,7 +42,7 @@ pub fn draw(rows: &[Row], colour: bool) -> String {
     text
 }
 
-/// Which line a hit rate is on. The scale spans a round number that holds every rate, so that its
+/// The line of a hit rate. The scale spans a round number that holds every rate, so that its
 /// labels are round.
 struct Scale {
     low: f64,

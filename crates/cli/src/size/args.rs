@@ -71,7 +71,7 @@ pub struct SizeArgs {
     #[arg(long = "target", short = 't', value_name = "TARGET")]
     pub(super) asked: Option<Target>,
 
-    /// Which limit of the group: memory.max, memory.high, memory.low or memory.min
+    /// Limit of the group: memory.max, memory.high, memory.low or memory.min
     #[arg(long, short, value_name = "LIMIT", default_value = "max")]
     pub(super) limit: LimitArg,
 

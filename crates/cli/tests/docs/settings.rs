@@ -2,7 +2,7 @@
 
 use super::root;
 use refault_lab::scenario::MACHINE_KEYS;
-use refault_mm::{Config, Kernel, KernelRule, Policy, SUBJECTS, Setting, Values, settings};
+use refault_mm::{Config, Kernel, KernelRule, Policy, SUBJECTS, Setting, THP, TIERING, Values, ZSWAP, settings};
 use std::fmt::Write as _;
 
 /// The lines of a file between `NAME: begin` and `NAME: end` are this text; with
@@ -57,14 +57,42 @@ fn row(setting: &Setting) -> String {
     let of = |policy| setting.value(&Config::new(policy)).to_string();
     let (usual, shadow) = (of(Policy::Lru), of(Policy::LruShadow));
     let default = if usual == shadow { format!("`{usual}`") } else { format!("`{usual}`; `{shadow}` with RFC v3") };
+    format!("| `{}` | {} | {default} | {}; {} |\n", setting.name, values(setting), setting.about, rule(setting))
+}
+
+/// A table of the settings of a part of a machine; equal rows are one.
+fn part_table<C: Default>(settings: &[Setting<C>]) -> String {
+    let cells = |setting: &Setting<C>| {
+        let kernels = if setting.kernels.is_empty() { String::new() } else { format!(" ({})", setting.kernels) };
+        let default = setting.value(&C::default());
+        format!("{} | `{default}` | {}{kernels}; {} |", values(setting), setting.about, rule(setting))
+    };
+    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
+    for setting in settings {
+        let name = format!("`{}`", setting.name);
+        match rows.iter_mut().find(|(_, rest)| *rest == cells(setting)) {
+            Some((names, _)) => names.push(name),
+            None => rows.push((vec![name], cells(setting))),
+        }
+    }
+    let mut text = String::from("| key | values | default | effect |\n|---|---|---|---|\n");
+    rows.iter().for_each(|(names, rest)| text += &format!("| {} | {rest}\n", names.join(", ")));
+    text
+}
+
+/// Possible values and their unit.
+fn values<C>(setting: &Setting<C>) -> String {
     let values = match setting.values {
         Values::Range(least, most) if setting.values == Values::NUMBER => format!("{least} to 2^{}", most.ilog2()),
         Values::Range(least, most) => format!("{least} to {most}"),
         other => other.to_string().split('|').map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", "),
     };
-    let unit = if setting.unit.is_empty() { String::new() } else { format!(" {}", setting.unit) };
-    let rule = format!("[{}](../mechanisms.md#{})", setting.heading, anchor(setting.heading));
-    format!("| `{}` | {values}{unit} | {default} | {}; {rule} |\n", setting.name, setting.about)
+    if setting.unit.is_empty() { values } else { format!("{values} {}", setting.unit) }
+}
+
+/// A link to the rule.
+fn rule<C>(setting: &Setting<C>) -> String {
+    format!("[{}](../mechanisms.md#{})", setting.heading, anchor(setting.heading))
 }
 
 /// The keys of `[machine]` that are flags and numbers.
@@ -117,6 +145,9 @@ fn pages_and_stubs_have_the_table_of_settings() {
     let complaints: Vec<String> = [
         page("docs/reference/scenario-keys.md", "settings", &policy_table()),
         page("docs/reference/scenario-keys.md", "machine", &machine_table()),
+        page("docs/reference/scenario-keys.md", "thp", &part_table(THP)),
+        page("docs/reference/scenario-keys.md", "zswap", &part_table(ZSWAP)),
+        page("docs/reference/scenario-keys.md", "tiers", &part_table(TIERING)),
         page("docs/kernels.md", "older", &rules_table(false)),
         page("docs/kernels.md", "newer", &rules_table(true)),
         between("python/refault/_settings.py", "settings", "#", &keywords()),

@@ -155,7 +155,7 @@ fn comments_are_wrapped() {
 }
 
 /// First words that leave the reader without a noun or a verb to begin with.
-const VAGUE: [&str; 6] = ["What", "Who", "Whose", "Of", "Those", "That"];
+const VAGUE: [&str; 7] = ["What", "Which", "Who", "Whose", "Of", "Those", "That"];
 
 /// Text of a comment on a line of its own.
 fn own_line(line: &str) -> Option<&str> {
@@ -180,6 +180,31 @@ fn comments_begin_with_a_noun_or_a_verb() {
         wrong.extend(vague_starts(&text).iter().map(|(line, said)| format!("{}:{line}: {said}", path.display())));
     }
     assert!(wrong.is_empty(), "begin with a noun or a verb, and give the unit:\n  {}", wrong.join("\n  "));
+}
+
+/// First words of a question. A comment of no more than three words that begins so has no noun.
+const ASKS: [&str; 4] = ["How", "Where", "When", "There"];
+
+/// Whether a doc comment of one line asks in a few words, such as "How many.", and says no noun.
+fn asks(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let first = words.first().map(|word| word.trim_end_matches('.'));
+    let begins = first.is_some_and(|word| ASKS.contains(&word)) || text.starts_with("By how ");
+    text.ends_with('.') && words.len() <= 3 && begins
+}
+
+#[test]
+fn comments_have_a_noun() {
+    let mut wrong = Vec::new();
+    for path in crates().iter().flat_map(|name| rust_files(&root().join("crates").join(name))) {
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for (line, n) in text.lines().zip(1..) {
+            let said = line.trim_start().strip_prefix("/// ").filter(|said| asks(said));
+            wrong.extend(said.map(|said| format!("{}:{n}: {said}", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "name the thing, and its unit:\n  {}", wrong.join("\n  "));
+    assert!(asks("How many.") && asks("By how much.") && !asks("Number of pages.") && !asks("How it is read"));
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct Request {
     pub write: bool,
     /// The first page.
     pub at_page: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u32,
 }
 
@@ -60,7 +60,7 @@ pub struct Completion {
     pub ok: bool,
     /// When it was submitted.
     pub issued_ns: u64,
-    /// When it ended.
+    /// Time of its end.
     pub done_ns: u64,
 }
 

@@ -143,7 +143,7 @@ pub struct Faults {
     pub write_error_per_million: u32,
     /// Requests with a longer latency, of a million.
     pub spike_per_million: u32,
-    /// By how much longer.
+    /// The latency on top, in nanoseconds.
     pub spike_ns: u64,
     /// From then on nothing moves.
     pub stuck_at_ns: Option<u64>,

@@ -1,4 +1,4 @@
-//! Which pages are touched most: what the scenario itself says, for the policy `oracle` and for the
+//! Pages that are touched most: what the scenario itself says, for the policy `oracle` and for the
 //! bound that it is.
 
 use refault_mm::PageId;

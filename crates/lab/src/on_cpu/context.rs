@@ -40,7 +40,7 @@ impl OnCpu<'_> {
         self.kernel.settle(at_ns, self.clock, self.threads)
     }
 
-    /// Which pages are hottest changes: a task leaves (-1) or enters its phase.
+    /// A change of the hottest pages: a task leaves (-1) or enters its phase.
     pub(super) fn count_hottest(&mut self, task: &Task, sign: f64) {
         let phase = &self.spec.tasks[task.spec].phases[task.phase];
         self.kernel.hw.hottest.count(sign, |add| task.weigh(phase, add));

@@ -31,7 +31,7 @@ pub enum Ending {
 pub struct RunResult {
     /// Virtual time.
     pub seconds: f64,
-    /// How it ended.
+    /// The ending.
     pub ending: Ending,
     /// Tasks, in the order of the scenario.
     pub tasks: Vec<TaskResult>,

@@ -2,12 +2,10 @@
 //! it ends.
 
 use super::MAX_PAGES;
-use super::nodes::PROMOTION_KEYS;
 use super::objects::DeclaredObject;
 use super::read::{Result, Section};
 use super::types::{Scenario, TaskSpec, Until};
-use refault_mm::AccessAdvice;
-use refault_mm::tiering::TieringConfig;
+use refault_mm::{AccessAdvice, TIERING};
 use refault_trace::Via;
 
 pub(super) fn check(
@@ -45,7 +43,7 @@ pub(super) fn check(
     if let (true, false, Some(policy)) =
         (scenario.machine.nodes.is_empty(), scenario.policy.tiering.is_default(), root.get("policy"))
     {
-        let of_tiers = |key: &&str| PROMOTION_KEYS.contains(key) || TieringConfig::SYSCTLS.contains(key);
+        let of_tiers = |key: &&str| TIERING.iter().any(|setting| setting.name == *key);
         let field = policy.any_section()?.entries().into_iter().find(|(key, _)| of_tiers(key)).map(|(_, field)| field);
         let what = "there are no tiers to promote or demote between; write [node.dram] and another node";
         return Err(field.unwrap_or(policy).error(what));

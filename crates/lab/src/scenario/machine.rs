@@ -5,10 +5,10 @@ use super::machine_keys::MACHINE_KEYS;
 use super::read::{Field, Result, Section};
 use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS};
 use super::units::MAX_TIME_NS;
-use super::{MAX_PAGES, read};
+use super::{MAX_PAGES, policy, read};
 use crate::contention::{ContentionSpec, InterruptCosts};
 use crate::cost::Costs;
-use refault_mm::{ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
+use refault_mm::{THP, ThpConfig, ZSWAP, ZswapConfig};
 use std::collections::BTreeMap;
 
 /// Keys of `[machine]` with values of a form of their own, beside [`MACHINE_KEYS`].
@@ -82,33 +82,8 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
 
 /// Sizes of anonymous folios, as the files of `/sys/kernel/mm/transparent_hugepage` have them.
 fn thp(field: &Field<'_>) -> Result<ThpConfig> {
-    let orders = || ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER;
-    let sizes: Vec<String> = orders().map(size_name).collect();
-    let keys: Vec<&str> =
-        ["enabled", "defrag", "swap_in"].into_iter().chain(sizes.iter().map(String::as_str)).collect();
-    let s = field.section(&keys)?;
-    let modes = [("always", ThpMode::Always), ("madvise", ThpMode::Madvise), ("never", ThpMode::Never)];
-    let of_size = [
-        ("always", ThpSize::Always),
-        ("inherit", ThpSize::Inherit),
-        ("madvise", ThpSize::Madvise),
-        ("never", ThpSize::Never),
-    ];
-    let mut thp = ThpConfig::default();
-    thp.enabled = s.or("enabled", thp.enabled, |f| f.choice(&modes))?;
-    thp.defrag = s.or("defrag", thp.defrag, |f| f.choice(&ThpDefrag::ALL))?;
-    thp.swap_in = s.or("swap_in", thp.swap_in, Field::boolean)?;
-    for (order, size) in orders().zip(&sizes) {
-        let place = &mut thp.sizes[usize::from(order)];
-        *place = s.or(size, *place, |f| f.choice(&of_size))?;
-    }
-    Ok(thp)
-}
-
-/// The size of a folio, as 64K or 2M.
-fn size_name(order: u8) -> String {
-    let kib = 4u32 << order;
-    if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) }
+    let keys: Vec<&str> = THP.iter().map(|setting| setting.name).collect();
+    policy::part(&field.section(&keys)?, THP)
 }
 
 /// The largest folio of a file, as the log2 of its pages.
@@ -258,13 +233,8 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
 
 /// `[zswap]`; none: it is there and says that zswap is off.
 pub(super) fn zswap(field: &Field<'_>) -> Result<Option<ZswapConfig>> {
-    let s = field.section(&["enabled", "max_pool_percent", "accept_threshold_percent", "same_filled_pages"])?;
-    let linux = ZswapConfig::default();
-    let spec = ZswapConfig {
-        max_pool_percent: s.or("max_pool_percent", linux.max_pool_percent, |f| f.int(0..=100))?,
-        accept_threshold_percent: s
-            .or("accept_threshold_percent", linux.accept_threshold_percent, |f| f.int(0..=100))?,
-        same_filled: s.or("same_filled_pages", linux.same_filled, Field::boolean)?,
-    };
+    let keys: Vec<&str> = ["enabled"].into_iter().chain(ZSWAP.iter().map(|setting| setting.name)).collect();
+    let s = field.section(&keys)?;
+    let spec = policy::part(&s, ZSWAP)?;
     Ok(s.or("enabled", true, Field::boolean)?.then_some(spec))
 }

@@ -107,7 +107,7 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
     flag!(
         "buffer_heads",
         buffer_heads,
-        "file systems keep [buffer heads](../mechanisms.md#buffer-heads) of pages that are written (ext4)"
+        "file systems keep [buffer heads](../mechanisms.md#buffer-heads) of pages that are written, as ext4 does; `false`: XFS, btrfs"
     ),
     number!(
         "quantum",
@@ -130,7 +130,7 @@ pub const MACHINE_KEYS: &[MachineKey] = &[
     flag!(
         "read_ahead_history",
         read_ahead_history,
-        "a miss elsewhere reads [what is asked for at once](../mechanisms.md#readahead), and windows follow what is in memory; without it such a miss reads a page"
+        "a miss elsewhere reads [what is asked for at once](../mechanisms.md#readahead), and windows follow what is in memory. `false`, by which such a miss reads a page, is kept for one benchmark, GETs beside scans of cache_ext"
     ),
     number!(
         "dirty_background_ratio",

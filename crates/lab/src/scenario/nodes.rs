@@ -1,10 +1,10 @@
 //! Nodes of memory, and what is set of tiering.
 
-use super::MAX_PAGES;
 use super::read::{self, Field, Result, Section};
 use super::types::{NodeSpec, TieringSpec};
-use refault_mm::tiering::{NodePreset, PromotionPolicy, TieringConfig};
-use std::collections::BTreeMap;
+use super::{MAX_PAGES, policy};
+use refault_mm::tiering::{NodePreset, TieringConfig};
+use refault_mm::{TIERING, Value};
 
 /// A page has three bits for its node.
 const MAX_NODES: usize = 8;
@@ -24,9 +24,6 @@ const NODE_KEYS: [&str; 10] = [
     "write_bandwidth",
     "access_bytes",
 ];
-/// The keys of a policy that are about tiers, beside [`TieringConfig::SYSCTLS`].
-pub(super) const PROMOTION_KEYS: [&str; 2] = ["promotion", "stamp_bits"];
-
 /// `[node.NAME]`, in the order of the file.
 pub(super) fn nodes(field: &Field<'_>) -> Result<Vec<NodeSpec>> {
     let named = field.named(&NODE_KEYS, MAX_NODES)?;
@@ -69,22 +66,8 @@ fn node(name: &str, s: &Section<'_>) -> Result<NodeSpec> {
 
 /// Settings of a policy for tiering; those that it leaves out are as in `base`.
 pub(super) fn tiering(s: &Section<'_>, base: &TieringSpec) -> Result<TieringSpec> {
-    let policies = PromotionPolicy::ALL.map(|p| (p.name(), p));
-    let mut spec = TieringSpec {
-        promotion: s.opt("promotion", |f| f.choice(&policies))?.or(base.promotion),
-        stamp_bits: s.opt("stamp_bits", |f| f.int(1..=32))?.or(base.stamp_bits),
-        sysctls: base.sysctls.clone(),
-    };
-    let mut config = TieringConfig::default();
-    for name in TieringConfig::SYSCTLS {
-        let Some(field) = s.get(name) else { continue };
-        let value = match name {
-            "demotion_enabled" => u64::from(field.boolean()?),
-            _ => field.int(0..=u64::from(u32::MAX))?,
-        };
-        config.set(name, value).map_err(|what| field.error(what))?;
-        spec.sysctls.insert(name.to_owned(), value);
-    }
+    let mut spec = base.clone();
+    policy::choose(s, TIERING.iter(), &mut spec.settings)?;
     spec.config(1).map_err(|what| s.error(what))?;
     Ok(spec)
 }
@@ -96,11 +79,7 @@ impl TieringSpec {
     /// The settings contradict each other.
     pub fn config(&self, scale: u64) -> std::result::Result<TieringConfig, String> {
         let mut config = TieringConfig::default();
-        for (name, &value) in &self.sysctls {
-            config.set(name, value)?;
-        }
-        config.policy = self.promotion.unwrap_or(config.policy);
-        config.stamp_bits = self.stamp_bits.unwrap_or(config.stamp_bits);
+        self.settings.apply(&mut config);
         let config = config.scaled(scale);
         config.check()?;
         Ok(config)
@@ -111,11 +90,14 @@ impl TieringSpec {
         *self == TieringSpec::default()
     }
 
-    /// Settings by key: for people.
-    pub fn values(&self) -> BTreeMap<String, String> {
-        let mut values: BTreeMap<_, _> = self.sysctls.iter().map(|(name, n)| (name.clone(), n.to_string())).collect();
-        values.extend(self.promotion.map(|p| ("promotion".to_owned(), p.name().to_owned())));
-        values.extend(self.stamp_bits.map(|bits| ("stamp_bits".to_owned(), bits.to_string())));
-        values
+    /// Chooses a value of one of [`TIERING`]; false: there is no such setting, or no such value.
+    pub fn choose(&mut self, name: &str, value: Value) -> bool {
+        let setting = TIERING.iter().find(|setting| setting.name == name);
+        setting.is_some_and(|setting| self.settings.choose(setting, value))
+    }
+
+    /// Values that were chosen, by key.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
+        self.settings.settings().filter_map(|setting| Some((setting.name, self.settings.get(setting.name)?)))
     }
 }

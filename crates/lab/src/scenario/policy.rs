@@ -2,10 +2,9 @@
 //! the engine.
 
 use super::nodes;
-use super::read::{Field, Result};
+use super::read::{Field, Result, Section};
 use super::types::PolicySpec;
-use refault_mm::tiering::TieringConfig;
-use refault_mm::{Policy, Setting, Value, Values, settings};
+use refault_mm::{Chosen, Policy, Setting, TIERING, Value, Values, settings};
 
 /// Reads `[policy]`.
 pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
@@ -30,7 +29,7 @@ fn overridden(field: &Field<'_>, name: &str, base: &PolicySpec) -> Result<Policy
         }
     }
     let of_engine = of_scenarios().map(|setting| setting.name);
-    let of_tiers = nodes::PROMOTION_KEYS.into_iter().chain(TieringConfig::SYSCTLS);
+    let of_tiers = TIERING.iter().map(|setting| setting.name);
     let keys: Vec<&str> = [name, "kernel"].into_iter().chain(of_engine).chain(of_tiers).collect();
     let s = field.section(&keys)?;
     let policies: Vec<_> = Policy::every().map(|p| (p.name(), p)).collect();
@@ -40,17 +39,36 @@ fn overridden(field: &Field<'_>, name: &str, base: &PolicySpec) -> Result<Policy
         settings: base.settings.clone(),
         tiering: nodes::tiering(&s, &base.tiering)?,
     };
-    for setting in of_scenarios() {
-        if let Some(value) = s.opt(setting.name, |field| value(field, setting))? {
-            spec.settings.choose(setting, value);
-        }
-    }
+    choose(&s, of_scenarios(), &mut spec.settings)?;
     spec.config().check().map_err(|what| s.error(what))?;
     Ok(spec)
 }
 
+/// Chooses what a section says of some settings.
+pub(super) fn choose<C>(
+    s: &Section<'_>,
+    settings: impl Iterator<Item = &'static Setting<C>>,
+    chosen: &mut Chosen<C>,
+) -> Result<()> {
+    for setting in settings {
+        if let Some(value) = s.opt(setting.name, |field| value(field, setting))? {
+            chosen.choose(setting, value);
+        }
+    }
+    Ok(())
+}
+
+/// A part of a machine as its section says it; what that leaves out is as in Linux.
+pub(super) fn part<C: Default>(s: &Section<'_>, settings: &'static [Setting<C>]) -> Result<C> {
+    let mut chosen = Chosen::default();
+    choose(s, settings.iter(), &mut chosen)?;
+    let mut part = C::default();
+    chosen.apply(&mut part);
+    Ok(part)
+}
+
 /// A value of a setting.
-fn value(field: &Field<'_>, setting: &Setting) -> Result<Value> {
+fn value<C>(field: &Field<'_>, setting: &Setting<C>) -> Result<Value> {
     match setting.values {
         Values::Flag => field.boolean().map(Value::Flag),
         Values::Range(least, most) => field.int(least..=most).map(Value::Number),

@@ -43,7 +43,7 @@ pub(crate) struct Task {
     phase_start_ns: u64,
     accesses_left: u64,
     block: Option<Choice>,
-    /// Where that began.
+    /// The first page of the block.
     block_first: PageId,
     /// Pages that it wrote are to be written to their device before it goes on.
     pub(crate) syncing: Option<SyncStep>,

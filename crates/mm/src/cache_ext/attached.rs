@@ -139,7 +139,7 @@ impl CacheExt {
         ops.folio_removed(&mut cache, f, evicted);
     }
 
-    /// Which folios of a group the policy would evict, at most `nr`; `limit` as above.
+    /// Folios of a group that the policy would evict, at most `nr`; `limit` as above.
     pub(crate) fn evict(&mut self, v: LruvecId, nr: usize, limit: u64) -> Vec<FolioId> {
         let mut eviction = Eviction::new(nr, std::mem::take(&mut self.scratch));
         if let Some((one, lists, hint)) = self.on(v) {

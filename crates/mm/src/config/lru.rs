@@ -24,7 +24,7 @@ pub enum RefaultTest {
     ShadowPosition,
 }
 
-/// Which accounting multi-gen LRU gives a refault.
+/// Accounting of a refault by multi-gen LRU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefaultCounting {
     /// `workingset_refault` counts every refault (Linux 6.12).

@@ -27,7 +27,7 @@ pub enum Backoff {
     AvoidSwapping,
 }
 
-/// Which groups a run of reclaim visits.
+/// Groups that a run of reclaim visits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemcgWalk {
     /// Until the target is met, and the next run goes on behind that group (since Linux 6.11).
@@ -50,7 +50,7 @@ pub struct MemcgConfig {
     /// With [`MemcgSelection::MemcgLru`]: kswapd stops as soon as every zone is safe ("try to stop
     /// at high watermarks", Linux 6.7 and 6.6.8).
     pub stop_at_high_mark: bool,
-    /// Which groups are visited where multi-gen LRU does not choose them.
+    /// Groups that are visited where multi-gen LRU does not choose them.
     pub walk: MemcgWalk,
     /// Pages in memory of a removed group go to its parent at once ("Eliminate Dying Memory
     /// Cgroup", since Linux 7.1), and do not stay charged to it until they are reclaimed.

@@ -1,6 +1,7 @@
-//! Which sizes of anonymous folios a fault may make: the settings of
+//! Sizes of anonymous folios that a fault may make: the settings of
 //! `/sys/kernel/mm/transparent_hugepage`, and the advice of programs.
 
+use crate::config::settings::{THP, Values};
 use crate::ids::MAX_ORDER;
 
 /// `transparent_hugepage/enabled`.
@@ -30,14 +31,9 @@ pub enum ThpDefrag {
 }
 
 impl ThpDefrag {
-    /// All of them, with their names.
-    pub const ALL: [(&str, ThpDefrag); 5] = [
-        ("always", ThpDefrag::Always),
-        ("defer", ThpDefrag::Defer),
-        ("defer+madvise", ThpDefrag::DeferMadvise),
-        ("madvise", ThpDefrag::Madvise),
-        ("never", ThpDefrag::Never),
-    ];
+    /// All of them.
+    pub const ALL: [ThpDefrag; 5] =
+        [ThpDefrag::Always, ThpDefrag::Defer, ThpDefrag::DeferMadvise, ThpDefrag::Madvise, ThpDefrag::Never];
 }
 
 /// `hugepages-<size>kB/enabled`.
@@ -126,43 +122,23 @@ impl ThpConfig {
         self.defrag == ThpDefrag::Defer || (self.defrag == ThpDefrag::DeferMadvise && advice != HugeAdvice::Huge)
     }
 
-    /// Changes one setting: `64k=always` (sizes from 16k to 2m; also `inherit`, `madvise`,
-    /// `never`), `enabled=always`, `defrag=madvise`, `swap-in=on`. The error says what is wrong and
-    /// what is known.
-    pub fn set(&mut self, setting: &str) -> Result<(), String> {
-        let (key, value) = setting
-            .split_once('=')
-            .ok_or_else(|| format!("{setting:?} is no setting; write SIZE=WHEN, as 64k=always"))?;
-        let one_of = |what: &str| format!("{setting:?}: unknown value {value:?}; known are {what}");
-        let mode = || match value {
-            "always" => Ok(ThpMode::Always),
-            "madvise" => Ok(ThpMode::Madvise),
-            "never" => Ok(ThpMode::Never),
-            _ => Err(one_of("always, madvise, never")),
+    /// Changes one of [`THP`]: `64k=always` (`64K` and `64kB` mean the same), `defrag=madvise`,
+    /// `swap-in=on`.
+    ///
+    /// # Errors
+    /// There is no such setting, or it has no such value; the text says what is known.
+    pub fn set(&mut self, text: &str) -> Result<(), String> {
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| format!("{text:?} is no setting; write SIZE=WHEN, as 64k=always"))?;
+        let name = key.replace('-', "_");
+        let named = THP.iter().find(|setting| setting.name == name);
+        let setting = named.map_or_else(|| ThpConfig::size_setting(parse_order(key)?).ok_or_else(String::new), Ok)?;
+        let value = match (setting.values, value) {
+            (Values::Flag, "on") => "true",
+            (Values::Flag, "off") => "false",
+            _ => value,
         };
-        match key {
-            "enabled" => self.enabled = mode()?,
-            "defrag" => {
-                let known = ThpDefrag::ALL.into_iter().find(|(name, _)| *name == value);
-                self.defrag = known.ok_or_else(|| one_of("always, defer, defer+madvise, madvise, never"))?.1;
-            }
-            "swap-in" => {
-                self.swap_in = match value {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(one_of("on, off")),
-                }
-            }
-            size => {
-                self.sizes[usize::from(parse_order(size)?)] = match value {
-                    "always" => ThpSize::Always,
-                    "inherit" => ThpSize::Inherit,
-                    "madvise" => ThpSize::Madvise,
-                    "never" => ThpSize::Never,
-                    _ => return Err(one_of("always, inherit, madvise, never")),
-                }
-            }
-        }
+        setting.set(self, setting.parse(value)?);
         Ok(())
     }
 
@@ -240,8 +216,8 @@ mod tests {
         let bad = |s: &str| ThpConfig::default().set(s).unwrap_err();
         assert!(bad("64k").contains("SIZE=WHEN"));
         assert!(bad("8k=always").contains("known are 16k, 32k, 64k"), "two pages are no size");
-        assert!(bad("64k=often").contains("always, inherit, madvise, never"));
-        assert!(bad("enabled=inherit").contains("always, madvise, never"));
+        assert!(bad("64k=often").contains("always|inherit|madvise|never"));
+        assert!(bad("enabled=inherit").contains("always|madvise|never"));
         assert!(bad("18446744073709551615m=always").contains("unknown size"));
     }
 }

@@ -61,7 +61,7 @@ impl Engine {
         made
     }
 
-    /// Which reads by descriptor would be more than plain hits, as things are now: a hint for
+    /// Reads by descriptor that would be more than plain hits, as things are now: a hint for
     /// drivers that look ahead. `work` gets them without a branch: one that goes wrong every few
     /// accesses would keep the loads apart. Returns how many they are.
     #[inline(always)]

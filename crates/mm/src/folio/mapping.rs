@@ -323,7 +323,7 @@ impl PageSpace {
         low..high
     }
 
-    /// Which of a range of at most 64 ids are mapped, a bit each.
+    /// A bit for each of at most 64 ids: whether it is mapped.
     #[inline]
     pub(crate) fn mapped_bits(&self, ids: std::ops::Range<u32>) -> u64 {
         let (word, shift) = ((ids.start / 64) as usize, ids.start % 64);

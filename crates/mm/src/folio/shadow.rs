@@ -90,7 +90,7 @@ impl Layout {
         (age >> bucket_order) & mask(bits)
     }
 
-    /// Which bits of a generation's number a token keeps.
+    /// Bits of a generation's number that a token keeps.
     #[inline(always)]
     pub(crate) fn seq_mask(&self) -> u64 {
         self.eviction_mask >> REFS_BITS

@@ -147,7 +147,7 @@ impl Entry {
         self.is_vacant().then_some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)))
     }
 
-    /// There is none.
+    /// Whether nothing is in the slot.
     #[inline(always)]
     pub(crate) fn is_vacant(&self) -> bool {
         self.head & Self::VALUE != 0 || self.head == 0

@@ -53,7 +53,7 @@ impl FolioTable {
         &mut self.links.entries[f.index()]
     }
 
-    /// Which of a range of at most 64 pages are there and up to date, or may be as pages of a large
+    /// Pages of a range of at most 64 that are there and up to date, or may be as pages of a large
     /// folio, a bit each.
     #[inline]
     pub(crate) fn may_be_up_to_date(&self, ids: std::ops::Range<u32>) -> u64 {

@@ -1,6 +1,6 @@
 //! Page blocks of a zone: which kind of pages each is for, by counts.
 //!
-//! Which frames lie together is known of one block of each kind: the one that was broken last. The
+//! Frames that lie together are known of one block of each kind: the one that was broken last. The
 //! others are alike: free pages in them, and their pages of other kinds, are spread evenly over
 //! them.
 //!

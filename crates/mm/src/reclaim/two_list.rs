@@ -13,7 +13,7 @@ use crate::scan::{DEF_PRIORITY, Slices};
 use crate::stat::Counter;
 use crate::world::World;
 
-/// Which types a pass scans, and by which shares.
+/// Types that a pass scans, and their shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanBalance {
     File,

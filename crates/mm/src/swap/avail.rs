@@ -1,4 +1,4 @@
-//! Which device is asked: the highest priority first, equals in turn.
+//! The device that is asked: the highest priority first, equals in turn.
 //!
 //! Mechanism: `docs/mechanisms.md#swap-devices`.
 

@@ -43,7 +43,7 @@ impl RateLimit {
     /// I9.1: in the second that a window is, no more than the limit and one folio.
     ///
     /// # Errors
-    /// There was more.
+    /// A second in which more was promoted.
     pub fn validate(&self) -> Result<(), String> {
         match self.admitted > 0 && self.admitted >= self.limit_pages_per_s.saturating_add(self.largest) {
             true => Err(format!("I9.1: {} pages in a second, {} are the limit", self.admitted, self.limit_pages_per_s)),

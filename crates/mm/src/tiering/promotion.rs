@@ -47,7 +47,7 @@ impl PromotionPolicy {
     ];
 
     /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             PromotionPolicy::Mru => "mru",
             PromotionPolicy::Latency => "latency",

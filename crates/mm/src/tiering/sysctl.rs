@@ -10,10 +10,6 @@ pub const NUMA_BALANCING_MEMORY_TIERING: u32 = 2;
 
 /// Pages of a MiB.
 const MIB_PAGES: u64 = 256;
-/// No time is longer than a day.
-const MAX_MS: u64 = 86_400_000;
-/// No size is larger: 4 TiB.
-const MAX_MB: u64 = 1 << 22;
 
 /// Settings of hint faults, promotion and demotion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,18 +62,6 @@ impl Default for TieringConfig {
 }
 
 impl TieringConfig {
-    /// The names of what is a number.
-    pub const SYSCTLS: [&'static str; 8] = [
-        "numa_balancing",
-        "numa_balancing_promote_rate_limit_MBps",
-        "numa_balancing_hot_threshold_ms",
-        "scan_size_mb",
-        "scan_delay_ms",
-        "scan_period_min_ms",
-        "scan_period_max_ms",
-        "demotion_enabled",
-    ];
-
     /// Whether hint faults promote.
     pub fn promotes(&self) -> bool {
         self.numa_balancing & NUMA_BALANCING_MEMORY_TIERING != 0
@@ -91,31 +75,6 @@ impl TieringConfig {
     /// A time of these settings in nanoseconds of the machine.
     pub fn time_ns(&self, ms: u64) -> u64 {
         ms * 1_000_000 / self.scale
-    }
-
-    /// Sets one of [`TieringConfig::SYSCTLS`].
-    ///
-    /// # Errors
-    /// There is no such setting, or the value is out of range; the text says what is possible.
-    pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
-        let within = |low: u64, high: u64| match (low..=high).contains(&value) {
-            true => Ok(value),
-            false => Err(format!("{name} is {low} to {high}, not {value}")),
-        };
-        match name {
-            "numa_balancing" => self.numa_balancing = within(0, 3)? as u32,
-            "numa_balancing_promote_rate_limit_MBps" => {
-                self.promote_rate_limit_pages_per_s = within(1, MAX_MB)? * MIB_PAGES / self.scale;
-            }
-            "numa_balancing_hot_threshold_ms" => self.hot_threshold_ms = within(8, MAX_MS)?,
-            "scan_size_mb" => self.scan_size_pages = (within(1, MAX_MB)? * MIB_PAGES / self.scale).max(1),
-            "scan_delay_ms" => self.scan_delay_ms = within(0, MAX_MS)?,
-            "scan_period_min_ms" => self.scan_period_min_ms = within(1, MAX_MS)?,
-            "scan_period_max_ms" => self.scan_period_max_ms = within(1, MAX_MS)?,
-            "demotion_enabled" => self.demotion_enabled = within(0, 1)? == 1,
-            _ => return Err(format!("there is no setting {name:?}; known are {}", Self::SYSCTLS.join(", "))),
-        }
-        Ok(())
     }
 
     /// For a machine of which sizes and times were divided by this factor: a period of the setting
@@ -155,6 +114,7 @@ impl TieringConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::settings::{TIERING, Value};
 
     #[test]
     fn the_defaults_are_those_of_linux() {
@@ -167,18 +127,17 @@ mod tests {
 
     #[test]
     fn settings_are_in_their_units_and_scale_with_the_machine() {
-        let mut cfg = TieringConfig::default().scaled(64);
-        assert_eq!(cfg.scan_size_pages, 1024);
-        cfg.set("scan_size_mb", 512).unwrap();
-        cfg.set("numa_balancing_promote_rate_limit_MBps", 200).unwrap();
-        cfg.set("numa_balancing", 2).unwrap();
+        let mut cfg = TieringConfig::default();
+        for (name, value) in
+            [("scan_size_mb", 512), ("numa_balancing_promote_rate_limit_MBps", 200), ("numa_balancing", 2)]
+        {
+            let setting = TIERING.iter().find(|setting| setting.name == name).unwrap();
+            assert!(setting.set(&mut cfg, Value::Number(value)));
+            assert_eq!(setting.value(&cfg), Value::Number(value));
+        }
+        let mut cfg = cfg.scaled(64);
         assert_eq!((cfg.scan_size_pages, cfg.promote_rate_limit_pages_per_s, cfg.free_space_pages), (2048, 800, 4096));
         assert!(cfg.promotes() && !cfg.marks_toptier());
-        assert!(cfg.set("numa_balancing", 4).unwrap_err().contains("0 to 3"));
-        assert!(cfg.set("hot", 4).unwrap_err().contains("scan_delay_ms"));
-        for name in TieringConfig::SYSCTLS {
-            assert!(TieringConfig::default().set(name, 1).is_ok() || name.contains("threshold"), "{name}");
-        }
         cfg.scan_period_min_ms = 70_000;
         assert!(cfg.check().is_err());
     }

@@ -54,7 +54,7 @@ impl Faults {
     }
 }
 
-/// Where pages go.
+/// Places that pages go to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
     Swap(Swap),

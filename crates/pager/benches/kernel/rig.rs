@@ -13,10 +13,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Which part of the work a process of this program does; unset: it is the one that was started.
+/// Part of the work that a process of this program does; unset: it is the one that was started.
 pub const ROLE: &str = "REFAULT_BENCH_ROLE";
 
-/// Where pages go.
+/// Places that pages go to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
     /// Compressed memory.

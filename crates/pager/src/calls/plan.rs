@@ -92,13 +92,13 @@ pub struct AgentFault {
     pub call: u16,
     /// For `ioctl`, the last byte of the request; else 0.
     pub request: u8,
-    /// Which of these calls, from 0.
+    /// Number of the call among these, from 0.
     pub n: u32,
     /// The error.
     pub errno: u8,
 }
 
-/// How.
+/// Way in which a call fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallFault {
     /// Nothing is done, and this is the error (`errno`).
@@ -119,7 +119,7 @@ pub enum CallFault {
     Dies,
 }
 
-/// Which calls fail: asked with the call and its number among calls of its kind, from 0.
+/// Calls that fail: asked with the call and its number among calls of its kind, from 0.
 pub struct CallPlan {
     plan: Box<dyn Fn(Call, u64) -> Option<CallFault> + Send + Sync>,
     made: [AtomicU64; Call::ALL.len()],

@@ -6,7 +6,7 @@
 //! nanoseconds of processor time, a percentage of the time that passes; a page that is taken away
 //! is charged what a sample costs at the most, and what it cost in fact is settled when it is back.
 //!
-//! Which pages: those that reclaim would take next. The driver has them, since reclaim has ordered
+//! Pages are those that reclaim would take next. The driver has them, since reclaim has ordered
 //! them out.
 
 /// Samples that are charged before any was measured: what a fault costs that needs no read, on the

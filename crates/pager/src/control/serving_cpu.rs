@@ -1,4 +1,4 @@
-//! Which processor serves the faults of a memory: the one on which they are made.
+//! The processor that serves the faults of a memory: the one on which they are made.
 //!
 //! A thread that faults sleeps until another one has served it, so its processor is free for that
 //! one. On another processor, both wakes are interrupts, and what runs there has to be interrupted.

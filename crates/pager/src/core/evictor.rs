@@ -55,7 +55,7 @@ pub(crate) trait EvictorCore {
     fn woke(&mut self) -> bool;
 }
 
-/// Where it is.
+/// Step of the evictor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Look,

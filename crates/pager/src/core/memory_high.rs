@@ -44,7 +44,7 @@ impl<P: PartialEq> MemoryHigh<P> {
         self.held.push(place);
     }
 
-    /// How many wait.
+    /// Number of threads that wait.
     pub(crate) fn sleeping(&self) -> usize {
         self.sleepers.iter().map(|(_, places)| places.len()).sum()
     }

@@ -61,7 +61,7 @@ pub(crate) trait Operations {
         false
     }
 
-    /// Which pages of a range were written since this was asked last. Writes that cannot be had are
+    /// Pages of a range that were written since this was asked last. Writes that cannot be had are
     /// not known.
     fn take_written(&self, _pages: Range<u32>, _found: &mut Vec<Range<u32>>) {}
 

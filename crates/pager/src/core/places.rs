@@ -6,7 +6,7 @@
 /// Pages of a window.
 pub(crate) const WINDOW: usize = 64;
 
-/// Which places are free.
+/// Places that are free.
 #[derive(Debug)]
 pub(crate) struct Places {
     /// Free places of each window, a bit each.

@@ -182,7 +182,7 @@ impl<O: Operations> Core<O> {
         self.memory.discards.len() >= self.discards_to_keep() + DISCARD_BATCH
     }
 
-    /// There are any.
+    /// Whether there are discards to carry out.
     pub(crate) fn has_any_discards(&self) -> bool {
         self.memory.discards.len() > self.discards_to_keep()
     }

@@ -301,7 +301,7 @@ impl MappedFile {
         Ok((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32)
     }
 
-    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which
+    /// Faults that are served. With [`Scope::UserMode`], a system call that is handed memory which
     /// is not in place fails with `EFAULT`.
     pub fn scope(&self) -> Scope {
         self.shared.uffd.scope()

@@ -24,7 +24,7 @@ impl FileMemory {
         self.start + page as usize * PAGE
     }
 
-    /// Which pages are in the page tables.
+    /// Pages that are in the page tables.
     pub(super) fn present(&self) -> std::io::Result<Vec<bool>> {
         self.pagemap.populated(self.start, self.pages)
     }

@@ -15,7 +15,7 @@ use crate::uffd::Uffd;
 
 /// A process.
 pub(super) struct AddressSpace {
-    /// Which process of its number it is.
+    /// Serial number: tells it from others with its process number.
     pub(super) serial: u32,
     /// 0: not known (a child of `fork` that has no agent).
     pub(super) pid: i32,

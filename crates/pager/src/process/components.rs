@@ -1,4 +1,4 @@
-//! Which changes of a batch may have to do with each other.
+//! Changes of a batch that may have to do with each other.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Which threads serve the faults of which process.
+//! Threads, and the processes whose faults they serve.
 //!
 //! The kernel wakes a thread that waits for the faults of a process, whatever processor it is on.
 //! So threads wait in *lanes*, one for each processor as a rule, and a process is in the lane of

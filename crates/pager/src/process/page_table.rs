@@ -1,4 +1,4 @@
-//! Which page of the engine an address of a process is.
+//! The page of the engine at an address of a process.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

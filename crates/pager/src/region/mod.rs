@@ -246,7 +246,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
     }
 
-    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which
+    /// Faults that are served. With [`Scope::UserMode`], a system call that is handed memory which
     /// is not in place fails with `EFAULT`.
     pub fn scope(&self) -> Scope {
         self.shared.uffd.scope()

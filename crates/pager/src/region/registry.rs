@@ -1,4 +1,4 @@
-//! Which region an address belongs to, for a signal handler: found without a lock.
+//! The region that an address belongs to, for a signal handler: found without a lock.
 //!
 //! A place of the table is changed under a lock, and has a version that is odd meanwhile. A reader
 //! skips a place that changes: it cannot be that of the address in question, since a region

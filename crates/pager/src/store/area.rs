@@ -35,9 +35,9 @@ enum Kind {
 #[derive(Clone, Copy, Debug, Default)]
 struct Meta {
     word: u64,
-    /// Which page of the owner it is.
+    /// The page of the owner.
     page: u32,
-    /// Which write it was.
+    /// Number of the write.
     turn: u32,
     kind: Kind,
     /// The slot and the loans that it belongs to.
@@ -328,7 +328,7 @@ impl SwapArea {
         }
     }
 
-    /// Which page a slot holds; `None`: nothing is in it.
+    /// The page that a slot holds; `None`: nothing is in it.
     #[cfg(test)]
     pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
         let cells = self.cells();

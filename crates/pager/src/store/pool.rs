@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Option<Place>,
-    /// Which write of the pool it was: tells whether the slot still holds what someone saw.
+    /// Number of the write of the pool: tells whether the slot still holds what someone saw.
     turn: u32,
     colder: u32,
     hotter: u32,

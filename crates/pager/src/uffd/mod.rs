@@ -33,7 +33,7 @@ pub enum Probe {
     Gone,
 }
 
-/// Which faults a descriptor can handle.
+/// Faults that a descriptor can handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// All: memory that is not there may be handed to system calls.
@@ -74,7 +74,7 @@ pub enum Event {
     Remap {
         /// From where.
         from: usize,
-        /// To where.
+        /// The destination.
         to: usize,
         /// Bytes.
         len: usize,
@@ -157,7 +157,7 @@ impl Uffd {
         self.features & feature.bit != 0
     }
 
-    /// Which faults it handles.
+    /// Faults that it handles.
     pub fn scope(&self) -> Scope {
         self.scope
     }

@@ -44,7 +44,7 @@ struct Scenario {
     name: &'static str,
     /// The column of the table.
     column: usize,
-    /// Which calls it is about.
+    /// Calls that it is about.
     calls: Calls,
     /// Whether its allocations fail, too.
     allocations: bool,
@@ -140,7 +140,7 @@ fn mixed(seed: u64) -> u64 {
     z ^ (z >> 27)
 }
 
-/// Which of the calls of a kind are tried: all, every n-th, or one.
+/// Calls of a kind that are tried: all, every n-th, or one.
 fn tried(made: u64, fault: CallFault, salt: u64) -> Vec<u64> {
     match step() {
         _ if fault == CallFault::Stalls(catalogue::TEN_SECONDS) => (made / 2..made).take(1).collect(),

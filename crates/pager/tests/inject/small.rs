@@ -13,7 +13,7 @@ const PAGES: usize = 48;
 /// Pages that take the memory of others.
 const FRESH: usize = 32;
 
-/// Where pages go.
+/// Places that pages go to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stores {
     Pool,

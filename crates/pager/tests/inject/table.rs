@@ -108,8 +108,8 @@ pub fn settle(found: &Cells, columns: &[&str]) -> Result<(), String> {
     if !missing.is_empty() {
         return Err(format!("tests/inject/outcomes.md says nothing of: {}", missing.join(", ")));
     }
-    // Which explicit error a failure ends in depends on what else happens at the time, and on how
-    // busy the machine is.
+    // The explicit error that a failure ends in depends on what else happens at the time, and on
+    // how busy the machine is.
     if std::env::var_os("REFAULT_INJECT").is_none() && !news.is_empty() {
         println!("tests/inject/outcomes.md does not say so:\n{}", news.join("\n"));
         news.clear();

@@ -76,7 +76,7 @@ pub trait Files {
 pub struct NewFile {
     /// Its length; none: not known.
     pub pages: Option<u64>,
-    /// Which of its pages are in memory now.
+    /// Pages of it that are in memory now.
     pub look: Residency,
     /// It is shared memory: a touch of it is none of the page cache.
     pub shmem: bool,

@@ -43,7 +43,7 @@ pub enum RecordTarget {
     All,
 }
 
-/// How to record.
+/// Settings of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What.

@@ -34,7 +34,7 @@ impl Idle {
         Ok(Idle { bitmap, flags })
     }
 
-    /// Which of these frames were touched since they were marked last; marks them all.
+    /// Frames of these that were touched since they were marked last; marks them all.
     pub(super) fn take(&self, frames: &[u64]) -> io::Result<FxHashMap<u64, bool>> {
         let firsts = self.firsts(frames)?;
         let mut words: Vec<u64> = firsts.values().map(|first| first / 64).collect();

@@ -231,7 +231,7 @@ pub fn spread(all: &[f64]) -> Option<[f64; 2]> {
     Some([fold(f64::min)?, fold(f64::max)?])
 }
 
-/// Which direction is good, as a word.
+/// The direction that is good, as a word.
 pub(super) fn better_name(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher",

@@ -16,7 +16,7 @@ pub struct RunDocument {
     pub command: String,
     /// All figures, by their names.
     pub figures: BTreeMap<String, f64>,
-    /// How it ended.
+    /// The ending, in words.
     pub ending: String,
 }
 

@@ -252,7 +252,7 @@ pub(super) fn shmem(series: &Series, values: &[u64]) -> Option<u64> {
 /// and files of `/dev/shm`.
 const SHMEM_NAMES: [&str; 4] = ["/dev/zero (deleted)", "/SYSV", "/memfd:", "/dev/shm/"];
 
-/// Which objects are shared memory, by number. Older recordings do not say: there its name tells,
+/// Objects that are shared memory, by number. Older recordings do not say: there its name tells,
 /// or it is what the kernel keeps in an internal file that is only ever mapped (block devices, the
 /// other internal files, are read).
 fn shmem_objects(objects: &[ObjectInfo], records: &[Record]) -> Vec<bool> {

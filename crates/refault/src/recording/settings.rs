@@ -44,7 +44,7 @@ pub enum WarmUp {
 }
 
 impl WarmUp {
-    /// When it ends.
+    /// Its end, in nanoseconds of the recording.
     pub(super) fn end_ns(self, loaded: &Loaded) -> u64 {
         match self {
             WarmUp::Auto => 0,

@@ -1,4 +1,4 @@
-//! Which numbers of a replay can be trusted: those in which the lab has come out where the recorded
+//! Numbers of a replay that can be trusted: those in which the lab has come out where the recorded
 //! kernel did.
 
 use super::count::Compared;
@@ -36,7 +36,7 @@ pub enum TrustMetric {
     Refaults,
     /// Pages read from disks.
     DiskReads,
-    /// Which of the accesses miss.
+    /// Single accesses: whether each misses.
     SingleAccesses,
 }
 

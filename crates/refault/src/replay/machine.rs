@@ -60,7 +60,7 @@ fn young_of_eight(ptes: [u8; 8]) -> u64 {
 }
 
 impl<O: Observer> World for ReplayWorld<O> {
-    // Which effect it is, the engine knows where it has it.
+    // The engine knows which effect it is where it has it.
     #[inline(always)]
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {

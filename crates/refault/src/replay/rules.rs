@@ -1,4 +1,4 @@
-//! Which rules a table is of, if they are not the default ones.
+//! Rules of a table, if they are not the default ones.
 
 use super::policy::RowPolicy;
 use crate::settings;

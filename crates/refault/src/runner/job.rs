@@ -31,7 +31,7 @@ pub struct FinishedRun {
 /// How often progress of a run is told.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// How to run.
+/// Settings of the runs.
 #[derive(Clone, Debug)]
 pub struct Runner {
     threads: usize,

@@ -14,11 +14,8 @@ pub fn overrides(policy: &PolicySpec) -> Overrides {
     let kernel = (policy.kernel != Kernel::default()).then(|| ("kernel".to_owned(), policy.kernel.name().into()));
     let pairs = settings::values(&own).zip(settings::values(&plain));
     let of_engine = pairs.filter(|(own, plain)| own != plain).map(|((key, value), _)| (key.to_owned(), value));
-    kernel
-        .into_iter()
-        .chain(of_engine)
-        .chain(policy.tiering.values().into_iter().map(|(key, value)| (key, Value::String(value))))
-        .collect()
+    let of_tiers = policy.tiering.values().map(|(key, value)| (key.to_owned(), settings::json(value)));
+    kernel.into_iter().chain(of_engine).chain(of_tiers).collect()
 }
 
 /// The policy with its overrides.

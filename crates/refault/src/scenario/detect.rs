@@ -1,4 +1,4 @@
-//! Which files are scenarios.
+//! Files that are scenarios.
 
 use std::fs::File;
 use std::io::Read;

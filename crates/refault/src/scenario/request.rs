@@ -5,8 +5,8 @@ use crate::replay::policy::RowPolicy;
 use crate::runner::{Job, Runner, limit, scaled};
 use crate::{Failure, Watch};
 use refault_lab::scenario::{PolicySpec, Scenario};
-use refault_mm::Kernel;
 use refault_mm::tiering::PromotionPolicy;
+use refault_mm::{Kernel, Value};
 use std::path::{Path, PathBuf};
 
 /// A scenario, and its name in errors.
@@ -135,10 +135,12 @@ impl ScenarioRequest {
         if scenario.machine.nodes.is_empty() {
             return Err(format!("--promotion: {} has one node; write [node.NAME] for tiers", scenario.name).into());
         }
-        let with = |policy: &PolicySpec, promotion| {
+        let with = |policy: &PolicySpec, promotion: PromotionPolicy| {
             let mut policy = policy.clone();
-            policy.tiering.promotion = Some(promotion);
-            policy.tiering.sysctls.entry("numa_balancing".to_owned()).or_insert(2);
+            policy.tiering.choose("promotion", Value::Word(promotion.name()));
+            if policy.tiering.settings.get("numa_balancing").is_none() {
+                policy.tiering.choose("numa_balancing", Value::Number(2));
+            }
             policy
         };
         Ok(policies.iter().flat_map(|policy| self.promotion.iter().map(move |&p| with(policy, p))).collect())

@@ -10,7 +10,7 @@ use refault_mm::SwapMap;
 pub struct ScenarioRun {
     /// Scenario that ran, scaled.
     pub scenario: Scenario,
-    /// By how much.
+    /// Divisor of sizes, amounts of work and times.
     pub scale: f64,
     /// Under which policy.
     pub policy: PolicySpec,

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::memory_size::Size;
 use refault_lab::scenario::{DeviceOverrides, DeviceSpec, NodeSpec, PolicySpec, Scenario, SwapSpec};
 use refault_mm::tiering::NodePreset;
-use refault_mm::{Kernel, Policy};
+use refault_mm::{Kernel, Policy, Value};
 use refault_trace::{ObjectKind, Trace};
 use std::path::Path;
 use std::str::FromStr;
@@ -97,9 +97,8 @@ impl TieredTrace<'_> {
         }];
         scenario.policy = PolicySpec::new(Policy::Mglru);
         scenario.policy.kernel = self.kernel.unwrap_or_default();
-        for (name, value) in [("numa_balancing", 2), ("demotion_enabled", 1)] {
-            scenario.policy.tiering.sysctls.insert(name.to_owned(), value);
-        }
+        scenario.policy.tiering.choose("numa_balancing", Value::Number(2));
+        scenario.policy.tiering.choose("demotion_enabled", Value::Flag(true));
         Ok(scenario)
     }
 }

@@ -7,6 +7,7 @@ mod recorded;
 mod set;
 
 pub use recorded::{kernel_of, policy_of, stat_flush_interval_ns, swappiness_of};
+pub(crate) use set::json;
 pub use set::{Set, Thp, check_acts, described, help, values};
 
 use refault_mm::{Config, Kernel, Policy};

@@ -80,7 +80,8 @@ pub fn values(cfg: &Config) -> impl Iterator<Item = (&'static str, Value)> + '_ 
     settings().map(|s| (s.name, json(s.value(cfg))))
 }
 
-fn json(value: refault_mm::Value) -> Value {
+/// A value as results have it.
+pub(crate) fn json(value: refault_mm::Value) -> Value {
     match value {
         refault_mm::Value::Flag(on) => on.into(),
         refault_mm::Value::Number(n) => n.into(),

@@ -1,4 +1,4 @@
-//! Which memory cgroup takes the memory, which misses?
+//! Memory cgroups: the one that takes the memory, the one that misses.
 
 use super::{TIME, share, time_axis, whole_time_axis};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};

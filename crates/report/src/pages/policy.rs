@@ -1,4 +1,4 @@
-//! Which policy?
+//! The page that compares policies.
 
 use super::share;
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table, Verdict};

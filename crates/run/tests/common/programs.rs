@@ -46,7 +46,7 @@ pub struct Seen {
 /// A run that is over.
 #[derive(Debug)]
 pub struct Run {
-    /// How it ended.
+    /// The status of its end.
     pub status: ExitStatus,
     /// Standard error.
     pub said: String,

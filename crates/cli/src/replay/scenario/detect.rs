@@ -1,4 +1,4 @@
-//! Which inputs are scenarios, and which flags go with them.
+//! Inputs that are scenarios, and which flags go with them.
 
 use crate::replay::args::ReplayArgs;
 use crate::{Failure, Given};

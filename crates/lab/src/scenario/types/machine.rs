@@ -14,10 +14,10 @@ use crate::contention::ContentionSpec;
 /// | setting | default | Linux | elsewhere |
 /// |---|---|---|---|
 /// | `per_cpu_lists` | on | always; bounds that grow with use since 6.7 | off on a divided machine that does not say it: a batch would stand for so much more memory |
-/// | `page_blocks`, `watermark_boost_factor` | on, 15,000 | always; the boost since 5.0 | blocks are off likewise |
+/// | `page_blocks`, `watermark_boost_factor` | on, 15,000 | always; the boost since 5.0 | blocks are off on a divided machine, too |
 /// | `buffer_heads` | on | ext4 and others; XFS has none | |
 /// | `tick_ns` | 4 ms | `CONFIG_HZ=250`; Debian, Ubuntu | off on a divided machine with nodes (`pmbench`, `mysql-tiering`): time is divided and ticks are not, so that kswapd would wait that many times as long |
-/// | `read_ahead_history` | on | since 2.6.31 | |
+/// | `read_ahead_history` | on | since 2.6.31 | off is kept for one benchmark, GETs beside scans of cache_ext |
 /// | `dirty_expire_ns`, `dirty_writeback_ns` | 30 s, 5 s | the same | |
 /// | `dirty_background_ratio`, `dirty_ratio` | 10, 20 | the same | |
 /// | `swappiness`, `page_cluster`, `read_ahead_pages` | 60, 3, 32 | the same | |

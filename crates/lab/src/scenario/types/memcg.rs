@@ -73,7 +73,7 @@ pub enum EventAction {
     Reclaim {
         /// The group, an index; `None`: the root.
         memcg: Option<usize>,
-        /// How much.
+        /// Pages that are asked back.
         pages: u64,
         /// Instead of that of the groups.
         swappiness: Option<u32>,

@@ -1,20 +1,13 @@
 //! Policies, and their variants.
 
-use std::collections::BTreeMap;
-
-use refault_mm::tiering::PromotionPolicy;
+use refault_mm::tiering::TieringConfig;
 use refault_mm::{Chosen, Config, Kernel, Policy};
 
-/// Settings of tiering that are not those of Linux.
+/// Settings of tiering that are not those of Linux, at full size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TieringSpec {
-    /// Decision on promotion at a hint fault.
-    pub promotion: Option<PromotionPolicy>,
-    /// Bits of the time stamp of a folio.
-    pub stamp_bits: Option<u32>,
-    /// Numbers, by the names of [`refault_mm::tiering::TieringConfig::SYSCTLS`], in their units and
-    /// at full size.
-    pub sysctls: BTreeMap<String, u64>,
+    /// Values of some of [`refault_mm::TIERING`].
+    pub settings: Chosen<TieringConfig>,
 }
 
 /// A policy, the kernel whose rules it follows, and the settings that are not as there.

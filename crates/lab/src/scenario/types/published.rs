@@ -57,7 +57,7 @@ pub struct PublishedRow {
     pub bands: Vec<Option<Band>>,
     /// The ratios that count.
     pub ratios: Vec<PublishedRatio>,
-    /// Which direction is good.
+    /// The direction that is good.
     pub better: Option<Better>,
 }
 
@@ -96,7 +96,7 @@ pub enum BandFrom {
     Given(Option<String>),
 }
 
-/// Which direction is good.
+/// The direction that is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// More is better.

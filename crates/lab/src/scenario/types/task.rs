@@ -95,7 +95,7 @@ pub struct TraceSpec {
 pub struct LoopSpec {
     /// The phases, by index.
     pub phases: Range<usize>,
-    /// How often.
+    /// Times through the loop.
     pub times: u64,
     /// Records the changes in the counters of the machine by each time through, for the results.
     pub record: bool,
@@ -108,7 +108,7 @@ pub struct PhaseSpec {
     pub name: Option<String>,
     /// Accesses of the phase. None at all: the task sleeps until the phase ends.
     pub streams: Vec<StreamSpec>,
-    /// How long.
+    /// The end of the phase.
     pub until: Until,
     /// It counts in the results.
     pub measured: bool,

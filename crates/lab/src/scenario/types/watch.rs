@@ -57,14 +57,14 @@ pub enum Condition {
         memcg: Option<usize>,
         /// Some or full.
         kind: PsiKind,
-        /// How long.
+        /// Stalls that are exceeded, in nanoseconds.
         ns: u64,
     },
     /// A counter of the machine rose by more since the last look.
     CounterRises {
-        /// Which.
+        /// The counter.
         counter: Counter,
-        /// By how much.
+        /// The rise that is exceeded.
         above: u64,
     },
 }

@@ -105,7 +105,7 @@ impl WTinyLfu {
         (room, (room / WINDOW_SHARE).max(self.batch).max(1).min(room - 1))
     }
 
-    /// Which of two goes. Where both were used as often, the new one.
+    /// The one of two that goes. Where both were used as often, the new one.
     fn loser(&self, candidate: Option<FolioId>, victim: Option<FolioId>) -> Option<FolioId> {
         let is_better = |of: FolioId, than: FolioId| self.estimate(of) > self.estimate(than);
         match (candidate, victim) {

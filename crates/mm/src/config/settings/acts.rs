@@ -6,19 +6,21 @@ use crate::config::lru::{Lru, RefaultTest};
 use crate::config::{Config, Policy};
 
 /// Where a setting acts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Acts {
+pub(super) struct Acts<C: 'static = Config> {
     /// Whether it does under a configuration.
-    pub(super) on: fn(&Config) -> bool,
+    pub(super) on: fn(&C) -> bool,
     /// Settings that it needs beside it, in words; empty: none.
     pub(super) needs: &'static str,
     /// Part of a machine that a trace lacks for it, in words; empty: none.
     pub(super) machine: &'static str,
 }
 
-impl Acts {
+impl<C> Acts<C> {
     /// On everything.
-    pub(super) const EVERYWHERE: Acts = Acts { on: |_| true, needs: "", machine: "" };
+    pub(super) const EVERYWHERE: Acts<C> = Acts { on: |_| true, needs: "", machine: "" };
+}
+
+impl Acts {
     /// On generations.
     pub(super) const GENERATIONS: Acts = Acts { on: is_multi_gen, needs: "", machine: "" };
     /// On two lists.

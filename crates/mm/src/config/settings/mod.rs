@@ -2,18 +2,24 @@
 //! once, with its name, values, unit, kernels and page.
 //!
 //! `--set`, `[policy]` of scenarios, the keywords of Python, profiles of kernels, help and the
-//! tables of the documentation come from here. Defaults are those of [`Config::new`].
+//! tables of the documentation come from here. Defaults are those of [`Config::new`]. Parts of a
+//! machine that have a configuration of their own have a table each, [`THP`], [`ZSWAP`] and
+//! [`TIERING`]: tables of scenarios, `--thp` and the documentation come from these.
 
 mod acts;
+mod chosen;
 mod groups;
 mod kswapd;
 mod mappings;
 mod multi_gen;
 mod swap;
+mod thp;
+mod tiering;
 mod trace;
 mod two_lists;
 mod value;
 pub(crate) mod words;
+mod zswap;
 
 use std::fmt;
 
@@ -23,7 +29,11 @@ use crate::config::lru::RefaultTest;
 
 use acts::Acts;
 
+pub use chosen::Chosen;
+pub use thp::THP;
+pub use tiering::TIERING;
 pub use value::{Value, Values};
+pub use zswap::ZSWAP;
 
 /// Settings by subject, as help and documentation list them.
 pub const SUBJECTS: [(&str, &[Setting]); 7] = [
@@ -36,9 +46,8 @@ pub const SUBJECTS: [(&str, &[Setting]); 7] = [
     ("of a trace alone", trace::SETTINGS),
 ];
 
-/// One field of [`Config`] under the name that users give.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
+/// One field of a configuration, [`Config`] or a part of a machine, under the name that users give.
+pub struct Setting<C: 'static = Config> {
     /// The name, of `--set`, of a key of `[policy]` and of a keyword of Python.
     pub name: &'static str,
     /// Effect of the setting, in a line.
@@ -49,6 +58,8 @@ pub struct Setting {
     pub values: Values,
     /// Unit of a number; empty: none.
     pub unit: &'static str,
+    /// Kernels that have it, in words; empty: all that are modelled.
+    pub kernels: &'static str,
     /// Forms that other kernels than 6.12 have.
     pub other: &'static [Other],
     /// Whether a scenario has it in `[policy]`; else its machine says it, or it is of traces.
@@ -58,9 +69,9 @@ pub struct Setting {
     /// Whether RFC v3 has a form of its own, whatever the kernel.
     of_rfc_v3: bool,
     /// Policies and parts of a machine without which it does nothing.
-    acts: Acts,
-    read: fn(&Config) -> Value,
-    write: fn(&mut Config, Value) -> Option<()>,
+    acts: Acts<C>,
+    read: fn(&C) -> Value,
+    write: fn(&mut C, Value) -> Option<()>,
 }
 
 /// The form of a setting in the kernels of a rule.
@@ -77,20 +88,21 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> + Clone {
     SUBJECTS.iter().flat_map(|(_, settings)| settings.iter())
 }
 
-impl Setting {
+impl<C> Setting<C> {
     const fn new(
         name: &'static str,
         about: &'static str,
         values: Values,
-        read: fn(&Config) -> Value,
-        write: fn(&mut Config, Value) -> Option<()>,
-    ) -> Setting {
+        read: fn(&C) -> Value,
+        write: fn(&mut C, Value) -> Option<()>,
+    ) -> Setting<C> {
         Setting {
             name,
             about,
             heading: "",
             values,
             unit: "",
+            kernels: "",
             other: &[],
             in_scenarios: true,
             former: &[],
@@ -102,15 +114,50 @@ impl Setting {
     }
 
     /// With the heading that documents it.
-    const fn at(self, heading: &'static str) -> Setting {
+    const fn at(self, heading: &'static str) -> Setting<C> {
         Setting { heading, ..self }
     }
 
     /// With other values than all of its type.
-    const fn takes(self, values: Values, unit: &'static str) -> Setting {
+    const fn takes(self, values: Values, unit: &'static str) -> Setting<C> {
         Setting { values, unit, ..self }
     }
 
+    /// In these kernels alone.
+    const fn in_kernels(self, kernels: &'static str) -> Setting<C> {
+        Setting { kernels, ..self }
+    }
+
+    /// Reads it from a configuration.
+    pub fn value(&self, cfg: &C) -> Value {
+        (self.read)(cfg)
+    }
+
+    /// Sets it; false, and nothing is changed: not a value of this setting.
+    pub fn set(&self, cfg: &mut C, value: Value) -> bool {
+        self.values.has(value) && (self.write)(cfg, value).is_some()
+    }
+
+    /// The value that is written so.
+    ///
+    /// # Errors
+    /// It is none; the text names those that are.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        let found = self.values.parse(text).filter(|&value| self.values.has(value));
+        found.ok_or_else(|| match self.former.iter().find(|(old, _)| *old == text) {
+            Some((_, now)) => format!("{text:?} is not a value of {}; it is {now:?}", self.name),
+            None => format!("{text:?} is not a value of {}; it takes {}", self.name, self.values),
+        })
+    }
+}
+
+impl<C> fmt::Debug for Setting<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Setting").field(&self.name).finish()
+    }
+}
+
+impl Setting {
     /// With forms of other kernels.
     const fn other(self, other: &'static [Other]) -> Setting {
         Setting { other, ..self }
@@ -163,28 +210,6 @@ impl Setting {
         settings().find_map(now)
     }
 
-    /// Reads it from a configuration.
-    pub fn value(&self, cfg: &Config) -> Value {
-        (self.read)(cfg)
-    }
-
-    /// Sets it; false, and nothing is changed: not a value of this setting.
-    pub fn set(&self, cfg: &mut Config, value: Value) -> bool {
-        self.values.has(value) && (self.write)(cfg, value).is_some()
-    }
-
-    /// The value that is written so.
-    ///
-    /// # Errors
-    /// It is none; the text names those that are.
-    pub fn parse(&self, text: &str) -> Result<Value, String> {
-        let found = self.values.parse(text).filter(|&value| self.values.has(value));
-        found.ok_or_else(|| match self.former.iter().find(|(old, _)| *old == text) {
-            Some((_, now)) => format!("{text:?} is not a value of {}; it is {now:?}", self.name),
-            None => format!("{text:?} is not a value of {}; it takes {}", self.name, self.values),
-        })
-    }
-
     /// Gives a configuration the form of a kernel, where it has that of 6.12.
     pub(crate) fn apply_kernel(&self, cfg: &mut Config, kernel: Kernel) {
         let others = self.other.iter().filter(|other| other.rule.kernels.contains(&kernel));
@@ -199,73 +224,19 @@ impl Setting {
     }
 }
 
-/// Values that were chosen for some settings.
-#[derive(Clone, Default)]
-pub struct Chosen(Vec<(&'static Setting, Value)>);
-
-impl Chosen {
-    /// Chooses a value, in the place of another for the same setting. False: it is none.
-    pub fn choose(&mut self, setting: &'static Setting, value: Value) -> bool {
-        let is_possible = setting.values.has(value);
-        if is_possible {
-            self.0.retain(|(other, _)| other.name != setting.name);
-            self.0.push((setting, value));
-        }
-        is_possible
-    }
-
-    /// Chooses by name and text.
-    ///
-    /// # Errors
-    /// There is no such setting, or it has no such value.
-    pub fn choose_text(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let setting = Setting::find(name)?;
-        let value = setting.parse(text)?;
-        self.choose(setting, value);
-        Ok(())
-    }
-
-    /// The settings for which a value was chosen.
-    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> + '_ {
-        self.0.iter().map(|(setting, _)| *setting)
-    }
-
-    /// The value that was chosen for the setting of this name.
-    pub fn get(&self, name: &str) -> Option<Value> {
-        self.0.iter().find(|(setting, _)| setting.name == name).map(|(_, value)| *value)
-    }
-
-    /// Sets all of them.
-    pub fn apply(&self, cfg: &mut Config) {
-        for (setting, value) in &self.0 {
-            setting.set(cfg, *value);
-        }
-    }
-}
-
-impl PartialEq for Chosen {
-    /// By names and values, in any order.
-    fn eq(&self, other: &Chosen) -> bool {
-        self.0.len() == other.0.len() && self.0.iter().all(|(setting, value)| other.get(setting.name) == Some(*value))
-    }
-}
-
-impl fmt::Debug for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.0.iter().map(|(setting, value)| (setting.name, value))).finish()
-    }
-}
-
-/// A setting: its name, its field of [`Config`] and its effect.
+/// A setting: its configuration if that is not [`Config`], its name, its field and its effect.
 macro_rules! setting {
     ($name:literal, $($field:ident).+, $about:literal) => {
-        $crate::config::settings::Setting::new(
+        setting!($crate::config::Config; $name, $($field).+, $about)
+    };
+    ($of:ty; $name:literal, $($field:ident).+ $([$at:literal])?, $about:literal) => {
+        $crate::config::settings::Setting::<$of>::new(
             $name,
             $about,
-            $crate::config::settings::words::values_of(|c| c.$($field).+),
-            |c| $crate::config::settings::words::Held::value(c.$($field).+),
+            $crate::config::settings::words::values_of(|c: &$of| c.$($field).+ $([$at])?),
+            |c| $crate::config::settings::words::Held::value(c.$($field).+ $([$at])?),
             |c, value| {
-                c.$($field).+ = $crate::config::settings::words::Held::of(value)?;
+                c.$($field).+ $([$at])? = $crate::config::settings::words::Held::of(value)?;
                 Some(())
             },
         )

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::config::Policy;
+use crate::config::thp::{ThpConfig, ThpSize};
 
 #[test]
 fn names_are_those_of_one_setting() {
@@ -28,6 +29,34 @@ fn values_are_read_back() {
             assert!(!setting.set(&mut cfg, wrong), "{}={wrong}", setting.name);
         }
         assert_eq!(cfg, Config::new(Policy::Mglru));
+    }
+}
+
+fn part_is_read_back<C: Clone + Default>(settings: &[Setting<C>]) {
+    let mut seen = BTreeSet::new();
+    for setting in settings {
+        assert!(seen.insert(setting.name) && !setting.about.is_empty() && !setting.heading.is_empty());
+        assert!(setting.values.has(setting.value(&C::default())), "{}: the default", setting.name);
+        for value in setting.values.some() {
+            let mut part = C::default();
+            assert!(setting.set(&mut part, value), "{}={value}", setting.name);
+            assert_eq!(setting.value(&part), value, "{}", setting.name);
+            assert_eq!(setting.parse(&value.to_string()), Ok(value), "{}", setting.name);
+        }
+    }
+}
+
+#[test]
+fn values_of_parts_are_read_back() {
+    part_is_read_back(THP);
+    part_is_read_back(ZSWAP);
+    part_is_read_back(TIERING);
+    let sizes = ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER;
+    for order in sizes {
+        let mut thp = ThpConfig::default();
+        let setting = ThpConfig::size_setting(order).expect("a size");
+        assert!(setting.set(&mut thp, Value::Word("always")));
+        assert_eq!(thp.sizes[usize::from(order)], ThpSize::Always, "{}", setting.name);
     }
 }
 

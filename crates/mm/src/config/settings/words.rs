@@ -1,7 +1,6 @@
 //! Types of fields that settings set, and the words of those that are enumerations.
 
 use super::value::{Value, Values};
-use crate::config::Config;
 
 /// An enumeration whose variants have words.
 pub(super) trait Words: Copy + PartialEq + Sized + 'static {
@@ -22,7 +21,7 @@ pub(super) trait Held: Sized {
 }
 
 /// All values of the type of a field.
-pub(super) const fn values_of<T: Held>(_: fn(&Config) -> T) -> Values {
+pub(super) const fn values_of<C, T: Held>(_: fn(&C) -> T) -> Values {
     T::VALUES
 }
 
