@@ -6,6 +6,7 @@ mod events;
 mod file_io;
 mod machine_events;
 mod machine_wide;
+mod memory_tiers;
 mod min_ttl;
 mod nfs_and_marks;
 mod oracle;
