@@ -1,10 +1,12 @@
 //! All tests of the command and its library in one program: what they share is compiled once.
 
+mod acts;
 mod api;
 mod bad_input;
 mod bench;
 mod cli;
 mod common;
+mod damage;
 mod doctor;
 mod golden;
 mod groups;

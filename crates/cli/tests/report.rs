@@ -146,7 +146,7 @@ fn what_is_no_result_is_told_so() {
         ),
         ("empty.json", "{\"refault\": \"1\", \"rows\": []}", "has nothing in \"rows\""),
         ("d.html", "<html></html>", "no page of refault report"),
-        ("e.html", "<script type=\"application/json\" id=\"refault-source\">[{]</script>", "broken"),
+        ("e.html", "<script type=\"application/json\" id=\"refault-source\">[{]</script></html>", "broken"),
     ] {
         let path = sandbox.write(name, text.as_bytes());
         let complaint = error(&sandbox.run(&["report".as_ref(), path.as_os_str(), "-o".as_ref(), "out.html".as_ref()]));

@@ -349,6 +349,23 @@ fn a_swap_map_without_swap_says_so() {
     assert!(replay(&s, &["--swap-map"]).ends_with("\n# tiny lru: swap\nno swap device\n"));
 }
 
+/// A line says how much zswap held, of a scenario that has it.
+#[test]
+fn regression_zswap_is_in_the_table() {
+    let s = sandbox();
+    let heap = "zswap = { max_pool_percent = 20 }\nobject.h = { kind = \"anon\", size = \"80M\" }\n";
+    let task = "[[task]]\nname = \"heap\"\nphase = [{ write = \"h\", passes = 1 }]\n";
+    let swap = "name = \"z\"\nmachine = { memory = \"48M\" }\ndevice.d = { preset = \"nvme\" }\n\
+        swap = { device = \"d\", size = \"64M\" }\n";
+    let shown = ok(&s.replay(&s.write("z.toml", format!("{swap}{heap}{task}").as_bytes()), &[]));
+    let line = shown.lines().find(|line| line.starts_with("zswap: ")).unwrap_or_else(|| panic!("{shown}"));
+    assert!(
+        line.contains(" stored, ") && line.contains(" written back; at the end ") && !line.starts_with("zswap: 0 "),
+        "{line}"
+    );
+    assert!(!replay(&s, &[]).contains("\nzswap: "), "without it there is no line");
+}
+
 /// Pages that went out from different tiers come back as large folios, all of them by the shadow of
 /// the first.
 const MIXED_TIERS: &str = r#"

@@ -115,6 +115,24 @@ fn regression_a_result_says_its_settings_in_each_form() {
     }
 }
 
+/// Settings of the file of a scenario are in its table, in JSON and in every line of CSV.
+#[test]
+fn regression_a_scenario_says_the_settings_of_its_file_in_each_form() {
+    let s = sandbox();
+    let text = include_str!("data/tiny.toml")
+        .replace("[machine]\n", "[machine]\nwatermark_scale_factor = 30\n")
+        .replace("name = \"lru\"", "name = \"lru\"\nbatch_folios = 15");
+    s.write("set.toml", text.as_bytes());
+    let (table, _, csv) = results(&s, &["replay", "set.toml"]);
+    assert!(table.contains("watermark_scale_factor 30") && table.contains("batch_folios=15"), "{table}");
+    let all: Value = serde_json::from_str(&ok(&s.run(&["replay", "set.toml", "--json"]))).expect("JSON");
+    let run = all["runs"][0].to_string();
+    assert!(run.contains("\"machine.watermark_scale_factor\":30") && run.contains("\"batch_folios\":15"), "{run}");
+    let said =
+        |line: &String| line.contains("policy.batch_folios=15") && line.contains("machine.watermark_scale_factor=30");
+    assert!(!csv.is_empty() && csv.iter().all(said), "{csv:?}");
+}
+
 /// Where nothing is given that changes a result, nothing is said.
 #[test]
 fn defaults_are_not_said() {
@@ -157,10 +175,13 @@ fn regression_flags_that_do_nothing_are_refused() {
         (&["--page-by-page"][..], "is a trace and no recording"),
         (&["--thp", "swap-in=on"], "--thp swap-in=on: does nothing, for no size is on"),
         (&["--thp", "defrag=always,2m=never"], "add one, such as 64k=always"),
-        (&["--lru-gen", "--policy", "lru,opt"], "no policy of these has generations"),
+        (
+            &["--lru-gen", "--policy", "lru,opt"],
+            "--lru-gen: does nothing under lru, opt; it acts on mglru, mglru-shadow",
+        ),
         (&["--policy", "lru", "--set", "leaf_walk=true"], "does nothing under lru; it acts on mglru, mglru-shadow"),
         (&["--policy", "mglru,opt", "--set", "clock=evictions"], "under mglru, opt; it acts on lru, lru-2013"),
-        (&["--policy", "mglru", "--set", "backoff=any-priority"], "with memcgs=first"),
+        (&["--memcg-column", "--policy", "mglru", "--set", "backoff=any-priority"], "with memcgs=first"),
         (&["--set", "kswapd_revival=progress"], "does nothing of a trace, which has no kswapd"),
     ] {
         let error = error(&s.replay(&s.path("t.parquet"), flags));

@@ -60,5 +60,8 @@ fn with_own_names(sources: &[Source]) -> Vec<Source> {
 /// The results that a page carries, to be read back; none: it is no such page.
 pub fn read_back(html: &str) -> Option<Result<Vec<Source>, String>> {
     let json = render::carried(html)?;
+    if !html.trim_end().ends_with("</html>") {
+        return Some(Err("the page does not end as it was written: it was cut, or something was added".to_owned()));
+    }
     Some(serde_json::from_str(json).map_err(|e| format!("the results that the page carries are broken: {e}")))
 }

@@ -1,6 +1,10 @@
-//! Files with a bit that is not what it was: an error, or what the file held before.
+//! Files with a bit that is not what it was, that were cut or added to: an error, or what the file
+//! held before.
 
-use refault_trace::{OpenOptions, Record, RecordSource, TraceError, open};
+use refault_trace::{
+    Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordSource, Recording, TraceError,
+    open,
+};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -25,6 +29,12 @@ fn read(path: &Path) -> Result<u64, TraceError> {
     Ok(digest.finish())
 }
 
+/// Whether a file says that it is of a recording that was cut.
+fn is_cut(path: &Path) -> bool {
+    let source = open(path, &OpenOptions::default()).expect("it was read");
+    source.header().recording.as_ref().is_some_and(|recording| recording.cut)
+}
+
 /// Turns bits of a file one by one; none may give another result without an error.
 fn turn(path: &Path, bits: impl Iterator<Item = usize>) {
     let dir = tempfile::tempdir().expect("a folder");
@@ -37,6 +47,8 @@ fn turn(path: &Path, bits: impl Iterator<Item = usize>) {
         fs::write(&turned, &bytes).expect("writable");
         match read(&turned) {
             Err(e) => assert_eq!(e.to_string().lines().count(), 1, "{e}"),
+            // Metadata before a broken end are read, and say that the recording was cut.
+            Ok(_) if is_cut(&turned) => {}
             Ok(found) => assert_eq!(found, want, "{}: bit {bit} gives other results in silence", path.display()),
         }
     }
@@ -62,4 +74,52 @@ fn regression_every_trace_that_is_shipped_carries_checksums_and_shows_damage() {
         let spread = (0..SPREAD).map(|i| i * (bits / SPREAD) + i % 8);
         turn(&path, spread.chain((0..SPREAD).map(|i| bits - last + i * (last / SPREAD) + i % 8)));
     }
+}
+
+/// Cuts a file to many lengths, and adds to it: an error, or a recording that says that it was cut.
+fn cut_and_add(path: &Path) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let other = dir.path().join(path.file_name().expect("a name"));
+    let whole = fs::read(path).expect("there");
+    let cuts = (0..SPREAD).map(|i| whole[..i * (whole.len() / SPREAD)].to_vec());
+    let last = (1..20).map(|i| whole[..whole.len() - i].to_vec());
+    let added = [&b"x"[..], b"\0", b"PAR1", b"\n"].map(|more| [&whole[..], more].concat());
+    for bytes in cuts.chain(last).chain(added) {
+        fs::write(&other, &bytes).expect("writable");
+        let (name, length) = (path.display(), bytes.len());
+        match read(&other) {
+            Err(e) => assert_eq!(e.to_string().lines().count(), 1, "{e}"),
+            Ok(_) => {
+                let said = is_cut(&other) && length < whole.len();
+                assert!(said, "{name}: {length} of {} bytes, in silence", whole.len());
+            }
+        }
+    }
+}
+
+/// A recording with metadata on the way, as recorders write them, that came to its end.
+fn recording(folder: &Path) -> PathBuf {
+    let path = folder.join("recording.parquet");
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo::new("f", ObjectKind::File)];
+    header.recording = Some(Recording { cut: true, ..Recording::default() });
+    let mut writer = NativeWriter::create_part(&path).expect("writable");
+    for i in 0..4u64 {
+        let records: Vec<_> = (0..50).map(|n| Record::touch(100 * i + 3 * n, Op::READ)).collect();
+        writer.write(&records).expect("writable");
+        writer.checkpoint(&header).expect("writable");
+    }
+    header.recording = Some(Recording::default());
+    writer.finish(&header).expect("writable");
+    path
+}
+
+/// A byte after the end of a recording was taken for the rest of one that was cut, without a word.
+#[test]
+fn regression_files_that_were_cut_or_added_to_say_so() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let own = recording(dir.path());
+    let bits = fs::metadata(&own).expect("there").len() as usize * 8;
+    turn(&own, (0..bits).step_by(61));
+    shipped().iter().chain([&own]).for_each(|path| cut_and_add(path));
 }

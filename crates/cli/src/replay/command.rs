@@ -1,5 +1,6 @@
 //! `refault replay`, from its flags to its output.
 
+use super::acts;
 use super::args::ReplayArgs;
 use super::check::check;
 use super::policy::RowPolicy;
@@ -18,7 +19,7 @@ use refault::replay::cell::MissBits;
 use refault::replay::clocked::Clocked;
 use refault::replay::{CellResult, Plan, PlugIn, Replay, Row, rules as rule_words};
 use refault::words::printable;
-use refault_mm::{Config, Kernel, Lru, Policy};
+use refault_mm::{Config, Kernel, Policy};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
@@ -34,6 +35,7 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         return scenario::run(args, given);
     }
     let policies = policies(args)?;
+    acts::refuse_idle(args, given, &policies)?;
     if args.sample.is_asked_for() {
         return sample::run(args, given, &policies);
     }
@@ -44,11 +46,6 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         return Err(format!("--memcg-limits {}: of a trace wants --memcg-column", file.display()).into());
     }
     check(args)?;
-    let has_generations =
-        |(_, cfg): &(RowPolicy, Option<Config>)| cfg.as_ref().is_some_and(|cfg| cfg.lru.kind == Lru::MultiGen);
-    if args.output.lru_gen && given.has("policy") && !policies.iter().any(has_generations) {
-        return Err("--lru-gen: no policy of these has generations; add mglru to --policy, or leave it out".into());
-    }
     // An output that cannot be written is known before the replay, not after it; a replay that is
     // interrupted leaves nothing behind, as the files are made in earnest at the end.
     for path in
@@ -134,6 +131,7 @@ fn replay(
     }
     // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
     let loaded = load(args, source, args.request().wants_time(policies))?;
+    acts::refuse_idle_of(args, given, &loaded.trace, path)?;
     note_idle(policies, &loaded.trace, path);
     cells(args, policies, &[], &loaded, args.output.miss_bits.is_some(), &path.display().to_string())
 }

@@ -4,7 +4,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `args` | the flags |
-//! | `check` | combinations of them that make no sense |
+//! | `check`, `acts` | combinations of them that make no sense; policies and traces that a flag acts on |
 //! | `command` | from flags to output: which traces, sizes and policies |
 //! | `recorded` | a recording of a kernel, with the flags |
 //! | `stream` | a trace that is larger than memory |
@@ -16,6 +16,7 @@
 //! It calls the library, and `flags` and `table`. `main` calls `run`; `size` and `report` share its
 //! flags.
 
+mod acts;
 mod args;
 mod check;
 mod command;

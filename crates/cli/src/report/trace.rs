@@ -1,9 +1,9 @@
 //! A trace or a recording, looked into by the library.
 
 use super::args::ReportArgs;
-use crate::Failure;
 use crate::page::command_line;
 use crate::verify;
+use crate::{Failure, say};
 use refault::document::Document;
 use refault::names::shown;
 use refault::report::ReportSubject;
@@ -21,6 +21,8 @@ pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> 
     let whole = subject.machine().filter(|_| args.max_accesses.is_none());
     let verify = whole.map(|machine| verify::document(machine.loaded(), args.kernel, path)).transpose()?;
     let mut document = subject.report(&request, &name, &open)?;
-    (document.command, document.notes, document.verify) = (shown(&command_line()), args.input.notes(), verify);
+    document.notes.iter().for_each(|note| say(&format!("note: {name}: {note}")));
+    document.notes.extend(args.input.notes());
+    (document.command, document.verify) = (shown(&command_line()), verify);
     Ok(Document::Trace(Box::new(document)))
 }

@@ -6,8 +6,9 @@
 //! each is changed by some key, or has a reason in `fields.txt`. And every effect of the engine is
 //! missed where the machine is deaf to it, or has a reason in `effects.txt`.
 //!
-//! Every key has a statement of what it acts on: a line of `needs.txt` is a key in a scenario without
-//! that, in which it is refused, and `always.txt` has the keys that act in every scenario, and why.
+//! Every key has a statement of what it acts on: a line of `needs.txt` is a key in a scenario
+//! without that, in which it is refused, and `always.txt` has the keys that act in every scenario,
+//! and why.
 
 mod change;
 mod effects;

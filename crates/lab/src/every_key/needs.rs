@@ -71,8 +71,8 @@ fn every_key_says_what_it_needs() {
     assert!(untried.is_empty(), "no line of needs.txt has {untried:?}");
 }
 
-/// A line of `keys.txt` adds something to its scenario so that its key acts. Without that the key is
-/// refused, or it acts all the same, or the line is in `without.txt` with the reason.
+/// A line of `keys.txt` adds something to its scenario so that its key acts. Without that the key
+/// is refused, or it acts all the same, or the line is in `without.txt` with the reason.
 fn idle(rest: usize) -> Vec<String> {
     let excepted = data("without.txt");
     let excepted = reasons(&excepted);

@@ -1,7 +1,7 @@
 //! Outcomes of the events of a scenario.
 
 /// Outcome of an event.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventResult {
     /// Description, such as `reclaim 8192p of /cron`.
     pub what: String,

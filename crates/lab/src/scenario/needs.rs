@@ -94,7 +94,15 @@ const NEEDS: &[Need] = &[
         without: "no group is removed; write remove = \"/...\" in [[event]]",
     },
     Need {
-        keys: &["machine.cgroup_writeback", "machine.stat_flush_interval", "machine.costs.visit_group"],
+        keys: &[
+            "machine.cgroup_writeback",
+            "machine.stat_flush_interval",
+            "machine.costs.visit_group",
+            "policy.memcgs",
+            "policy.memcg_walk",
+            "policy.backoff",
+            "policy.target_lowers_priority",
+        ],
         is_met: |s, _| !s.memcgs.is_empty() || has_trace(s),
         without: "there is no group; write [memcg.\"/...\"]",
     },

@@ -8,7 +8,7 @@ use crate::settings::{self, Set, Thp};
 use crate::watch::Watch;
 use crate::words::grouped;
 use crate::{Failure, threads};
-use refault_mm::{Config, Kernel, Lru, Policy};
+use refault_mm::{Config, HugeAdvice, Kernel, Lru, Policy};
 use refault_trace::Trace;
 
 /// Sizes of a curve, in percent of the footprint.
@@ -111,6 +111,11 @@ impl Replay {
         if let (false, Err(e)) = (self.thp.is_empty(), cfg.thp.check_acts()) {
             let all: Vec<_> = self.thp.iter().map(ToString::to_string).collect();
             return Err(format!("--thp {}: {e}", all.join(",")).into());
+        }
+        if !self.thp.is_empty() && cfg.thp.orders(HugeAdvice::None) == 0 {
+            let all: Vec<_> = self.thp.iter().map(ToString::to_string).collect();
+            let what = "does nothing, for no memory of a trace is madvised; write 64k=always, or enabled=always for 2m";
+            return Err(format!("--thp {}: {what}", all.join(",")).into());
         }
         Ok(cfg)
     }

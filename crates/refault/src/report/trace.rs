@@ -6,7 +6,7 @@ use super::request::ReportRequest;
 use super::survey::{Survey, survey};
 use crate::curve::{knee, main_curve, miss_ratio, of_rows};
 use crate::document::trace::{Curve, Detail, TraceDocument, TraceFacts};
-use crate::memory_size::Size;
+use crate::memory_size::{Size, beyond_footprint};
 use crate::names::shown;
 use crate::replay::policy::RowPolicy;
 use crate::replay::{Plan, Row, curve_sizes};
@@ -100,6 +100,14 @@ impl Work<'_> {
         Some(bytes / u64::from(self.page_size)).filter(|&pages| pages > 0)
     }
 
+    /// Remark on `--at` where it holds everything.
+    fn beyond(&self) -> Option<String> {
+        // A recorded group has more than files.
+        let at = self.request.at.as_ref().filter(|_| self.machine.is_none())?;
+        let pages = at.pages(self.page_size, self.footprint());
+        beyond_footprint(&format!("--at {at}"), pages, self.footprint(), self.page_size.into())
+    }
+
     pub(super) fn document(
         &self,
         header: &Header,
@@ -141,7 +149,7 @@ impl Work<'_> {
                 objects: self.trace.objects.iter().filter(|o| !o.indices.is_empty()).count() as u64,
                 duration_s: window_s.as_ref().and_then(|all| all.last().copied()),
             },
-            notes: Vec::new(),
+            notes: self.beyond().into_iter().collect(),
             limit_pages,
             detail_pages,
             detail_why: detail_why.into(),

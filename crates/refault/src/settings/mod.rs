@@ -8,7 +8,7 @@ mod set;
 
 pub use recorded::{kernel_of, policy_of, stat_flush_interval_ns, swappiness_of};
 pub(crate) use set::json;
-pub use set::{Set, Thp, check_acts, described, help, values};
+pub use set::{Set, Thp, check_acts, check_one_group, described, help, idle, values};
 
 use refault_mm::{Config, Kernel, Policy};
 

@@ -28,6 +28,25 @@ impl Set {
     }
 }
 
+/// Words for a setting or a flag that does nothing under some policies.
+pub fn idle(policies: &str, acts_on: &str) -> String {
+    format!("does nothing under {policies}; it acts on {acts_on}")
+}
+
+/// Fails on a setting that is between groups, where a replay has one.
+///
+/// # Errors
+/// A line that says where it acts.
+pub fn check_one_group(set: &[Set]) -> Result<(), String> {
+    match set.iter().find(|Set(setting, _)| setting.needs_groups()) {
+        Some(Set(setting, _)) => Err(format!(
+            "--set {}: does nothing of one group; it acts between groups, with --memcg-column and in scenarios",
+            setting.name
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Fails on a setting of a trace that does nothing: no policy has the rule, or no trace.
 ///
 /// # Errors

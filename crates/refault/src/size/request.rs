@@ -11,7 +11,7 @@ use crate::replay::sample::SampledBy;
 use crate::settings::{self, Set};
 use crate::{Failure, threads};
 use refault_lab::scenario::LimitChanges;
-use refault_mm::{Config, Kernel, MemcgLimits, Policy};
+use refault_mm::{Config, Kernel, Lru, MemcgLimits, Policy};
 use refault_trace::Via;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -177,6 +177,11 @@ impl SizeRequest {
         (cfg.swappiness, cfg.seed) = (self.swappiness.unwrap_or(SWAPPINESS), self.seed.unwrap_or(0));
         self.set.iter().for_each(|set| set.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
+        if self.seed.is_some() && cfg.lru.kind != Lru::MultiGen {
+            return Err(
+                format!("--seed: {}", settings::idle(self.policy_of_trace().name(), "mglru, mglru-shadow")).into()
+            );
+        }
         settings::check_acts(&self.set, std::iter::once((self.policy_of_trace().name(), Some(&cfg))))?;
         Ok(cfg)
     }

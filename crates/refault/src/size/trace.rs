@@ -5,7 +5,7 @@ use super::request::{Limit, SizeRequest};
 use super::sizing::{Figure, Point, Sizing};
 use super::summary::SizeSummary;
 use super::target::{Metric, Target};
-use crate::memory_size::{Size as MemorySize, human};
+use crate::memory_size::{Size as MemorySize, beyond_footprint, human};
 use crate::replay::clocked::Clocked;
 use crate::replay::groups::{Grouped, Tree, feed, load};
 use crate::watch::Progress;
@@ -149,10 +149,17 @@ impl<'a> TraceSubject<'a> {
             rests_on_others: false,
             baseline: None,
             doubted: Vec::new(),
-            notes: Vec::new(),
+            notes: self.beyond().into_iter().collect(),
             sampled: None,
             target: self.target,
         })
+    }
+
+    /// Remark on sizes that hold everything.
+    fn beyond(&self) -> Option<String> {
+        let (range, footprint) = (self.request.range.as_ref()?, u64::from(self.trace.footprint_pages()));
+        let high = range.high.pages(self.page_size, footprint);
+        beyond_footprint(&format!("--range {}..{}", range.low, range.high), high, footprint, self.page_size.into())
     }
 
     /// Fails on flags that make no sense together.

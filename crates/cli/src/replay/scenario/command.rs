@@ -119,6 +119,7 @@ fn render(args: &ReplayArgs, runs: &[ScenarioRun], settings: &GivenSettings) -> 
         all += &groups::timeline(run);
         all += &tiers::table(run);
         all += &text::machine(run);
+        all += &text::zswap(run);
         all += &text::cpu(run);
         all += &text::waits(run);
         if !out.swap_map && !out.vmstat {

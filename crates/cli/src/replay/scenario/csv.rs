@@ -5,6 +5,7 @@ use crate::given::GivenSettings;
 use crate::replay::text::quoted;
 use refault::runner::ending_name;
 use refault::scenario::{ScenarioRun, bytes, per_second};
+use refault::words::printable;
 use refault_lab::machine::{RunResult, TaskResult};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +22,6 @@ pub(super) fn csv(outcomes: &[ScenarioRun], settings: &GivenSettings, all: bool)
     let Some(first) = outcomes.first() else { return text };
     first.machine().iter().for_each(|(name, _)| text.extend([",", name]));
     text.push_str(",kswapd_seconds,direct_reclaim_seconds,ending,real_seconds,kernel,settings");
-    let settings = quoted(&settings.to_string());
     let counters = |outcome: &ScenarioRun| if all { counters(outcome.result()) } else { BTreeMap::new() };
     let names: Vec<_> = counters(first).into_keys().collect();
     names.iter().for_each(|name| text.extend([",", name]));
@@ -30,7 +30,7 @@ pub(super) fn csv(outcomes: &[ScenarioRun], settings: &GivenSettings, all: bool)
         let counters = counters(outcome);
         for task in &outcome.result().tasks {
             line(&mut text, outcome, task);
-            let _ = write!(text, ",{},{settings}", outcome.policy.kernel.name());
+            let _ = write!(text, ",{},{}", outcome.policy.kernel.name(), quoted(&all_settings(outcome, settings)));
             for name in &names {
                 let _ = write!(text, ",{}", counters.get(name).copied().unwrap_or(0.0));
             }
@@ -38,6 +38,20 @@ pub(super) fn csv(outcomes: &[ScenarioRun], settings: &GivenSettings, all: bool)
         }
     }
     text
+}
+
+/// Flags that were given, and the settings of machine and policy in the file.
+fn all_settings(outcome: &ScenarioRun, given: &GivenSettings) -> String {
+    let of_machine = outcome.scenario.settings.iter().map(|(key, value)| format!("{key}={}", plain(value)));
+    let chosen = &outcome.policy.settings;
+    let of_policy = chosen.settings().filter_map(|s| Some(format!("policy.{}={}", s.name, chosen.get(s.name)?)));
+    let flags = Some(given.to_string()).filter(|flags| !flags.is_empty());
+    flags.into_iter().chain(of_policy).chain(of_machine).collect::<Vec<_>>().join(" ")
+}
+
+/// A value of a scenario on one line, without its quotes.
+fn plain(value: &str) -> String {
+    printable(&value.replace('"', "").split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// Everything that the machine counts, by name.

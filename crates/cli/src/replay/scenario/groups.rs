@@ -100,17 +100,52 @@ fn line(event: &EventResult) -> String {
         let last = event.last_ns.map_or_else(String::new, |ns| format!(", the last at {}", at_text(ns)));
         text += &format!(", {}{last}", times(event.times));
     }
+    let mut came = Vec::new();
     if event.asked_pages > 0 {
-        text += &format!(": {} of {} reclaimed", human(event.reclaimed_pages * 4096), human(event.asked_pages * 4096));
-    }
-    if event.short > 0 {
-        text += &format!(", {} short (EAGAIN)", times(event.short));
+        let (got, asked) = (human(event.reclaimed_pages * 4096), human(event.asked_pages * 4096));
+        let short = if event.short > 0 { format!(", {} short (EAGAIN)", times(event.short)) } else { String::new() };
+        came.push(format!("{got} of {asked} reclaimed{short}"));
     }
     if event.killed > 0 {
-        text += &format!(": {} killed ({})", grouped(event.killed), printable(&event.victims.join(", ")));
+        came.push(format!("{} killed ({})", grouped(event.killed), printable(&event.victims.join(", "))));
     }
     if let Some(why) = &event.failed {
-        text += &format!(": failed: {}", printable(why));
+        let which = if event.times > 1 { "the last failure" } else { "it failed" };
+        came.push(format!("{which}: {}", printable(why)));
+    }
+    if !came.is_empty() {
+        text += &format!(": {}", came.join("; "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each thing that can come of an event, alone and with all others, in a plain sentence.
+    #[test]
+    fn regression_outcomes_of_events_are_sentences() {
+        let at = EventResult { what: "kill /a".into(), at_ns: Some(1_000_000_000), times: 1, ..EventResult::default() };
+        let again = EventResult { times: 39, last_ns: Some(3_000_000_000), ..at.clone() };
+        let killed = |event: &EventResult| EventResult { killed: 2, victims: vec!["hog".into()], ..event.clone() };
+        let failed = |event: &EventResult| EventResult { failed: Some("nobody is there".into()), ..event.clone() };
+        let asked = EventResult { asked_pages: 512, reclaimed_pages: 256, ..at.clone() };
+        let short = EventResult { short: 1, ..asked.clone() };
+        for (event, want) in [
+            (at.clone(), ""),
+            (again.clone(), ", 39 times, the last at 3.000 s"),
+            (killed(&at), ": 2 killed (hog)"),
+            (failed(&at), ": it failed: nobody is there"),
+            (
+                killed(&failed(&again)),
+                ", 39 times, the last at 3.000 s: 2 killed (hog); the last failure: nobody is there",
+            ),
+            (asked, ": 1.0M of 2.0M reclaimed"),
+            (short.clone(), ": 1.0M of 2.0M reclaimed, once short (EAGAIN)"),
+            (failed(&short), ": 1.0M of 2.0M reclaimed, once short (EAGAIN); it failed: nobody is there"),
+        ] {
+            assert_eq!(line(&event), format!("at 1.000 s kill /a{want}"));
+        }
+    }
 }

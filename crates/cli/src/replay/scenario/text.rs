@@ -116,6 +116,25 @@ pub(super) fn machine(outcome: &ScenarioRun) -> String {
     )
 }
 
+/// Pages in zswap, if the scenario has it.
+pub(super) fn zswap(outcome: &ScenarioRun) -> String {
+    let count = |name: &str| {
+        let machine = outcome.result().memcgs.first().into_iter().flat_map(|machine| &machine.counters);
+        machine.filter(|(counter, _)| *counter == name).map(|(_, n)| *n).sum::<u64>()
+    };
+    match outcome.scenario.zswap {
+        None => String::new(),
+        Some(_) => format!(
+            "zswap: {} stored, {} loaded, {} written back; at the end {} in {}\n",
+            grouped(count("zswpout")),
+            grouped(count("zswpin")),
+            grouped(count("zswpwb")),
+            counted(count("zswapped"), "page", "pages"),
+            human(count("zswap_bytes")),
+        ),
+    }
+}
+
 /// CPU time: of the threads of the kernel that had some, of tasks, of the reclaim that they did.
 pub(super) fn cpu(outcome: &ScenarioRun) -> String {
     let cpu = &outcome.result().cpu;

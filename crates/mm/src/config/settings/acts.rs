@@ -13,25 +13,29 @@ pub(super) struct Acts<C: 'static = Config> {
     pub(super) needs: &'static str,
     /// Part of a machine that a trace lacks for it, in words; empty: none.
     pub(super) machine: &'static str,
+    /// Whether it is between groups, so that one alone lacks it.
+    pub(super) groups: bool,
 }
 
 impl<C> Acts<C> {
     /// On everything.
-    pub(super) const EVERYWHERE: Acts<C> = Acts { on: |_| true, needs: "", machine: "" };
+    pub(super) const EVERYWHERE: Acts<C> = Acts { on: |_| true, needs: "", machine: "", groups: false };
 }
 
 impl Acts {
     /// On generations.
-    pub(super) const GENERATIONS: Acts = Acts { on: is_multi_gen, needs: "", machine: "" };
+    pub(super) const GENERATIONS: Acts = Acts { on: is_multi_gen, needs: "", machine: "", groups: false };
     /// On two lists.
-    pub(super) const TWO_LISTS: Acts = Acts { on: |cfg| !is_multi_gen(cfg), needs: "", machine: "" };
+    pub(super) const TWO_LISTS: Acts = Acts { on: |cfg| !is_multi_gen(cfg), needs: "", machine: "", groups: false };
     /// On the refault distance of two lists.
-    pub(super) const DISTANCE: Acts = Acts { on: |cfg| !is_multi_gen(cfg) && has_shadows(cfg), needs: "", machine: "" };
+    pub(super) const DISTANCE: Acts =
+        Acts { on: |cfg| !is_multi_gen(cfg) && has_shadows(cfg), needs: "", machine: "", groups: false };
     /// On shadows that have a position: all but those of generations.
     pub(super) const POSITION: Acts = Acts {
         on: |cfg| has_shadows(cfg) && (!is_multi_gen(cfg) || cfg.lru.refault == RefaultTest::ShadowPosition),
         needs: "",
         machine: "",
+        groups: false,
     };
 }
 
@@ -53,6 +57,11 @@ impl Setting {
     /// The part of a machine that a trace lacks for it; none: it acts on traces.
     pub fn needs_machine(&self) -> Option<&'static str> {
         Some(self.acts.machine).filter(|part| !part.is_empty())
+    }
+
+    /// Whether it is between groups: it does nothing of one alone.
+    pub fn needs_groups(&self) -> bool {
+        self.acts.groups
     }
 
     /// The policies that it acts on under some kernel, and what it needs beside it, in words.

@@ -23,13 +23,13 @@ const VERSION_14: KernelRule = KernelRule {
 
 pub(super) const SETTINGS: &[Setting] = &[
     setting!("memcgs", memcg.selection, "multi-gen: whose turn it is when the whole machine needs memory")
-        .acts(Acts::GENERATIONS).at("The memcg LRU")
+        .acts(Acts::GENERATIONS).of_groups().at("The memcg LRU")
         .other(&[
             Other { rule: &LISTS_OF_GROUPS, value: Value::Word("first") },
             Other { rule: &VERSION_14, value: Value::Word("first") },
         ]),
     setting!("backoff", memcg.backoff, "memcgs=first: when reclaim leaves a group early")
-        .acts_with("memcgs=first", |cfg| is_multi_gen(cfg) && cfg.memcg.selection == MemcgSelection::First).at("All memcgs in turn")
+        .acts_with("memcgs=first", |cfg| is_multi_gen(cfg) && cfg.memcg.selection == MemcgSelection::First).of_groups().at("All memcgs in turn")
         .other(&[
             Other { rule: &LISTS_OF_GROUPS, value: Value::Word("any-priority") },
             Other { rule: &VERSION_14, value: Value::Word("avoid-swapping") },
@@ -42,10 +42,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     .acts_with("memcgs=first or iterate", |cfg| {
         is_multi_gen(cfg) && cfg.memcg.selection != MemcgSelection::MemcgLru
     })
-    .at("All memcgs in turn")
+    .of_groups().at("All memcgs in turn")
     .other(&[Other { rule: &VERSION_14, value: Value::Flag(true) }]),
     setting!("memcg_walk", memcg.walk, "groups that a run visits: until it has what it wants, or all")
-        .acts(Acts::TWO_LISTS).at("The walk over the memcg tree")
+        .acts(Acts::TWO_LISTS).of_groups().at("The walk over the memcg tree")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm: vmscan: restore incremental cgroup iteration\": a run that met its target skips the other groups",

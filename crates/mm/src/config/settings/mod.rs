@@ -188,6 +188,11 @@ impl Setting {
         Setting { acts: Acts { machine, ..self.acts }, ..self }
     }
 
+    /// Acting between groups alone.
+    const fn of_groups(self) -> Setting {
+        Setting { acts: Acts { groups: true, ..self.acts }, ..self }
+    }
+
     /// With a form in RFC v3 that no kernel's form replaces.
     const fn own_in_rfc_v3(self) -> Setting {
         Setting { of_rfc_v3: true, ..self }

@@ -42,7 +42,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         swap.policy.overflow,
         "large folios that found no place on the first swap device: split, or to the next"
     )
-    .of_machines("several swap devices").at("Swap devices"),
+    .of_machines("second swap device").at("Swap devices"),
     setting!("swap_rotational", swap.policy.rotational, "slots of a rotational swap device: one cursor, or clusters")
         .of_machines("disks").at("Allocation of swap slots")
         .other(&[Other {
@@ -57,7 +57,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         .at("Swap clusters")
         .takes(Values::OneOf(&[256, 512]), "slots"),
     setting!("swap_zeromap", swap.policy.zeromap, "pages of zeros are not written to swap")
-        .of_machines("the contents of pages").at("Rules of slots")
+        .of_machines("contents of pages").at("Rules of slots")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm: store zero pages to be swapped out in a bitmap\"; before, zswap alone kept pages of one word as such",

@@ -372,6 +372,10 @@ fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
     header.collapse = json::<Option<Collapse>>(name, key::COLLAPSE, get(key::COLLAPSE))?;
     header.recording = json::<Option<Recording>>(name, key::RECORDING, get(key::RECORDING))?;
     if let Some(recording) = &mut header.recording {
+        // Metadata that are written on the way say that the recording is not whole.
+        if metadata.cut && !recording.cut {
+            return Err(damaged(name, "something follows its end; it was whole before that was added"));
+        }
         recording.cut |= metadata.cut;
     }
     header.source = get(key::SOURCE);
