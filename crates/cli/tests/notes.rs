@@ -46,3 +46,21 @@ fn every_json_and_page_has_what_the_terminal_says() {
     assert_eq!(notes(&settled), Vec::<String>::new());
     assert!(error(&s.run(&["size", "t.txt", "--strict"])).contains(&format!("--strict: {NOTE}")));
 }
+
+/// A converted trace had no note on its units any more.
+#[test]
+fn regression_doubts_stay_with_a_converted_trace() {
+    let s = sandbox();
+    let said = |done: &std::process::Output| String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said(&s.run(&["trace", "convert", "t.txt", "t.parquet"])).contains(&format!("note: t.txt: {NOTE}")));
+    assert!(said(&s.run(&["trace", "convert", "t.parquet", "again.parquet"])).contains(NOTE));
+    for file in ["t.parquet", "again.parquet"] {
+        let notes = notes(&ok(&s.run(&["replay", file, "-p", "lru", "-m", "50%", "--json"])));
+        assert!(notes.len() == 1 && notes[0].contains(NOTE), "{notes:?}");
+        assert_eq!(notes[0].matches("when this was converted").count(), 1, "{notes:?}");
+        assert!(error(&s.run(&["size", file, "--strict"])).contains(&format!("--strict: {NOTE}")));
+    }
+    let settled = ["trace", "convert", "t.txt", "t.parquet", "--block-bytes", "1"];
+    assert_eq!(said(&s.run(&settled)), "");
+    assert_eq!(notes(&ok(&s.run(&["trace", "info", "t.parquet", "--json", "--strict"]))), Vec::<String>::new());
+}

@@ -2,7 +2,7 @@
 //! rights of its own, no folder, a full disk, an end in the middle.
 
 use crate::common::command::{Sandbox, ok};
-use refault_testing::{Need, absent};
+use refault_testing::{Need, absent, require};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
@@ -167,7 +167,7 @@ fn no_folder_a_device_and_a_folder_are_refused() {
     });
 }
 
-/// The limit of a file's size stands for a full disk, which a test cannot make.
+/// The limit of a file's size, which needs no rights.
 #[test]
 fn regression_a_file_that_cannot_grow_is_an_error_and_leaves_nothing() {
     each(|command, s| {
@@ -180,6 +180,48 @@ fn regression_a_file_that_cannot_grow_is_an_error_and_leaves_nothing() {
         // A program that is served cannot even start then.
         refused(&done, if said.contains("ulimit -f") { "raise that limit" } else { "File too large" });
         assert_eq!(s.files(), before);
+    });
+}
+
+/// A file system of 64 KiB that is full, or nearly so.
+#[test]
+fn regression_a_full_disk_is_an_error_of_one_line_and_leaves_nothing() {
+    let mounted = |s: &Sandbox, script: &str| {
+        let script = format!("mount -t tmpfs -o size=64k none small && {script}");
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(s.path(".")).stdin(Stdio::null()).output()
+    };
+    let s = sandbox();
+    fs::create_dir(s.path("small")).expect("ours");
+    let can = match mounted(&s, "true") {
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+        Err(e) => Err(format!("unshare: {e}")),
+    };
+    if require(Need::Mount, can).is_none() {
+        return;
+    }
+    each(|command, s| {
+        fs::create_dir(s.path("small")).expect("ours");
+        for taken in [64, 60] {
+            let words = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
+            let whole = command.at(s, "small/out");
+            let line: Vec<_> = whole.get_args().map(|word| words(word.to_str().expect("text"))).collect();
+            let (refault, line) = (env!("CARGO_BIN_EXE_refault"), line.join(" "));
+            let fill = format!("head -c {taken}K /dev/zero >small/fill; rm -f left");
+            let script = format!("{fill}; {refault} {line}; code=$?; ls -A small >left; exit $code");
+            let done = mounted(s, &script).expect("it runs");
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            let left = fs::read_to_string(s.path("left")).expect("listed");
+            if done.status.success() && taken < 64 {
+                assert_eq!(left, "fill\nout\n", "{said}");
+                continue;
+            }
+            refused(&done, "small/out: cannot be written: No space left on device");
+            assert!(!said.contains("os error") && said.matches("error: ").count() == 1, "{said}");
+            // A recorder keeps what it has, and says so.
+            let is_kept = left == "fill\nout.part\n" && command.words[0] == "record" && said.contains("small/out.part");
+            assert!(left == "fill\n" || is_kept, "{left}: {said}");
+        }
     });
 }
 

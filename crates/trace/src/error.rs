@@ -91,7 +91,11 @@ impl TraceError {
 
 /// The text of an I/O error without the `(os error 2)` that helps nobody.
 pub(crate) fn plain_io(error: &std::io::Error) -> String {
-    let text = error.to_string();
+    plain(error.to_string())
+}
+
+/// The same for a text that has such an error in it.
+pub(crate) fn plain(text: String) -> String {
     match text.find(" (os error") {
         Some(end) => text[..end].to_owned(),
         None => text,

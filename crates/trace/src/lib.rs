@@ -10,6 +10,7 @@
 //!
 //! Every error is a [`TraceError`]: one line that names the file and the line, byte or row.
 
+mod ahead;
 mod atomic;
 mod binary;
 mod collapse;
@@ -43,6 +44,7 @@ mod units;
 mod unknown;
 mod zip;
 
+pub use ahead::ReadAhead;
 pub use atomic::{AtomicFile, PartFile, WholeFile};
 pub use collapse::Collapser;
 pub use columns::Columns;

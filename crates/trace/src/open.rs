@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::record::{Header, RecordSource};
 use crate::text::BOM;
-use crate::units::LOOKED_AT;
+use crate::units::{self, LOOKED_AT};
 use crate::unknown::{self, is_text};
 use std::path::Path;
 
@@ -19,7 +19,8 @@ pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, Tr
     if format == Format::Native && path.is_file() && input.compression().is_none() {
         opts.check_format(format)?;
         // Parquet is read from its end: a pipe must be spooled, a file need not be.
-        return native::from_path(path);
+        let source = native::from_path(path)?;
+        return if opts.strict { units::strict(source) } else { Ok(source) };
     }
     formats::reader(format, input, opts)
 }

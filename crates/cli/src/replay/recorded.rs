@@ -8,7 +8,7 @@ use crate::flags;
 use crate::flags::recorded;
 use crate::flags::size::Size;
 use crate::{Failure, Given};
-use refault::recording::{About, PAGE_SIZE, RecordedMachine, RecordedPlan};
+use refault::recording::{About, CellSettings, PAGE_SIZE, RecordedMachine, RecordedPlan};
 use refault::replay::{CellResult, PlugIn, Row, curve_sizes, usual_sizes};
 use refault::scenario::is_scenario;
 use refault_trace::{RecordSource, Recording, Records};
@@ -124,13 +124,15 @@ pub(super) fn rows(
             false => &[],
         },
         plug_ins,
-        kernel: args.kernel,
-        swappiness: given.has("swappiness").then_some(args.swappiness),
-        set: &args.set,
-        seed: args.seed,
-        windows: args.output.windows.map(|n| n as usize),
-        bits,
-        lru_gen: args.output.lru_gen,
+        settings: CellSettings {
+            kernel: args.kernel,
+            swappiness: given.has("swappiness").then_some(args.swappiness),
+            set: &args.set,
+            seed: args.seed,
+            windows: args.output.windows.map(|n| n as usize),
+            bits,
+            lru_gen: args.output.lru_gen,
+        },
         threads: flags::threads(args.threads),
         watch: args.watch.clone(),
     };

@@ -40,6 +40,13 @@ pub struct RecordedCell<'a> {
     pub plug_in: Option<&'a PlugIn>,
     /// The limit of the group, in pages.
     pub memory_pages: u64,
+    /// Settings that all runs share.
+    pub settings: CellSettings<'a>,
+}
+
+/// Settings of every run of a recorded machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CellSettings<'a> {
     /// The kernel; none: as recorded.
     pub kernel: Option<Kernel>,
     /// Swappiness, 0 to 200; none: as recorded.
@@ -145,14 +152,15 @@ impl RecordedMachine {
     }
 
     fn settings(&self, cell: &RecordedCell<'_>) -> Result<Settings, String> {
-        let mut settings = Settings::of(&self.loaded.recording, Some(cell.policy), cell.kernel, false);
-        settings.config.seed = cell.seed;
-        settings.config.swappiness = cell.swappiness.unwrap_or(settings.config.swappiness);
-        cell.set.iter().for_each(|set| set.apply(&mut settings.config));
+        let of = &cell.settings;
+        let mut settings = Settings::of(&self.loaded.recording, Some(cell.policy), of.kernel, false);
+        settings.config.seed = of.seed;
+        settings.config.swappiness = of.swappiness.unwrap_or(settings.config.swappiness);
+        of.set.iter().for_each(|set| set.apply(&mut settings.config));
         settings.config.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
         settings.memory_pages = Some(cell.memory_pages);
-        let windows = cell.windows.map_or(Keep::default().windows, |n| n as u64);
-        settings.keep = Keep { windows, bits: cell.bits, lru_gen: cell.lru_gen };
+        let windows = of.windows.map_or(Keep::default().windows, |n| n as u64);
+        settings.keep = Keep { windows, bits: of.bits, lru_gen: of.lru_gen };
         Ok(settings)
     }
 
@@ -171,13 +179,13 @@ impl RecordedMachine {
             page_size: PAGE_SIZE,
             footprint_pages: self.about.footprint_pages,
             trace_accesses: self.about.accesses,
-            seed: cell.seed,
+            seed: cell.settings.seed,
             accesses: if is_over { compared.replayed } else { compared.total.accesses },
             misses: estimate.misses.best,
             reads: Some(reads),
             oom_at: is_over.then_some(compared.replayed),
             seconds: 0.0,
-            window_misses: cell.windows.map(|_| windows()),
+            window_misses: cell.settings.windows.map(|_| windows()),
             inside: compared.inside.clone(),
         }
     }

@@ -45,7 +45,7 @@ mod warm;
 pub use count::Compared;
 pub use estimate::{Estimate, Interval};
 pub use load::Loaded;
-pub use machine::{About, After, RecordedCell, RecordedMachine};
+pub use machine::{About, After, CellSettings, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};
 pub use run::run;
 pub use settings::{Settings, WarmUp};

@@ -1,12 +1,12 @@
 //! Rows of a recorded machine, spread over the cores.
 
-use super::machine::{RecordedCell, RecordedMachine};
+use super::machine::{CellSettings, RecordedCell, RecordedMachine};
 use crate::replay::policy::RowPolicy;
 use crate::replay::{CellResult, Plan, PlugIn};
-use crate::settings::{self, Set, kernel_of};
+use crate::settings::{self, kernel_of};
 use crate::threads::on_threads;
 use crate::watch::Watch;
-use refault_mm::{Kernel, Policy};
+use refault_mm::Policy;
 use refault_trace::Trace;
 
 /// Bytes a page of a recording.
@@ -25,20 +25,8 @@ pub struct RecordedPlan<'a> {
     pub policies: &'a [RowPolicy],
     /// Policies that a program brings.
     pub plug_ins: &'a [PlugIn],
-    /// The kernel; none: as recorded.
-    pub kernel: Option<Kernel>,
-    /// Swappiness, 0 to 200; none: as recorded.
-    pub swappiness: Option<u32>,
-    /// Settings of the engine on top.
-    pub set: &'a [Set],
-    /// The seed of the engine.
-    pub seed: u64,
-    /// Equal windows to count misses in.
-    pub windows: Option<usize>,
-    /// Keep a bit an access.
-    pub bits: bool,
-    /// Keep the generations at the end.
-    pub lru_gen: bool,
+    /// Settings of every run.
+    pub settings: CellSettings<'a>,
     /// Threads.
     pub threads: usize,
     /// Progress and cancel.
@@ -73,10 +61,10 @@ impl RecordedPlan<'_> {
 
     /// Fails on a setting that does nothing under any of the policies.
     fn check_acts(&self) -> Result<(), String> {
-        let kernel = self.kernel.unwrap_or(kernel_of(&self.machine.about().recording));
+        let kernel = self.settings.kernel.unwrap_or(kernel_of(&self.machine.about().recording));
         let config = |policy| {
             let mut cfg = settings::config(Some(kernel), policy);
-            self.set.iter().for_each(|set| set.apply(&mut cfg));
+            self.settings.set.iter().for_each(|set| set.apply(&mut cfg));
             cfg
         };
         let own = self.policies.iter().map(|&policy| match policy {
@@ -85,23 +73,13 @@ impl RecordedPlan<'_> {
         });
         let beside = self.plug_ins.iter().map(|plug_in| (plug_in.name.as_str(), Some(config(Policy::Lru))));
         let all: Vec<_> = own.chain(beside).collect();
-        settings::check_acts(self.set, all.iter().map(|(name, cfg)| (*name, cfg.as_ref())))
+        settings::check_acts(self.settings.set, all.iter().map(|(name, cfg)| (*name, cfg.as_ref())))
     }
 
     /// The runs in the order of the rows; none in the place of OPT.
     fn cells(&self) -> Vec<Option<RecordedCell<'_>>> {
-        let cell = |memory_pages, policy, plug_in| RecordedCell {
-            policy,
-            plug_in,
-            memory_pages,
-            kernel: self.kernel,
-            swappiness: self.swappiness,
-            set: self.set,
-            seed: self.seed,
-            windows: self.windows,
-            bits: self.bits,
-            lru_gen: self.lru_gen,
-        };
+        let settings = self.settings;
+        let cell = |memory_pages, policy, plug_in| RecordedCell { policy, plug_in, memory_pages, settings };
         let mut cells = Vec::new();
         for &pages in &self.sizes {
             for &policy in self.policies {
@@ -126,11 +104,11 @@ impl RecordedPlan<'_> {
             policies: &[(RowPolicy::Opt, None)],
             plug_ins: &[],
             swap_max_pages: u64::MAX,
-            kernel: self.kernel.unwrap_or_default(),
-            seed: self.seed,
-            windows: self.windows,
-            bits: self.bits,
-            lru_gen: self.lru_gen,
+            kernel: self.settings.kernel.unwrap_or_default(),
+            seed: self.settings.seed,
+            windows: self.settings.windows,
+            bits: self.settings.bits,
+            lru_gen: self.settings.lru_gen,
             swap_map: false,
             threads: self.threads,
             watch: self.watch.clone(),

@@ -4,7 +4,7 @@
 use crate::Watch;
 use crate::watch::Progress;
 use crate::words::{counted, grouped, printable};
-use refault_trace::{Header, Record, RecordKind, RecordSource, TraceError};
+use refault_trace::{Header, ReadAhead, Record, RecordKind, RecordSource, TraceError};
 use std::collections::VecDeque;
 
 /// Notes of the time at most; of a longer trace every second is left out, and so on.
@@ -25,11 +25,8 @@ const MANY_A_RECORD: u64 = 64;
 
 /// Reads another source.
 pub struct Clocked<'a> {
-    source: Box<dyn RecordSource + 'a>,
+    source: ReadAhead<Box<dyn RecordSource + 'a>>,
     max_accesses: Option<u64>,
-    /// Chunks that were read ahead, and what came behind them.
-    ahead: VecDeque<Vec<Record>>,
-    failed: Option<TraceError>,
     /// Records of a chunk of which the rest is handed on later.
     rest: VecDeque<Record>,
     /// None before the first chunk.
@@ -54,10 +51,8 @@ impl<'a> Clocked<'a> {
     /// Reads a source, up to so many accesses.
     pub fn new(source: Box<dyn RecordSource + 'a>, max_accesses: Option<u64>, watch: &Watch) -> Clocked<'a> {
         Clocked {
-            source,
+            source: ReadAhead::new(source),
             max_accesses,
-            ahead: VecDeque::new(),
-            failed: None,
             rest: VecDeque::new(),
             progress: None,
             all: None,
@@ -75,24 +70,12 @@ impl<'a> Clocked<'a> {
     /// Reads the front, and begins to show how much there is.
     fn begin(&mut self) -> Progress {
         let most = self.max_accesses.unwrap_or(u64::MAX);
-        let (mut records, mut accesses, mut is_whole) = (0, 0, false);
-        while records < AHEAD && accesses < most {
-            let mut chunk = Vec::new();
-            match self.source.next_chunk(&mut chunk) {
-                Ok(true) => (),
-                Ok(false) => {
-                    is_whole = true;
-                    break;
-                }
-                Err(error) => {
-                    self.failed = Some(error);
-                    break;
-                }
-            }
+        let (mut records, mut accesses) = (0, 0);
+        let is_whole = self.source.look(|chunk| {
             records += chunk.len() as u64;
-            accesses += touched(&chunk);
-            self.ahead.push_back(chunk);
-        }
+            accesses += touched(chunk);
+            records < AHEAD && accesses < most
+        });
         let hint = self.source.header().records_hint;
         let total = match is_whole {
             true => Some(accesses),
@@ -105,21 +88,6 @@ impl<'a> Clocked<'a> {
             self.remark = Some(format!("{name}: {records} stand for {} accesses to pages", grouped(total)));
         }
         self.watch.accesses(format!("reading {}", self.source.name()), total)
-    }
-
-    /// The next chunk of the source.
-    fn chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        match (self.ahead.pop_front(), &self.failed) {
-            (Some(chunk), _) => {
-                *out = chunk;
-                Ok(true)
-            }
-            (None, Some(error)) => {
-                out.clear();
-                Err(error.clone())
-            }
-            (None, None) => self.source.next_chunk(out),
-        }
     }
 
     /// A part of the rest of a chunk.
@@ -198,7 +166,7 @@ impl RecordSource for Clocked<'_> {
         }
         let mut more = true;
         if self.rest.is_empty() {
-            more = self.chunk(out)?;
+            more = self.source.next_chunk(out)?;
             if touched(out) > PART {
                 self.rest.extend(out.drain(..));
             }

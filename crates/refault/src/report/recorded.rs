@@ -6,7 +6,7 @@ use super::request::ReportRequest;
 use super::trace::Policies;
 use crate::document::trace::Detail;
 use crate::on_threads;
-use crate::recording::{self, About, RecordedCell};
+use crate::recording::{self, About, CellSettings, RecordedCell};
 use crate::replay::Row;
 use crate::replay::policy::RowPolicy;
 use refault_mm::{Config, PageId, Policy};
@@ -25,18 +25,8 @@ impl MachineReplay<'_> {
 
     fn cell(&self, policy: Policy, memory_pages: u64, bits: bool) -> RecordedCell<'_> {
         let (kernel, seed) = (self.request.kernel, self.request.seed);
-        RecordedCell {
-            policy,
-            plug_in: None,
-            memory_pages,
-            kernel,
-            swappiness: None,
-            set: &[],
-            seed,
-            windows: None,
-            bits,
-            lru_gen: false,
-        }
+        let settings = CellSettings { kernel, seed, bits, ..CellSettings::default() };
+        RecordedCell { policy, plug_in: None, memory_pages, settings }
     }
 
     /// Rows by size, then by those policies that the engine runs.

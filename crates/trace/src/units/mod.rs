@@ -12,12 +12,12 @@ mod table;
 mod tests;
 mod times;
 
+use crate::ahead::ReadAhead;
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
 use crate::options::OpenOptions;
-use crate::record::{Header, Record, RecordSource};
+use crate::record::{Header, RecordSource};
 use column::Column;
-use std::collections::VecDeque;
 pub(crate) use times::unix_time_unit;
 
 /// Records that are looked at; what comes later says nothing new.
@@ -175,56 +175,16 @@ impl UnitDetector {
 }
 
 /// Reads as much as is looked at, and refuses what is in doubt.
-pub(crate) fn strict(mut source: Box<dyn RecordSource>) -> Result<Box<dyn RecordSource>, TraceError> {
-    let (mut ahead, mut records, mut failed) = (VecDeque::new(), 0, None);
-    while records < LOOKED_AT {
-        let mut chunk = Vec::new();
-        match source.next_chunk(&mut chunk) {
-            Ok(true) => records += chunk.len() as u64,
-            Ok(false) => break,
-            // A broken place is reported where it is reached.
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        }
-        ahead.push_back(chunk);
-    }
+pub(crate) fn strict(source: Box<dyn RecordSource>) -> Result<Box<dyn RecordSource>, TraceError> {
+    let (mut source, mut records) = (ReadAhead::new(source), 0);
+    source.look(|chunk| {
+        records += chunk.len() as u64;
+        records < LOOKED_AT
+    });
     match source.header().doubts.first() {
         Some(doubt) => {
             Err(TraceError::new(ErrorKind::Unsupported, source.name(), Place::Whole, format!("--strict: {doubt}")))
         }
-        None => Ok(Box::new(Ahead { source, ahead, failed })),
-    }
-}
-
-/// A source of which the front has been read.
-struct Ahead {
-    source: Box<dyn RecordSource>,
-    ahead: VecDeque<Vec<Record>>,
-    failed: Option<TraceError>,
-}
-
-impl RecordSource for Ahead {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn header(&self) -> &Header {
-        self.source.header()
-    }
-
-    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        match (self.ahead.pop_front(), &self.failed) {
-            (Some(chunk), _) => {
-                *out = chunk;
-                Ok(true)
-            }
-            (None, Some(error)) => {
-                out.clear();
-                Err(error.clone())
-            }
-            (None, None) => self.source.next_chunk(out),
-        }
+        None => Ok(Box::new(source)),
     }
 }

@@ -335,6 +335,9 @@ fn present(leaf: &Leaf) -> Option<Present> {
     Some(Present { index: leaf.index, physical: leaf.physical, width, optional, descriptor })
 }
 
+/// End of a doubt about numbers that are pages by now.
+const OF_CONVERT: &str = " (so it was when this was converted: give the flag to refault trace convert)";
+
 /// The header out of the key-value metadata.
 fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
     let get = |key: &str| metadata.pairs.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
@@ -370,6 +373,10 @@ fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
         return Err(malformed(ErrorKind::Malformed, what));
     }
     header.collapse = json::<Option<Collapse>>(name, key::COLLAPSE, get(key::COLLAPSE))?;
+    header.doubts = json::<Vec<String>>(name, key::DOUBTS, get(key::DOUBTS))?;
+    for doubt in header.doubts.iter_mut().filter(|doubt| !doubt.ends_with(OF_CONVERT)) {
+        doubt.push_str(OF_CONVERT);
+    }
     header.recording = json::<Option<Recording>>(name, key::RECORDING, get(key::RECORDING))?;
     if let Some(recording) = &mut header.recording {
         // Metadata that are written on the way say that the recording is not whole.

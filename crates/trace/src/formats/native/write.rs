@@ -3,7 +3,7 @@
 use super::sums::{Summed, Sums};
 use super::{COLUMNS, SCHEMA, VERSION, key, op_code};
 use crate::atomic::{AtomicFile, PartFile, WholeFile};
-use crate::error::{ErrorKind, Place, TraceError};
+use crate::error::{ErrorKind, Place, TraceError, plain};
 use crate::record::{Header, MAX_PAGES_PER_RECORD, Record, RecordKind};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{Int32Type, Int64Type};
@@ -204,10 +204,11 @@ fn follows(last: &Record, next: &Record) -> bool {
 }
 
 fn failure(name: &str, error: &ParquetError) -> TraceError {
-    let what = match error {
-        ParquetError::External(e) => format!("cannot be written: {e}"),
-        other => format!("cannot be written: {other}"),
+    let why = match error {
+        ParquetError::External(e) => e.to_string(),
+        other => other.to_string(),
     };
+    let what = format!("cannot be written: {}", plain(why));
     TraceError::new(ErrorKind::Io, name, Place::Whole, what)
 }
 
@@ -286,6 +287,9 @@ fn metadata(header: &Header, acts: bool, groups: &[(u64, u32)]) -> Vec<(&'static
     }
     if let Some(collapse) = &header.collapse {
         pairs.push((key::COLLAPSE, json(serde_json::to_string(collapse))));
+    }
+    if !header.doubts.is_empty() {
+        pairs.push((key::DOUBTS, json(serde_json::to_string(&header.doubts))));
     }
     if let Some(recording) = &header.recording {
         pairs.push((key::RECORDING, json(serde_json::to_string(recording))));
