@@ -83,10 +83,10 @@ Policies = Union[str, type[Policy], Iterable[Union[str, type[Policy]]]]
 """Policies by name, or as classes."""
 
 
-def split(given: Policies | None) -> tuple[list[str], list[tuple[str, type[Policy]]]]:
-    """The flag with those that are named, and the classes with their names."""
+def split(given: Policies | None) -> tuple[str | None, list[tuple[str, type[Policy]]]]:
+    """Those that are named, separated by commas, and the classes with their names."""
     if given is None:
-        return [], []
+        return None, []
     every: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, (str, type)) else [given]
     classes: list[Any] = [one for one in every if isinstance(one, type)]
     for one in classes:
@@ -98,13 +98,13 @@ def split(given: Policies | None) -> tuple[list[str], list[tuple[str, type[Polic
         if isinstance(one, Policy):
             raise TypeError(f"{type(one).__name__}: give the class, not an object of it; each size gets its own")
     named = [one for one in every if not isinstance(one, type)]
-    words = _words.flag("policy", named) if named or not classes else []
-    return words, [(one.name, one) for one in classes]
+    names = _words.listed(named) if named or not classes else None
+    return names, [(one.name, one) for one in classes]
 
 
-def of_files(words: Iterable[str], classes: Iterable[tuple[str, type[Policy]]]) -> list[str]:
+def of_files(names: str | None, classes: Iterable[tuple[str, type[Policy]]]) -> list[str]:
     """Those of ``split`` that choose among pages of files alone: plug-ins of refault, and classes."""
-    named = [name.strip() for word in words for name in word.partition("=")[2].split(",")]
+    named = [name.strip() for name in (names or "").split(",")]
     plug_ins = set(_refault.plug_ins())
     return [*dict.fromkeys(name for name in named if name in plug_ins), *(name for name, _ in classes)]
 

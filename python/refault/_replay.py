@@ -87,7 +87,7 @@ def replay(
 
     The interpreter's lock is released meanwhile, and Ctrl-C ends it.
     """
-    return _replay(trace, [], memory, policy, miss_bits, settings)
+    return _replay(trace, False, memory, policy, miss_bits, settings)
 
 
 def curve(
@@ -97,17 +97,17 @@ def curve(
     **settings: Unpack[Settings],
 ) -> ReplayResult:
     """Hit rate against memory: a replay at 16 sizes from 2 % to 100 % of the distinct pages."""
-    return _replay(trace, ["--curve"], memory, policy, False, settings)
+    return _replay(trace, True, memory, policy, False, settings)
 
 
 def quiet(trace: Trace, memory: Sizes, policy: Policies, settings: dict[str, Any]) -> ReplayResult:
     """``replay`` without warnings, for sweeps."""
-    return _replay(trace, [], memory, policy, False, settings, warn=False)
+    return _replay(trace, False, memory, policy, False, settings, warn=False)
 
 
 def _replay(
     trace: Trace | Path,
-    words: list[str],
+    is_curve: bool,
     memory: Sizes | None,
     policy: Policies | None,
     miss_bits: bool,
@@ -124,9 +124,14 @@ def _replay(
     idle = [] if trace._inner.has_files else _policy.of_files(named, classes)
     if idle and warn:
         warnings.warn(f"{trace.name}: {_policy.nothing_for(idle)}", stacklevel=3)
-    words = [*words, *_words.flag("memory", memory), *named, *_words.flags(settings, _words.FLAGS)]
-    # Of a recording it is refused, as by the command.
-    words += _words.flag("via", of_file.get("via"))
-    words += _words.sets(settings, (*_words.FLAGS, *_words.READING, *_words.LOADING))
-    rows, bits = _refault.replay(trace._inner, words, classes, miss_bits)
-    return ReplayResult(rows, bits)
+    asked = {
+        **_words.texts(settings, _words.FLAGS),
+        "memory": _words.given(memory),
+        "policy": named,
+        "curve": is_curve,
+        "miss_bits": miss_bits,
+        # Of a recording it is refused, as by the command.
+        "via": _words.given(of_file.get("via")),
+        "set": _words.sets(settings, (*_words.FLAGS, *_words.READING, *_words.LOADING)),
+    }
+    return ReplayResult(*_refault.replay(trace._inner, asked, classes))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path as FilePath
 from typing import Any
 
 from . import _refault, _words
-from ._size import files
 from ._trace import Trace
 from ._words import Path
 
 FLAGS = (
-    "output",
     "limit",
     "at",
     "memory",
@@ -38,7 +37,16 @@ def report(*inputs: Trace | Path, output: Path = "report.html", **settings: Any)
     if not inputs:
         raise ValueError("no input given; name at least one")
     path = _words.path(output)
-    words = _words.flags({**settings, "output": path}, FLAGS)
-    with files(list(inputs)) as names:
-        _refault.report([*words, "--", *names])
+    given = [name.replace("_", "-") for name in FLAGS if settings.get(name) not in (None, False)]
+    asked = {**_words.texts(settings, FLAGS), "given": given}
+    _refault.report([_input(one) for one in inputs], path, asked, _words.texts(settings, _words.READING))
     return path
+
+
+def _input(given: Trace | Path) -> Any:
+    """A trace with the name that its pages have, or a path."""
+    if not isinstance(given, Trace):
+        return _words.path(given)
+    if given.path is not None:
+        return given._inner, FilePath(given.path).name
+    return given._inner, "".join(c if c.isalnum() or c in "-_" else "-" for c in given.name) or "trace"

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path as FilePath
 from typing import Any
 
 from . import _refault, _svg, _words
@@ -90,25 +86,6 @@ class SizeResult:
         return f"<p><b>{self._answer()}</b>{target}</p>{picture}"
 
 
-@contextmanager
-def files(subjects: list[Trace | Path]) -> Iterator[list[str]]:
-    """Every subject as a file; a trace that is none is written for as long."""
-    with tempfile.TemporaryDirectory(prefix="refault-") as folder:
-        names = []
-        for n, subject in enumerate(subjects):
-            if not isinstance(subject, Trace):
-                names.append(_words.path(subject))
-            elif subject.path is not None:
-                names.append(subject.path)
-            else:
-                name = "".join(c if c.isalnum() or c in "-_" else "-" for c in subject.name) or "trace"
-                (FilePath(folder) / str(n)).mkdir()
-                file = FilePath(folder) / str(n) / f"{name}.parquet"
-                subject.write(file)
-                names.append(str(file))
-        yield names
-
-
 def size(
     subject: Trace | Path,
     target: str | None = None,
@@ -129,7 +106,8 @@ def size(
     ``swap_max``, ``swappiness``, ``via`` and the keys of ``--set``, and of recordings ``warm_up``.
     """
     own = {"group": group, "target": target, "limit": limit, "range": range, "resolution": resolution}
-    words = _words.flags({**settings, **own}, FLAGS) + _words.sets(settings, FLAGS)
+    sets = [f"--set={name}={value}" for name, value in _words.sets(settings, FLAGS)]
+    words = _words.flags({**settings, **own}, FLAGS) + sets
     if isinstance(subject, Trace):
         if subject.path is None:
             return SizeResult(subject._inner.size(words))

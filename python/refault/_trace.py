@@ -40,7 +40,7 @@ class Trace:
         ``page_size`` is in bytes, for formats of addresses and sectors; ``block_bytes`` for formats
         of blocks; ``raw_ids`` and ``instructions`` are as for the command.
         """
-        reading = _words.flags(
+        reading = _words.texts(
             {
                 "format": format,
                 "page_size": page_size,
@@ -50,7 +50,7 @@ class Trace:
             },
             _words.READING,
         )
-        loading = _words.flags({"via": via, "max_accesses": max_accesses}, _words.LOADING)
+        loading = _words.texts({"via": via, "max_accesses": max_accesses}, _words.LOADING)
         return Trace(_refault.Trace.read_file(_words.path(path), reading, loading))
 
     @staticmethod
@@ -122,8 +122,8 @@ class Trace:
         every = [phases] if isinstance(phases, str) else list(phases)
         if not every:
             raise ValueError("no phase given; a workload has one at least")
-        words = _words.flags({"via": via, "max_accesses": max_accesses}, _words.LOADING)
-        return Trace(_refault.Trace.of_workload(every, seed, words))
+        loading = _words.texts({"via": via, "max_accesses": max_accesses}, _words.LOADING)
+        return Trace(_refault.Trace.of_workload(every, seed, loading))
 
     def info(self) -> dict[str, Any]:
         """What it holds, as ``refault trace info --json``: accesses, distinct pages, objects, ..."""

@@ -21,6 +21,9 @@ READING = ("format", "raw_ids", "block_bytes", "page_size", "instructions")
 LOADING = ("via", "max_accesses")
 """What is made of them when they are read."""
 
+ON = ("beyond_footprint", "page_by_page", "raw_ids", "instructions")
+"""Settings that are on or off."""
+
 FLAGS = ("kernel", "swap_max", "swappiness", "seed", "beyond_footprint", "page_by_page", "thp", "threads", "windows")
 """Settings of a replay that are flags of the command; all others are keys of ``--set``."""
 
@@ -45,6 +48,18 @@ def listed(value: Any) -> str:
     return ",".join(text(one) for one in value)
 
 
+def given(value: Any) -> str | None:
+    """One value or several as a text; nothing for ``None``."""
+    return None if value is None else listed(value)
+
+
+def texts(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, str | bool | None]:
+    """Those of the settings that have these names, as texts and flags."""
+    return {
+        name: bool(settings.get(name)) if name in ON else given(settings.get(name)) for name in names
+    }
+
+
 def flag(name: str, value: Any) -> list[str]:
     """``name=value`` as a flag; nothing for ``None`` and ``False``."""
     word = "--" + name.replace("_", "-")
@@ -60,12 +75,10 @@ def flags(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     return [word for name in names if name in settings for word in flag(name, settings[name])]
 
 
-def sets(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """All others, as keys of ``--set``."""
+def sets(settings: Mapping[str, Any], names: Iterable[str]) -> list[tuple[str, str]]:
+    """All others, as keys of ``--set`` and their values."""
     known = set(names)
-    return [
-        f"--set={name}={text(value)}" for name, value in settings.items() if name not in known and value is not None
-    ]
+    return [(name, text(value)) for name, value in settings.items() if name not in known and value is not None]
 
 
 def path(given: Path) -> str:

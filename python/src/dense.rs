@@ -1,6 +1,6 @@
 //! A trace in memory as records again.
 
-use refault_cli::replay::LoadedTrace;
+use refault::loaded::LoadedTrace;
 use refault_trace::{Format, Header, ObjectInfo, Op, Record, RecordSource, TraceError};
 use std::sync::Arc;
 

@@ -7,12 +7,14 @@
 //! | `error` | errors as exceptions |
 //! | `trace` | traces in memory, and where they are from |
 //! | `policy` | policies that are classes of Python |
+//! | `settings` | settings as texts, as types of the library |
 //! | `machines` | scenarios and published benchmarks |
+//! | `report` | results as a page of HTML |
 //! | `source`, `numpy_source`, `arrow_source`, `dense` | traces that are no files: columns as records |
 //! | `table` | rows as columns of Arrow |
 //!
-//! It calls `refault`; replays, sizes and reports, whose settings are those of flags, go by
-//! `refault_cli::api`. The Python code beside it makes classes of what comes back.
+//! It calls `refault`; sizes, whose settings are those of flags, go by `refault_cli::api`. The
+//! Python code beside it makes classes of what comes back.
 
 mod arrow_source;
 mod dense;
@@ -20,6 +22,8 @@ mod error;
 mod machines;
 mod numpy_source;
 mod policy;
+mod report;
+mod settings;
 mod source;
 mod table;
 mod trace;
@@ -33,14 +37,18 @@ static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
 
 #[pymodule]
 mod _refault {
+    use super::settings::ReplaySettings;
     use super::{policy, table, trace, work};
     use pyo3::prelude::*;
+    use refault::replay::policy::RowPolicy;
     use refault_cli::api;
 
     #[pymodule_export]
     use super::machines::{bench, check_scenario, scenario};
     #[pymodule_export]
     use super::policy::Room;
+    #[pymodule_export]
+    use super::report::report;
     #[pymodule_export]
     use super::trace::Trace;
 
@@ -50,29 +58,22 @@ mod _refault {
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
-    /// `refault replay`: the rows as JSON, a text each, and the miss bits of each if asked for; at
+    /// A replay: the rows as JSON, a text each, and the miss bits of each if asked for; at
     /// the end of each size those of policies that are classes.
     #[pyfunction]
     fn replay<'py>(
         py: Python<'py>,
         trace: &trace::Trace,
-        words: Vec<String>,
+        settings: ReplaySettings,
         classes: Vec<policy::Named>,
-        bits: bool,
     ) -> PyResult<trace::Rows<'py>> {
-        trace.replay(py, &words, classes, bits)
+        trace.replay(py, &settings, classes)
     }
 
     /// `refault size --json`.
     #[pyfunction]
     fn size(py: Python<'_>, words: Vec<String>) -> PyResult<String> {
         work::run(py, |stop| api::size(&words, stop))
-    }
-
-    /// `refault report`.
-    #[pyfunction]
-    fn report(py: Python<'_>, words: Vec<String>) -> PyResult<()> {
-        work::run(py, |stop| api::report(&words, stop))
     }
 
     /// Rows, each a JSON object, as a table of Arrow; and its columns as JSON.
@@ -90,12 +91,12 @@ mod _refault {
     /// The policies of `--policy` that are plug-ins.
     #[pyfunction]
     fn plug_ins() -> Vec<&'static str> {
-        api::plug_ins().collect()
+        RowPolicy::every().filter(|policy| policy.is_plug_in()).map(RowPolicy::name).collect()
     }
 
     /// The keys of `--set`, with their values and what they are.
     #[pyfunction]
     fn settings() -> Vec<(&'static str, String, &'static str)> {
-        api::settings().collect()
+        refault::settings::described().collect()
     }
 }

@@ -3,8 +3,8 @@
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use refault_cli::Watch;
-use refault_cli::replay::PlugIn;
+use refault::Watch;
+use refault::replay::PlugIn;
 use refault_mm::{Cache, CacheExtOps, CloneOps, Eviction, FolioId};
 use std::mem::take;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,14 +5,17 @@ use crate::dense::{DenseSource, Memory};
 use crate::error::exception;
 use crate::numpy_source::Arrays;
 use crate::policy::{self, Named, Raised};
+use crate::settings::{Loading, Reading, ReplaySettings};
 use crate::source::ColumnSource;
 use crate::work;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
-use refault_cli::replay::LoadedTrace;
-use refault_cli::{Failure, Watch, api};
+use refault::loaded::LoadedTrace;
+use refault::memory_size::Size;
+use refault::{Failure, Watch};
+use refault_cli::{api, say};
 use refault_trace::generate::Workload;
 use refault_trace::{
     Header, LoadOptions, NativeWriter, ObjectInfo, ObjectKind, OpenOptions, Record, RecordSource, Summary, TraceError,
@@ -62,7 +65,7 @@ impl Trace {
     }
 
     /// The records again.
-    fn source(&self) -> Result<Box<dyn RecordSource>, Failure> {
+    pub(crate) fn source(&self) -> Result<Box<dyn RecordSource>, Failure> {
         match &self.origin {
             Origin::File { path, options, stamp } => {
                 if Stamp::of(path).as_ref() != Some(stamp) {
@@ -79,16 +82,17 @@ impl Trace {
     pub(crate) fn replay<'py>(
         &self,
         py: Python<'py>,
-        words: &[String],
+        settings: &ReplaySettings,
         classes: Vec<Named>,
-        bits: bool,
     ) -> PyResult<Rows<'py>> {
         let raised = Raised::default();
         let done = work::run(py, |stop| {
             let plug_ins = policy::plug_ins(classes, self.footprint_pages(), &raised, stop);
-            let rows = api::replay(words, &plug_ins, &self.memory.loaded, bits, &self.file, stop)?;
+            let request = settings.request(&plug_ins, api::shown(stop))?;
+            let rows = request.run(&self.memory.loaded, &self.file)?;
+            rows.note.iter().for_each(|note| say(&format!("note: {note}")));
             let json = |row: &_| serde_json::to_string(row).map_err(Failure::from);
-            rows.into_iter().map(|(row, bits)| Ok((json(&row)?, bits))).collect::<Result<Vec<_>, Failure>>()
+            rows.cells.into_iter().map(|(row, bits)| Ok((json(&row)?, bits))).collect::<Result<Vec<_>, Failure>>()
         });
         let done = raised.take().map_or(done, Err)?;
         Ok(done.into_iter().map(|(row, bits)| (row, bits.map(|bits| bits.0.into_pyarray(py)))).unzip())
@@ -167,14 +171,13 @@ impl Given {
 
 #[pymethods]
 impl Trace {
-    /// Reads a file, with the flags of the command that say how.
+    /// Reads a file.
     #[staticmethod]
-    fn read_file(py: Python<'_>, path: PathBuf, reading: Vec<String>, words: Vec<String>) -> PyResult<Trace> {
+    fn read_file(py: Python<'_>, path: PathBuf, reading: Reading, loading: Loading) -> PyResult<Trace> {
         work::run(py, |stop| {
-            let options = api::open_options(&reading)?;
+            let (options, load) = (reading.options()?, loading.options()?);
             let stamp = Stamp::of(&path);
-            let source = open(&path, &options)?;
-            let loaded = api::load_trace(&words, source, stop)?;
+            let loaded = LoadedTrace::read(open(&path, &options)?, &load, &api::shown(stop))?;
             let file = path.display().to_string();
             match stamp {
                 Some(stamp) if Stamp::of(&path).as_ref() == Some(&stamp) => {
@@ -209,10 +212,11 @@ impl Trace {
 
     /// Generates a workload, as `refault trace generate` does.
     #[staticmethod]
-    fn of_workload(py: Python<'_>, phases: Vec<String>, seed: u64, words: Vec<String>) -> PyResult<Trace> {
+    fn of_workload(py: Python<'_>, phases: Vec<String>, seed: u64, loading: Loading) -> PyResult<Trace> {
         work::run(py, |stop| {
             let workload = Workload::parse(&phases, seed)?;
-            let loaded = api::load_trace(&words, Box::new(workload.generator("workload")?), stop)?;
+            let source = Box::new(workload.generator("workload")?);
+            let loaded = LoadedTrace::read(source, &loading.options()?, &api::shown(stop))?;
             let source = format!("refault trace generate --seed {seed} --phase '{}'", phases.join("' --phase '"));
             Ok(Trace::new(loaded, Origin::Workload { workload, source }, "workload".into()))
         })
@@ -302,7 +306,7 @@ impl Trace {
 
     /// A size in pages, as a replay takes it.
     fn pages(&self, size: &str) -> PyResult<u64> {
-        let footprint = u64::from(self.footprint_pages());
-        api::size_in_pages(size, self.page_size(), footprint).map_err(|e| exception(&e))
+        let size: Size = size.parse().map_err(|e: String| exception(&e.into()))?;
+        Ok(size.pages(self.page_size(), u64::from(self.footprint_pages())))
     }
 }

@@ -1,18 +1,16 @@
 //! Results of the subcommands without their printing, for programs that are not the command.
 //!
-//! Replays, sizes and reports take the words of a command line, so that names, defaults and
-//! messages are the command's own, and give what `--json` prints or the values behind it. `Watch`
-//! ends a long one. Scenarios and benchmarks are calls of `refault`.
+//! Sizes take the words of a command line, so that names, defaults and messages are the command's
+//! own, and give what `--json` prints. `Watch` ends a long one. Replays, reports, scenarios and
+//! benchmarks are calls of `refault`.
 
-use crate::replay::cell::MissBits;
-use crate::replay::policy::RowPolicy;
-use crate::replay::{LoadedTrace, PlugIn, ReplayArgs, Row, load, load_recorded, replay_loaded};
+use crate::replay::ReplayArgs;
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Watch, bars, complaint, flags, replay, report, size};
+use crate::{Failure, Given, Watch, bars, complaint, replay, size};
 use clap::{Args, Command, FromArgMatches};
 use refault::recording;
 use refault_lab::scenario::Scenario;
-use refault_trace::{OpenOptions, RecordSource, Trace};
+use refault_trace::{RecordSource, Trace};
 use std::ffi::OsString;
 
 /// The flags of a subcommand, and which of them were given.
@@ -26,46 +24,9 @@ fn parse<A: Args + FromArgMatches>(name: &'static str, words: &[String]) -> Resu
     Ok((args, Given::new(&command, &matches)))
 }
 
-fn replay_args(words: &[String], watch: &Watch) -> Result<(ReplayArgs, Given), Failure> {
-    let (mut args, given) = parse::<ReplayArgs>("replay", words)?;
-    args.watch = bars::shown(watch);
-    Ok((args, given))
-}
-
-/// How a trace is read, by flags such as `--format` and `--page-size`.
-pub fn open_options(words: &[String]) -> Result<OpenOptions, Failure> {
-    Ok(parse::<InputArgs>("replay", words)?.0.open_options()?)
-}
-
 /// `refault replay` with its printing, as the command has it.
 pub fn run_replay(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     replay::run(args, given)
-}
-
-/// Loads a trace as `refault replay` does, with flags such as `--via` and `--max-accesses`; a
-/// recording as the machine that was recorded, too.
-pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, watch: &Watch) -> Result<LoadedTrace, Failure> {
-    let args = replay_args(words, watch)?.0;
-    if source.header().recording.is_none() {
-        return load(&args, source, false);
-    }
-    let (machine, loaded) = load_recorded(&args, source)?;
-    Ok(LoadedTrace { machine: Some(machine), ..loaded })
-}
-
-/// `refault replay` of a trace that was loaded: a row for each size and policy, those that the
-/// program brings at the end, and alone if `--policy` is not given; with a bit an access if `bits`.
-/// `file` is what errors call the trace.
-pub fn replay(
-    words: &[String],
-    plug_ins: &[PlugIn],
-    loaded: &LoadedTrace,
-    bits: bool,
-    file: &str,
-    watch: &Watch,
-) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
-    let (args, given) = replay_args(words, watch)?;
-    replay_loaded(&args, &given, plug_ins, loaded, bits, file)
 }
 
 /// A recording of a kernel on the engine, as `refault verify` replays it: its accesses, and the
@@ -111,26 +72,4 @@ pub fn size_of(
     let (mut args, given) = parse::<size::SizeArgs>("size", &words)?;
     args.watch = bars::shown(watch);
     size::result_of(&args, &given, (trace, page_size), again)
-}
-
-/// `refault report`.
-pub fn report(words: &[String], watch: &Watch) -> Result<(), Failure> {
-    let (mut args, given) = parse::<report::ReportArgs>("report", words)?;
-    args.watch = bars::shown(watch);
-    report::write(&args, &given).map(|_| ())
-}
-
-/// A size such as `25%` in pages, of a trace that touches so many.
-pub fn size_in_pages(size: &str, page_size: u32, footprint_pages: u64) -> Result<u64, Failure> {
-    Ok(size.parse::<flags::size::Size>()?.pages(page_size, footprint_pages))
-}
-
-/// The policies of `--policy` that are plug-ins: they choose among pages of files alone.
-pub fn plug_ins() -> impl Iterator<Item = &'static str> {
-    RowPolicy::every().filter(|policy| policy.is_plug_in()).map(RowPolicy::name)
-}
-
-/// The keys of `--set`, each with the values that it takes and its effect.
-pub fn settings() -> impl Iterator<Item = (&'static str, String, &'static str)> {
-    flags::settings::described()
 }

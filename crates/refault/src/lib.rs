@@ -4,6 +4,7 @@
 //! | module | functions |
 //! |---|---|
 //! | [`replay`] | a trace under policies, in sizes of memory; with memory cgroups; by samples |
+//! | [`loaded`] | a trace in memory, replayed as users ask for it: what they do not say, a recording says |
 //! | [`recording`] | a recording of a kernel on the machine that was recorded |
 //! | [`mod@bench`] | published benchmarks: ours beside what was published |
 //! | [`report`] | a trace or a recording looked into: curves, windows, objects, groups |
@@ -35,6 +36,22 @@
 //! # }
 //! ```
 //!
+//! The size of a trace in memory is another:
+//!
+//! ```
+//! use refault::size::{SizeRequest, Subject};
+//!
+//! # fn main() -> Result<(), refault::Failure> {
+//! # let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/sqlite.parquet");
+//! let (trace, page_size) = refault::load(data.as_ref())?;
+//! let request = SizeRequest { target: Some("hit_rate>95%".parse()?), ..SizeRequest::default() };
+//! let subject = Subject::Trace { trace: &trace, page_size };
+//! let sizing = refault::size(subject, &request, &refault::Watch::default())?;
+//! assert!(sizing.answer().is_some_and(|pages| pages < 4421));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Requests are typed, results are plain data, and nothing here prints: the command `refault`
 //! parses and prints, and the Python package converts.
 
@@ -42,6 +59,7 @@ pub mod bench;
 pub mod compare;
 pub mod curve;
 pub mod document;
+pub mod loaded;
 pub mod memory_size;
 pub mod names;
 pub mod recording;

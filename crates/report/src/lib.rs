@@ -2,6 +2,25 @@
 //!
 //! Plain data go in, text comes out: no I/O happens here, so that any program can use it.
 //!
+//! A recording becomes a page by three calls:
+//!
+//! ```
+//! use refault::document::{Document, Source};
+//! use refault::report::{ReportRequest, of_trace};
+//!
+//! # fn main() -> Result<(), refault::Failure> {
+//! # let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/orders.parquet");
+//! let open = || Ok(refault_trace::open(data.as_ref(), &refault_trace::OpenOptions::default())?);
+//! let request = ReportRequest { limit: Some("16M".parse()?), ..ReportRequest::default() };
+//! let document = of_trace(&request, "orders", &open)?;
+//! assert!(document.verify.is_some(), "the recorded kernel beside the lab");
+//! let sources = [Source::new("orders", Document::Trace(Box::new(document)))];
+//! let made = refault_report::Made { command: "example".into(), version: "1".into() };
+//! assert!(refault_report::html(&sources, &made).starts_with("<!"));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | room | what is in it |
 //! |---|---|
 //! | `pages` | from a result to pages: a question, a sentence that answers it, figures |

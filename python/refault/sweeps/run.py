@@ -188,7 +188,7 @@ class Work:
 
     def warn(self) -> None:
         """Says that policies for pages of files have nothing to choose among in some of the traces."""
-        idle = _policy.of_files([f"--policy={name}" for name in self.plan.policy if name not in self.plan.own], [])
+        idle = _policy.of_files(",".join(name for name in self.plan.policy if name not in self.plan.own), [])
         idle += list(self.plan.own)
         if self.anonymous and idle:
             first, more = min(self.anonymous), len(self.anonymous) - 1

@@ -5,7 +5,7 @@ use refault::words::printable;
 use refault_trace::Recording;
 use std::path::Path;
 
-pub(crate) use refault::settings::{kernel_of as kernel, policy_of as policy, swappiness_of as swappiness};
+pub(crate) use refault::settings::{kernel_of as kernel, policy_of as policy};
 
 /// Says that touches were sampled, and how.
 pub(crate) fn note_touches(recording: Option<&Recording>, path: &Path) {

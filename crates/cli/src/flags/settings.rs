@@ -1,6 +1,6 @@
 //! `--set` and `--thp`: settings of the library as flags.
 
-pub use refault::settings::{Set, Thp, described};
+pub use refault::settings::{Set, Thp};
 
 use super::list::OrList;
 use refault::settings::help;

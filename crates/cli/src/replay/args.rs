@@ -1,19 +1,21 @@
 //! The flags of `refault replay`.
 
 use super::policy::PolicyList;
+use super::recorded::FOREIGN;
 use super::sample::SampleArgs;
-use crate::Watch;
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set, Thp};
 use crate::flags::size::Size;
 use crate::trace_cmd::InputArgs;
+use crate::{Given, Watch};
 use clap::{Args, ValueEnum};
+use refault::loaded::LoadedReplay;
 use refault::replay::{Replay, curve_sizes, usual_sizes};
 use refault::runner::parse_scale;
 use refault::scenario::Tier;
 use refault_mm::Kernel;
 use refault_mm::tiering::PromotionPolicy;
-use refault_trace::Via;
+use refault_trace::{LoadOptions, Via};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -136,6 +138,30 @@ pub struct ReplayArgs {
 }
 
 impl ReplayArgs {
+    /// How a trace is loaded.
+    pub(super) fn load_options(&self, keep_time: bool) -> LoadOptions {
+        LoadOptions {
+            default_via: self.via.into(),
+            keep_time,
+            max_accesses: self.max_accesses,
+            ..LoadOptions::default()
+        }
+    }
+
+    /// The request of the library for a trace that was loaded, of whose flags `given` were.
+    pub(super) fn loaded(&self, given: &Given) -> LoadedReplay<'static> {
+        LoadedReplay {
+            request: self.request(),
+            has_policies: given.has("policy"),
+            has_sizes: !self.memory.is_empty() || self.output.curve,
+            is_curve: self.memory.is_empty() && self.output.curve,
+            has_swappiness: given.has("swappiness"),
+            foreign: FOREIGN.into_iter().find(|flag| given.has(flag)),
+            page_by_page: self.page_by_page,
+            plug_ins: &[],
+        }
+    }
+
     /// The request of the library.
     pub(super) fn request(&self) -> Replay {
         Replay {

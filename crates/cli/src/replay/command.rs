@@ -7,20 +7,17 @@ use super::policy::RowPolicy;
 use super::recorded as recorded_rows;
 use super::{curve, groups, metrics, sample, scenario, stream, text};
 use crate::flags::memory;
-use crate::flags::recorded;
-use crate::flags::size::human;
 use crate::given::{Given, GivenSettings};
 use crate::page::{create, write_html};
 use crate::{Failure, is_same_file, print, say};
 use refault::document::replay::ReplayDocument;
 use refault::document::{Document, Source};
-use refault::recording::RecordedMachine;
+use refault::loaded::LoadedTrace;
 use refault::replay::cell::MissBits;
-use refault::replay::clocked::Clocked;
-use refault::replay::{CellResult, Plan, PlugIn, Replay, Row, rules as rule_words};
+use refault::replay::{CellResult, Plan, Replay, Row, rules as rule_words};
 use refault::words::printable;
-use refault_mm::{Config, Kernel, Policy};
-use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError};
+use refault_mm::Config;
+use refault_trace::{AtomicFile, Trace, TraceError};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -102,13 +99,6 @@ fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failu
     args.request().configs()
 }
 
-/// Kernel and swappiness: what no flag says, a recording does.
-fn rules(recording: Option<&Recording>, args: &ReplayArgs, given: &Given) -> (Option<Kernel>, u32) {
-    let kernel = args.kernel.or(recording.map(recorded::kernel));
-    let recorded = recording.and_then(recorded::swappiness).filter(|_| !given.has("swappiness"));
-    (kernel, recorded.unwrap_or(args.swappiness))
-}
-
 /// Replays one trace.
 fn replay(
     args: &ReplayArgs,
@@ -119,7 +109,7 @@ fn replay(
     let source = args.input.open(path)?;
     let recording = source.header().recording.as_ref();
     recorded_rows::refuse_page_by_page(args, recording, path)?;
-    let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
+    let own = recording.map(|recording| args.loaded(given).policies(Some(recording))).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
     recorded_rows::note(recording, path);
     if recording.is_some() && !args.page_by_page {
@@ -130,10 +120,13 @@ fn replay(
         return stream::replay(args, given, source, path, policies);
     }
     // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
-    let loaded = load(args, source, args.request().wants_time(policies))?;
+    let options = args.load_options(args.request().wants_time(policies));
+    let loaded = LoadedTrace::accesses(source, &options, &args.watch)?;
     acts::refuse_idle_of(args, given, &loaded.trace, path)?;
     note_idle(policies, &loaded.trace, path);
-    cells(args, policies, &[], &loaded, args.output.miss_bits.is_some(), &path.display().to_string())
+    let rows = args.loaded(given).cells(&loaded, policies, &[], &path.display().to_string())?;
+    rows.note.iter().for_each(|note| say(&format!("note: {note}")));
+    Ok(rows.cells)
 }
 
 /// Says which policies have nothing to choose among, if there are any.
@@ -150,125 +143,33 @@ fn idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace) -> Option<Strin
         .then(|| format!("has no pages of files for {} to choose among; their rows are those of lru", names.join(", ")))
 }
 
-/// A trace in memory, and what else its file says that a replay asks for.
-#[derive(Debug)]
-pub struct LoadedTrace {
-    /// The trace.
-    pub trace: Trace,
-    /// Bytes a page.
-    pub page_size: u32,
-    /// How it was recorded, if it was: what no flag says is taken from there.
-    pub recording: Option<Recording>,
-    /// The machine that was recorded, if it is to be replayed as it was.
-    pub machine: Option<RecordedMachine>,
-}
-
-/// Loads a trace as the flags say.
-pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: bool) -> Result<LoadedTrace, Failure> {
-    let page_size = source.header().page_size;
-    let recording = source.header().recording.clone();
-    let opts = LoadOptions {
-        default_via: args.via.into(),
-        keep_time,
-        max_accesses: args.max_accesses,
-        ..LoadOptions::default()
-    };
-    let mut source = Clocked::new(source, args.max_accesses, &args.watch);
-    let trace = Trace::load(&mut source, &opts)?;
-    Ok(LoadedTrace { trace, page_size, recording, machine: None })
-}
-
-/// Replays a trace that was loaded, under the policies of the flags and those that the program
-/// brings, or these alone if no flag names one; with a bit an access if `bits`. `file` is what
-/// errors call the trace.
-pub(crate) fn replay_loaded(
-    args: &ReplayArgs,
-    given: &Given,
-    plug_ins: &[PlugIn],
-    loaded: &LoadedTrace,
-    bits: bool,
-    file: &str,
-) -> Result<Vec<CellResult>, Failure> {
-    PlugIn::check_names(plug_ins)?;
-    if let Some(machine) = loaded.machine.as_ref().filter(|_| !args.page_by_page) {
-        return recorded_rows::rows(machine, args, given, plug_ins, Some(loaded), bits);
-    }
-    let (kernel, swappiness) = rules(loaded.recording.as_ref(), args, given);
-    let lists = Replay { kernel, swappiness, ..args.request() }.config(Policy::Lru)?;
-    let plug_ins: Vec<_> = plug_ins.iter().map(|plug_in| (plug_in, lists.clone())).collect();
-    let policies = match &loaded.recording {
-        _ if !plug_ins.is_empty() && !given.has("policy") => Vec::new(),
-        Some(recording) => policies_of(recording, args, given)?,
-        None => policies(args)?,
-    };
-    cells(args, &policies, &plug_ins, loaded, bits, file)
-}
-
-fn cells(
-    args: &ReplayArgs,
-    policies: &[(RowPolicy, Option<Config>)],
-    plug_ins: &[(&PlugIn, Config)],
-    loaded: &LoadedTrace,
-    bits: bool,
-    file: &str,
-) -> Result<Vec<CellResult>, Failure> {
-    let plan = plan(args, policies, plug_ins, loaded, bits)?;
-    plan.run().map_err(|e| format!("{file}: {e}").into())
-}
-
 /// The cells that the flags ask for.
 pub(super) fn plan<'a>(
     args: &ReplayArgs,
+    given: &Given,
     policies: &'a [(RowPolicy, Option<Config>)],
-    plug_ins: &'a [(&'a PlugIn, Config)],
     loaded: &'a LoadedTrace,
-    bits: bool,
 ) -> Result<Plan<'a>, Failure> {
     let LoadedTrace { trace, page_size, recording, .. } = loaded;
     let recorded_bytes = recording.as_ref().and_then(|recording| recording.memory_max);
     let footprint = u64::from(trace.footprint_pages());
-    let sizes = sizes_or_recorded(args, &trace.name, *page_size, footprint, recorded_bytes)?;
-    let kernel = args.kernel.or(recording.as_ref().map(recorded::kernel));
-    let request = Replay { kernel, bits, ..args.request() };
-    Ok(request.plan(trace, *page_size, sizes, policies, plug_ins))
+    let sizes = sizes(args, given, &trace.name, (*page_size, footprint), recorded_bytes)?;
+    let request = Replay { kernel: args.loaded(given).kernel(recording.as_ref()), ..args.request() };
+    Ok(request.plan(trace, *page_size, sizes, policies, &[]))
 }
 
-/// The policies for a recording: what no flag says, the recording does.
-pub(super) fn policies_of(
-    recording: &Recording,
+/// Sizes in pages of a trace with pages of so many bytes, so many of which it touches; without any,
+/// the limit that a recording had.
+pub(super) fn sizes(
     args: &ReplayArgs,
     given: &Given,
-) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
-    let recorded = [RowPolicy::Linux(recorded::policy(recording))];
-    let policies = if given.has("policy") { args.policy.0.clone() } else { recorded.to_vec() };
-    let (kernel, swappiness) = rules(Some(recording), args, given);
-    Replay { policies, kernel, swappiness, ..args.request() }.configs()
-}
-
-/// As [`sizes`]; without any, the limit that a recording had.
-pub(super) fn sizes_or_recorded(
-    args: &ReplayArgs,
     trace: &str,
-    page_size: u32,
-    footprint: u64,
+    pages: (u32, u64),
     recorded_bytes: Option<u64>,
 ) -> Result<Vec<u64>, Failure> {
-    let recorded = recorded_bytes.map(|bytes| (bytes / u64::from(page_size)).min(footprint));
-    match recorded.filter(|pages| *pages > 0 && args.memory.is_empty() && !args.output.curve) {
-        Some(pages) => {
-            let limit = recorded_bytes.unwrap_or(0);
-            if limit / u64::from(page_size) > pages {
-                say(&format!(
-                    "note: {trace}: the recorded limit of {} is more than all that the trace touches ({}); replayed with \
-                     that",
-                    human(limit),
-                    human(pages * u64::from(page_size))
-                ));
-            }
-            Ok(vec![pages])
-        }
-        None => args.request().sizes(trace, page_size, footprint),
-    }
+    let (sizes, note) = args.loaded(given).sizes(trace, pages, recorded_bytes)?;
+    note.iter().for_each(|note| say(&format!("note: {note}")));
+    Ok(sizes)
 }
 
 /// The output as it was asked for.

@@ -32,9 +32,7 @@ mod text;
 
 pub use args::ReplayArgs;
 pub(crate) use args::{SwapMax, ViaArg};
-pub use command::LoadedTrace;
-pub(crate) use command::{check_output, load, replay_loaded, run, write};
-pub(crate) use recorded::load as load_recorded;
+pub(crate) use command::{check_output, run, write};
 pub(crate) use refault::replay::clocked;
 pub(crate) use refault::replay::rules;
 pub use refault::replay::{PlugIn, Row, cell, columns, policy};

@@ -2,9 +2,10 @@
 //! library replays the second one.
 
 use super::args::ReplayArgs;
-use super::command::{LoadedTrace, note_idle, plan};
+use super::command::{note_idle, plan};
 use super::policy::RowPolicy;
 use crate::{Failure, Given, Watch};
+use refault::loaded::LoadedTrace;
 use refault::replay::clocked::Clocked;
 use refault::replay::{CellResult, run_stream};
 use refault_mm::Config;
@@ -57,7 +58,7 @@ pub(super) fn replay(
     let (trace, pieces) = numbers.pieces(Box::new(again));
     note_idle(&policies, &trace, path);
     let loaded = LoadedTrace { trace, page_size, recording, machine: None };
-    let mut plan = plan(args, &policies, &[], &loaded, args.output.miss_bits.is_some())?;
+    let mut plan = plan(args, given, &policies, &loaded)?;
     plan.accesses = accesses;
     let name = path.display().to_string();
     run_stream(&plan, pieces, has_times).map_err(|e| format!("{name}: {e}").into())

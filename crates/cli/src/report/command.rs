@@ -1,9 +1,11 @@
 //! `refault report`, from its flags to the file.
 
 use super::args::ReportArgs;
-use super::{applies, input};
+use super::input;
 use crate::page::{open, write_html};
 use crate::{Failure, Given, is_same_file, say};
+use refault::document::InputKind;
+use refault::report::check_flags;
 use refault::words::{grouped, printable};
 use refault_trace::AtomicFile;
 use std::time::Instant;
@@ -22,14 +24,15 @@ pub fn run(args: &ReportArgs, given: &Given) -> Result<(), Failure> {
 }
 
 /// Writes the page; how many bytes it has.
-pub(crate) fn write(args: &ReportArgs, given: &Given) -> Result<usize, Failure> {
+fn write(args: &ReportArgs, given: &Given) -> Result<usize, Failure> {
     if args.inputs.is_empty() {
         return Err("no input given; name at least one".into());
     }
     if args.inputs.iter().any(|path| is_same_file(path, &args.output)) {
         return Err(format!("{}: is an input; give --output another name", args.output.display()).into());
     }
-    applies::check(args, given)?;
+    let kinds: Vec<InputKind> = args.inputs.iter().map(|path| InputKind::of(path)).collect();
+    check_flags(given.flags(), &kinds)?;
     // An output that cannot be written is known before the replays.
     drop(AtomicFile::create(&args.output)?);
     let mut sources = Vec::new();

@@ -3,7 +3,8 @@
 use super::args::ReportArgs;
 use super::{scenario, trace};
 use crate::{Failure, Given};
-use refault::document::{Document, InputKind, Source, read_text};
+use refault::document::{InputKind, Source, read_text};
+use refault::report::of_json;
 use refault_report::read_back;
 use std::path::Path;
 
@@ -13,7 +14,7 @@ pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Vec<
     let document = match InputKind::of(path) {
         InputKind::Scenario => scenario::read(args, given, path)?,
         InputKind::Trace => trace::read(args, path)?,
-        InputKind::Json => Document::from_json(&read_text(path)?).map_err(|e| format!("{}: {e}", path.display()))?,
+        InputKind::Json => of_json(path)?,
         InputKind::Page => {
             return match read_back(&read_text(path)?) {
                 Some(Ok(sources)) => Ok(sources),

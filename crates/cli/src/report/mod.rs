@@ -3,14 +3,12 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `args`, `command` | the flags; from flags to the file |
-//! | `applies` | flags that are of no input |
 //! | `input` | what an input is: a trace, a scenario, JSON of a command, an old report |
 //! | `trace` | a trace or a recording, looked into by the library |
 //! | `scenario` | a scenario, run |
 //!
 //! `page` writes what `refault_report` makes. `main` calls `run`.
 
-mod applies;
 mod args;
 mod command;
 mod input;
@@ -19,4 +17,3 @@ mod trace;
 
 pub use args::ReportArgs;
 pub use command::run;
-pub(crate) use command::write;

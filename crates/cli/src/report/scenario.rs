@@ -4,9 +4,8 @@ use super::args::ReportArgs;
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given};
 use refault::document::Document;
-use refault::document::scenario::ScenarioDocument;
-use refault::run_scenario;
-use refault::scenario::ScenarioRequest;
+use refault::report::of_scenario;
+use refault::scenario::{ScenarioRequest, ScenarioRun};
 use std::path::Path;
 
 /// Runs a scenario under its own policy, or under those of the flags.
@@ -19,9 +18,11 @@ pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Docu
         threads: args.threads,
         ..ScenarioRequest::default()
     };
-    let runs = run_scenario(&request.with_file(path)?, &args.watch)?;
-    // Flags of how a trace is read are not of those of a scenario.
-    let input = InputArgs::default();
-    runs.iter().for_each(|run| input.note_traces(&run.scenario));
-    Ok(Document::Scenario(Box::new(ScenarioDocument::of(&runs, input.notes()))))
+    let notes = |runs: &[ScenarioRun]| {
+        // Flags of how a trace is read are not of those of a scenario.
+        let input = InputArgs::default();
+        runs.iter().for_each(|run| input.note_traces(&run.scenario));
+        input.notes()
+    };
+    Ok(Document::Scenario(Box::new(of_scenario(&request, path, &args.watch, notes)?)))
 }

@@ -16,10 +16,8 @@ use crate::given::{Given, GivenSettings};
 use crate::replay::{check_output, write};
 use crate::trace_cmd::note;
 use crate::{Failure, Watch, print};
-use refault::document::verify::VerifyDocument;
 use refault::recording::Loaded;
-use refault::verify::{Verify, beside, verify};
-use refault_mm::Kernel;
+use refault::verify::{beside, verify};
 use serde::Serialize;
 use std::path::Path;
 
@@ -74,14 +72,6 @@ fn shown<T: Serialize>(
         true => serde_json::to_string_pretty(&All { result, settings })? + "\n",
         false => settings.line(&[]) + &text(result),
     })
-}
-
-/// A recording that was read beside its kernel, under that kernel's rules or others; `path` is what
-/// errors call it.
-pub(crate) fn document(loaded: &Loaded, kernel: Option<Kernel>, path: &Path) -> Result<VerifyDocument, Failure> {
-    let request = Verify { kernel, ..Verify::default() };
-    let compared = verify(loaded, &request, &Watch::default()).map_err(|e| format!("{}: {e}", path.display()))?;
-    Ok(VerifyDocument::from_value(serde_json::to_value(&compared)?)?)
 }
 
 fn load(path: &Path) -> Result<Loaded, Failure> {

@@ -1,7 +1,9 @@
 //! Output of `refault verify --json`.
 
 use crate::names::{sentence, shown};
+use crate::recording::Agreement;
 use crate::units::{bytes, counted, number};
+use crate::verify::Verified;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -78,21 +80,63 @@ impl VerifyDocument {
         if let Some(of) = value.as_object_mut() {
             of.retain(|_, value| !value.is_null());
         }
-        let mut all: VerifyDocument = serde_json::from_value(value)?;
-        all.windows.truncate(MOST);
-        all.window_from_s.truncate(MOST);
-        all.objects.truncate(MOST);
-        all.lab_counters.retain(|_, n| *n > 0);
-        for text in [&mut all.recording, &mut all.kernel, &mut all.policy] {
+        Ok(serde_json::from_value::<VerifyDocument>(value)?.cut())
+    }
+
+    /// A comparison that was made.
+    pub fn of(verified: &Verified<'_>) -> VerifyDocument {
+        let Verified { recording, settings, compared, verdict } = verified;
+        let all = VerifyDocument {
+            refault: env!("CARGO_PKG_VERSION").to_owned(),
+            recording: recording.name.clone(),
+            kernel: recording.recording.kernel.clone(),
+            policy: settings.policy.name().to_owned(),
+            memory_pages: settings.memory_pages,
+            events: recording.recording.events,
+            lost: recording.recording.lost,
+            accesses: compared.total.accesses,
+            kernel_pages: KernelPages { added: compared.added, evicted: compared.evicted, dropped: compared.dropped },
+            window_from_s: compared.window_from_s(),
+            verdict: Verdict { is_within: verdict.is_within, text: verdict.text.clone() },
+            ..VerifyDocument::default()
+        };
+        if compared.is_out_of_memory {
+            return all.cut();
+        }
+        let worst = compared.worst().into_iter();
+        let object =
+            |(at, both): (usize, &Agreement)| Both { name: recording.objects[at].name.clone(), ..Both::of(both) };
+        VerifyDocument {
+            agreement: compared.total.agreement(),
+            lab_counters: compared.ours.clone(),
+            windows: compared.windows.iter().map(Both::of).collect(),
+            objects: worst.map(object).collect(),
+            ..all
+        }
+        .cut()
+    }
+
+    /// Cut down to what a page holds.
+    fn cut(mut self) -> VerifyDocument {
+        self.windows.truncate(MOST);
+        self.window_from_s.truncate(MOST);
+        self.objects.truncate(MOST);
+        self.lab_counters.retain(|_, n| *n > 0);
+        for text in [&mut self.recording, &mut self.kernel, &mut self.policy] {
             *text = shown(text);
         }
-        all.verdict.text = sentence(&all.verdict.text);
-        all.objects.iter_mut().for_each(|object| object.name = shown(&object.name));
-        Ok(all)
+        self.verdict.text = sentence(&self.verdict.text);
+        self.objects.iter_mut().for_each(|object| object.name = shown(&object.name));
+        self
     }
 }
 
 impl Both {
+    fn of(both: &Agreement) -> Both {
+        let Agreement { accesses, kernel_misses, lab_misses, same, .. } = *both;
+        Both { name: String::new(), accesses, kernel_misses, lab_misses, same }
+    }
+
     /// Hits of the kernel and of the lab, in percent.
     pub fn hit_rates(&self) -> (f64, f64) {
         let rate = |misses: u64| 100.0 - 100.0 * misses as f64 / self.accesses.max(1) as f64;

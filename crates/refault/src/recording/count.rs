@@ -44,8 +44,11 @@ impl std::ops::AddAssign for MissCosts {
 /// Accesses, and misses of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Agreement {
+    /// Accesses.
     pub accesses: u64,
+    /// Accesses that missed in the kernel.
     pub kernel_misses: u64,
+    /// Accesses that missed in the lab.
     pub lab_misses: u64,
     /// Accesses that both hit or both missed.
     pub same: u64,
@@ -71,6 +74,7 @@ impl Agreement {
         lab - kernel
     }
 
+    /// Share of accesses with the same end in both, 0 to 1.
     pub fn agreement(&self) -> f64 {
         self.same as f64 / self.accesses.max(1) as f64
     }

@@ -42,7 +42,7 @@ mod tests;
 mod trust;
 mod warm;
 
-pub use count::Compared;
+pub use count::{Agreement, Compared};
 pub use estimate::{Estimate, Interval};
 pub use load::Loaded;
 pub use machine::{About, After, CellSettings, RecordedCell, RecordedMachine};

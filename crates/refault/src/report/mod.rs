@@ -3,6 +3,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `input` | the results of an input: a trace, a scenario, JSON; flags that are of no input |
 //! | `request` | [`ReportRequest`]: what is asked of a trace, with the defaults of the command |
 //! | `subject` | [`ReportSubject`]: the trace in memory, and the machine if it is a recording |
 //! | `trace` | its curves, and what the policies do with it at one size |
@@ -12,16 +13,18 @@
 //! | `recorded` | a recording: the machine that was recorded |
 //! | `groups` | a trace with memory cgroups, group by group |
 //!
-//! It replays with `replay` and `recording`; the result is a `document`.
+//! It replays with `replay`, `recording` and `scenario`; the result is a `document`.
 
 mod detail;
 mod folders;
 mod groups;
+mod input;
 mod recorded;
 mod request;
 mod subject;
 mod survey;
 mod trace;
 
+pub use input::{check_flags, of_json, of_scenario, of_trace};
 pub use request::ReportRequest;
 pub use subject::ReportSubject;

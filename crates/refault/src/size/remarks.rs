@@ -49,7 +49,7 @@ impl RecordingSubject<'_> {
             let metric = self.target.metric();
             notes.push(format!(
                 "multi-gen LRU has two states near {}: sizes within 4 % of it have {} to {}, and which of them a kernel \
-                 ends in hangs on a single aging; choose a size whose bounds are near, or record in it",
+                 ends in depends on a single aging; choose a size whose bounds are near, or record in it",
                 of(pages),
                 metric.show(low),
                 metric.show(high),

@@ -2,7 +2,7 @@
 //!
 //! A group ages its pages only when it must: in one size libraries that came in with faults stay
 //! for ever and what is read has the rest, and in the next one they go. Which of them a kernel ends
-//! in hangs on a single aging, so that a replay of one size says little there. It shows in sizes
+//! in depends on a single aging, so that a replay of one size says little there. It shows in sizes
 //! nearby, where more memory does worse than less.
 
 /// Sizes to look at beside one, in percent of it.

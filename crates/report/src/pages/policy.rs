@@ -82,7 +82,7 @@ fn beside(d: &TraceDocument) -> Figure {
     let ranges = Ranges { unit: Unit::Percent, log: false, rows, legend };
     let title = format!("Misses with {}", bytes(d.bytes(d.detail_pages as f64)));
     let meaning = format!(
-        "{} A long bar says that the policy is unstable there: what it makes of the trace hangs on chance, and a \
+        "{} A long bar says that the policy is unstable there: what it makes of the trace depends on chance, and a \
          difference of that size says nothing.",
         why(d)
     );

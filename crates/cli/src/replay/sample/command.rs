@@ -8,7 +8,7 @@ use crate::given::Given;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
 use crate::replay::clocked::Clocked;
-use crate::replay::command::{OF_ROWS, OF_RULES, policies_of, sizes_or_recorded, write};
+use crate::replay::command::{OF_ROWS, OF_RULES, sizes, write};
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
 use crate::{Failure, print};
@@ -103,7 +103,7 @@ fn replay(
     let source = args.input.open(path)?;
     let page_size = source.header().page_size;
     let recording = source.header().recording.as_ref();
-    let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
+    let own = recording.map(|recording| args.loaded(given).policies(Some(recording))).transpose()?;
     let kernel = args.kernel.or(recording.map(recorded::kernel)).unwrap_or_default();
     let recorded_bytes = recording.and_then(|recording| recording.memory_max);
     let options =
@@ -114,7 +114,7 @@ fn replay(
     let question = Question {
         one_in,
         page_size,
-        sizes: &sizes_or_recorded(args, &samples.traces[0].name, page_size, footprint, recorded_bytes)?,
+        sizes: &sizes(args, given, &samples.traces[0].name, (page_size, footprint), recorded_bytes)?,
         kernel,
         policies: own.as_deref().unwrap_or(policies),
         swap_max_pages: args.swap_max.pages(page_size, footprint),
