@@ -1,7 +1,7 @@
 //! Machines with two memory tiers beside a real kernel: marks, hint faults, promotions, demotions.
 //!
-//! The recordings are `data/tiers/recordings.json`; how they were made is in the page beside it. The
-//! table is `docs/measurements/tiers-beside-linux.md`, which
+//! The recordings are `data/tiers/recordings.json`; how they were made is in the page beside it.
+//! The table is `docs/measurements/tiers-beside-linux.md`, which
 //! `REFAULT_WRITE_TABLES=1 cargo test -p refault-lab memory_tiers` writes anew.
 
 use std::collections::BTreeMap;

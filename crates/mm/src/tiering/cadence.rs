@@ -14,8 +14,8 @@ use super::sysctl::TieringConfig;
 const MAX_SCANS_MB_PER_S: u64 = 2560;
 /// So much of address space is looked at for what is marked.
 const VIRTUAL_FACTOR: u64 = 8;
-/// A task works for so many times as long as a scan took before the next period begins: scans take at
-/// most 3 % of its CPU time.
+/// A task works for so many times as long as a scan took before the next period begins: scans take
+/// at most 3 % of its CPU time.
 const WORK_PER_SCAN: u64 = 32;
 /// Milliseconds of a tick at `CONFIG_HZ` 250.
 const TICK_MS: u64 = 4;
@@ -67,8 +67,8 @@ impl TaskScan {
         Some(self.period_ms)
     }
 
-    /// A hint fault of the task promoted its page, when the program has so many resident pages. With
-    /// the first one of a round over the address space the period doubles.
+    /// A hint fault of the task promoted its page, when the program has so many resident pages.
+    /// With the first one of a round over the address space the period doubles.
     pub fn note_promoted(
         &mut self,
         cfg: &TieringConfig,
@@ -130,8 +130,8 @@ impl MmScan {
 
     /// One scan over an address space of areas (`vm_area_struct`) of so many pages each: `mark` is
     /// called with one range after the other and says how many pages of it it has marked. A range
-    /// in which one was counts whole. Ends when `scan_size` pages counted, when 8 times as many were
-    /// looked at, and at the end of the address space: the next scan begins at its start.
+    /// in which one was counts whole. Ends when `scan_size` pages counted, when 8 times as many
+    /// were looked at, and at the end of the address space: the next scan begins at its start.
     pub fn scan(
         &mut self,
         cfg: &TieringConfig,
