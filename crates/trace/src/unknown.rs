@@ -159,9 +159,13 @@ fn in_columns(all: &[(usize, &[u8])]) -> Option<String> {
             "format not recognised: line {number} is a header ({shown}), and nearest to what follows is {like}: {flags} \
              reads both"
         ),
-        Some(Err(why)) => format!(
-            "format not recognised; nearest is {like}, but line {number} is not of that ({shown}: {why}): {flags} reads it"
-        ),
+        Some(Err(why)) => {
+            // Advice of the reader is the same flags.
+            let why = why.split("; --").next().unwrap_or_default();
+            format!(
+                "format not recognised; nearest is {like}, but line {number} is not of that ({shown}: {why}): {flags} reads it"
+            )
+        }
         Some(Ok(())) => format!("format not recognised; nearest is {like}: {flags} reads it"),
         None => format!("format not recognised: {like} ({shown}): {flags} reads it"),
     })

@@ -236,3 +236,22 @@ fn a_recording_that_was_cut_is_read_up_to_its_last_footer() {
     assert_eq!(records.len(), 20);
     assert_eq!(records[1].kind, RecordKind::Miss);
 }
+
+/// Doubts of a converted trace are said again, and are one line whatever its writer put there.
+#[test]
+fn doubts_come_back_in_one_line_and_end_once() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (first, second) = (dir.path().join("a.parquet"), dir.path().join("b.parquet"));
+    let convert = |path: &Path, header: &Header| {
+        let mut writer = NativeWriter::create(path).expect("writable");
+        writer.write(&[Record::touch(1, Op::READ)]).expect("writable");
+        writer.finish(header).expect("writable");
+    };
+    let mut doubted = Header::with_object(Format::Plain, "f", ObjectKind::File);
+    doubted.doubts = vec!["as of\n\x1b[31m sectors\u{202e}".into()];
+    convert(&first, &doubted);
+    let (header, _) = read(&first).expect("reads");
+    assert!(header.doubts[0].starts_with("as of??[31m sectors? (so it was when this was converted"), "{header:?}");
+    convert(&second, &header);
+    assert_eq!(read(&second).expect("reads").0.doubts, header.doubts);
+}

@@ -338,6 +338,19 @@ fn present(leaf: &Leaf) -> Option<Present> {
 /// End of a doubt about numbers that are pages by now.
 const OF_CONVERT: &str = " (so it was when this was converted: give the flag to refault trace convert)";
 
+/// Doubts of one trace: one for each of its fields.
+const MOST_DOUBTS: usize = 8;
+
+/// A doubt of another file, in a line of a terminal.
+fn of_convert(doubt: &str) -> String {
+    let steers = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let said = doubt.strip_suffix(OF_CONVERT).unwrap_or(doubt);
+    let said: String = said.chars().take(4096).map(|c| if steers(c) { '?' } else { c }).collect();
+    said + OF_CONVERT
+}
+
 /// The header out of the key-value metadata.
 fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
     let get = |key: &str| metadata.pairs.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
@@ -374,9 +387,8 @@ fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
     }
     header.collapse = json::<Option<Collapse>>(name, key::COLLAPSE, get(key::COLLAPSE))?;
     header.doubts = json::<Vec<String>>(name, key::DOUBTS, get(key::DOUBTS))?;
-    for doubt in header.doubts.iter_mut().filter(|doubt| !doubt.ends_with(OF_CONVERT)) {
-        doubt.push_str(OF_CONVERT);
-    }
+    header.doubts.truncate(MOST_DOUBTS);
+    header.doubts.iter_mut().for_each(|doubt| *doubt = of_convert(doubt));
     header.recording = json::<Option<Recording>>(name, key::RECORDING, get(key::RECORDING))?;
     if let Some(recording) = &mut header.recording {
         // Metadata that are written on the way say that the recording is not whole.
