@@ -387,7 +387,7 @@ fn mistakes() {
         (&["bare.toml"], "bare.toml: published: is missing"),
         (&["key.toml"], "key.toml:30: task[1].phase[1].pases: unknown key; did you mean passes?"),
         (&["size.toml"], "size.toml:7: machine.memory: \"64Q\" is not a size"),
-        (&["cost.toml"], "tiny, before, seed 1: machine.costs.thinking"),
+        (&["cost.toml"], "cost.toml:7: machine.costs.thinking: unknown key; known are read_hit, write_hit, "),
         (&["counter.toml"], "tiny: published.row: vmstat.no_such is not a result"),
         (&["broken.toml"], "broken.toml:2: not TOML"),
         (&["tiny.toml", "--scale", "0.5"], "\"0.5\" is not a scale"),

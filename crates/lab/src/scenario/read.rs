@@ -47,7 +47,11 @@ impl<'s> Section<'s> {
         let near = keys.iter().map(|key| (distance(key, name), key)).min();
         let what = match near.filter(|(far, key)| *far <= key.len() / 3) {
             Some((_, near)) => format!("unknown key; did you mean {near}?"),
-            None => format!("unknown key; known are {}", keys.join(", ")),
+            None => {
+                // Costs are listed without their unit.
+                let plain: Vec<_> = keys.iter().copied().filter(|key| !key.ends_with("_ns")).collect();
+                format!("unknown key; known are {}", plain.join(", "))
+            }
         };
         Err(self.src.error(&first.span(), &self.path(name), what))
     }
