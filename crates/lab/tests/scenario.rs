@@ -464,8 +464,8 @@ fn a_divided_machine_has_no_batches_for_more_memory() {
     let nodes = "node.n = { preset = \"dram\", size = \"1G\", cpus = 2 }\n";
     assert_eq!(at("memory = \"1G\"", "", 1.0), (true, true, 4_000_000));
     assert_eq!(at("memory = \"1G\"", "", 4.0), (false, false, 4_000_000));
-    assert_eq!(at("swappiness = 60", nodes, 1.0), (true, true, 0), "nodes have no ticks");
-    assert_eq!(at("swappiness = 60", nodes, 4.0), (false, false, 0));
+    assert_eq!(at("swappiness = 60", nodes, 1.0), (true, true, 4_000_000));
+    assert_eq!(at("swappiness = 60", nodes, 4.0), (false, false, 0), "nodes have no ticks");
     let all = "per_cpu_lists = true, page_blocks = true, tick = \"1ms\"";
     assert_eq!(at(all, nodes, 4.0), (true, true, 1_000_000));
     assert_eq!(at("memory = \"1G\", watermark_boost_factor = 1", "", 4.0), (false, true, 4_000_000));

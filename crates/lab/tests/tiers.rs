@@ -119,6 +119,7 @@ name = "t"
 count = 4
 phase = [
   { write = "heap", share = "split", passes = 1, measured = false },
+  { read = "heap", pattern = "normal", sigma = 0.1, cpu = "1us", duration = "24s", measured = false },
   { read = "heap", pattern = "normal", sigma = 0.1, cpu = "1us", duration = "16s" },
 ]
 "#;

@@ -107,6 +107,18 @@ const NEEDS: &[Need] = &[
         without: "there is no group; write [memcg.\"/...\"]",
     },
     Need {
+        keys: &[
+            "policy.promotion",
+            "policy.numa_balancing_*",
+            "policy.scan_delay_ms",
+            "policy.scan_period_*",
+            "policy.scan_size_mb",
+            "policy.stamp_bits",
+        ],
+        is_met: |s, _| s.machine.nodes.is_empty() || s.policy.tiering.settings.get("numa_balancing").is_some(),
+        without: "nothing is promoted; write numa_balancing = 2",
+    },
+    Need {
         keys: &["machine.memory_recursiveprot"],
         is_met: |s, _| s.memcgs.iter().any(|group| group.parent.is_some()),
         without: "no group is below another; write [memcg.\"/a/b\"]",

@@ -99,6 +99,9 @@ impl TieringConfig {
         StampClock::new(self.stamp_bits, self.scale)?;
         match () {
             _ if self.numa_balancing > 3 => Err(format!("numa_balancing is 0 to 3, not {}", self.numa_balancing)),
+            _ if self.numa_balancing == NUMA_BALANCING_NORMAL => Err("numa_balancing = 1 balances among equal nodes, \
+                which is not modelled; write 2 for promotion, or 3 for hint faults of the top tier, too"
+                .into()),
             _ if self.hot_threshold_ms < 8 => {
                 Err("numa_balancing_hot_threshold_ms is at least 8: 16 steps make twice that".into())
             }

@@ -31,7 +31,7 @@ pub const TIERING: &[Setting<TieringConfig>] = &[
         TieringConfig;
         "numa_balancing",
         numa_balancing,
-        "2 is promotion by hint faults; 1 gives pages of the top tier hint faults, too"
+        "2 is promotion by hint faults; 3 gives pages of the top tier hint faults, too; 1 alone is refused"
     )
     .at("Hint faults")
     .takes(Values::Range(0, 3), "")
