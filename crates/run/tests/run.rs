@@ -274,7 +274,7 @@ fn regression_a_run_in_a_run_is_refused() {
     assert!(stderr(&o).contains("in a refault run already"), "{}", stderr(&o));
 }
 
-/// A process that had ended while memory was counted counted with all that it had shared.
+/// A process that ended during the count was counted with all memory that it had shared.
 #[test]
 fn regression_what_many_forks_share_counts_once() {
     let s = Sandbox::new();

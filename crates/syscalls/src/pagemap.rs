@@ -15,7 +15,7 @@ pub mod entry {
     pub const SWAPPED: u64 = 1 << 62;
     /// It is of a file, or shared.
     pub const FILE: u64 = 1 << 61;
-    /// A userfaultfd protects it from writes; of a page that is not there: it is marked.
+    /// A userfaultfd protects the page from writes. A page that is not in memory has its marker.
     pub const PROTECTED: u64 = 1 << 57;
     /// Nobody else has it mapped.
     pub const EXCLUSIVE: u64 = 1 << 56;

@@ -225,12 +225,12 @@ impl Lists {
         &mut self.nodes[f.index()]
     }
 
-    /// To whose policy a folio was added that is in memory.
+    /// The memcg whose policy got a folio when it was added to memory; none: no policy has it.
     pub(crate) fn owner(&self, f: FolioId) -> Option<LruvecId> {
         some(self.node(f).owner).map(|owner| LruvecId(owner.0))
     }
 
-    /// A folio is in memory, and that policy knows it; or it is gone.
+    /// Notes the memcg whose policy got a folio; none: the folio has left memory.
     pub(crate) fn set_owner(&mut self, f: FolioId, owner: Option<LruvecId>) {
         self.node_mut(f).owner = owner.map_or(NONE, |v| v.0);
     }

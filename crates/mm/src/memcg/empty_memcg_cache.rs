@@ -13,9 +13,9 @@ use crate::scan::{EmptyPass, ScanControl};
 /// Answers of visits to the groups of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EmptyMemcgs {
-    /// Number of the time since something changed; never 0.
+    /// Epoch: a number that grows when an answer may change; never 0.
     pub(crate) now: u64,
-    /// By node and group: that time and, in the lowest byte, the lowest priority at which nothing
+    /// By node and group: that epoch and, in the lowest byte, the lowest priority at which nothing
     /// is found.
     seen: Vec<Vec<u64>>,
     /// Visits that found out without looking.

@@ -153,8 +153,8 @@ impl PageBlocks {
         }
     }
 
-    /// The block of a kind that is looked at for another: the one that was broken last, or any. Its
-    /// free pages, and its used ones by kind.
+    /// The block that gives pages to another kind: the one that was broken last, or an average one.
+    /// Returns its free pages, and its used ones by kind.
     fn candidate(&self, block: usize) -> (u64, PerKind) {
         if self.rest[block] > 0 {
             return (self.rest[block], self.rest_used[block]);
@@ -196,8 +196,8 @@ impl PageBlocks {
         self.blocks[to] += 1;
     }
 
-    /// Its owner gives up a page that it had for `kind`: the kind of block that it lies in, whose
-    /// list it is put on.
+    /// Frees a page that was allocated for `kind`. Returns the kind of its block, whose free list
+    /// gets the page.
     pub(crate) fn rehome(&mut self, kind: Mobility) -> Mobility {
         let block = self.draw(kind.index());
         if self.lies_in_rest(kind, block) {

@@ -200,7 +200,7 @@ impl Node {
         Node { zones, balance_to_promo, min_free_pages: machine.min_pages, ..Node::default() }
     }
 
-    /// Whether the node has a size.
+    /// Whether the node has zones with marks; a node of a trace replay has no bound.
     #[inline(always)]
     pub(crate) fn is_limited(&self) -> bool {
         !self.zones.is_empty()

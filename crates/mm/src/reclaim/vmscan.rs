@@ -209,7 +209,7 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Shrinks one group, unless its protection forbids it. False: it does.
+    /// Shrinks one group. Returns false, and does nothing, if its protection forbids that.
     fn shrink_unprotected(&mut self, memcg: MemcgId) -> bool {
         match self.mem.groups.memcgs.below_protection(self.sc.target, memcg) {
             BelowProtection::Min => return false,

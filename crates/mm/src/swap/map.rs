@@ -8,7 +8,7 @@ use super::cluster::MAX_CLUSTER_PAGES;
 use crate::folio::slot::Slot;
 use crate::ids::MemcgId;
 
-/// Someone other than a page table holds the slot.
+/// The swap cache holds the slot (`SWAP_HAS_CACHE`).
 pub(super) const HAS_CACHE: u8 = 0x40;
 /// References that the byte can count.
 pub(super) const COUNT_MAX: u8 = 0x3e;

@@ -92,7 +92,7 @@ impl Swap {
         self.common.freed.pop()
     }
 
-    /// Slots were freed that nobody asked about yet.
+    /// Whether slots were freed that the driver has not taken yet.
     #[inline]
     pub(crate) fn has_freed(&self) -> bool {
         !self.common.freed.is_empty()
