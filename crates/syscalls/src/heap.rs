@@ -175,6 +175,7 @@ unsafe impl GlobalAlloc for HugeHeap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bound::COUNT;
 
     fn filled(size: usize) -> (*mut u8, Layout) {
         let layout = Layout::from_size_align(size, 8).unwrap();
@@ -191,6 +192,7 @@ mod tests {
 
     #[test]
     fn blocks_keep_their_bytes_when_they_grow_and_shrink_across_the_border() {
+        let _alone = COUNT.lock();
         for (from, to) in [
             (LARGE_BYTES - 1, LARGE_BYTES),
             (LARGE_BYTES, LARGE_BYTES - 1),
@@ -213,6 +215,7 @@ mod tests {
 
     #[test]
     fn large_blocks_are_aligned_to_huge_pages() {
+        let _alone = COUNT.lock();
         let (block, layout) = filled(LARGE_BYTES + 12_345);
         assert_eq!(block.align_offset(HUGE_BYTES), 0);
         // SAFETY: it has this layout.
@@ -221,6 +224,7 @@ mod tests {
 
     #[test]
     fn more_than_there_can_be_is_refused() {
+        let _alone = COUNT.lock();
         let layout = Layout::from_size_align(isize::MAX as usize - 4096, 8).unwrap();
         // SAFETY: the layout is not empty.
         assert!(unsafe { HugeHeap.alloc(layout) }.is_null());
