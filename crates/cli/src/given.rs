@@ -39,7 +39,7 @@ impl Given {
         self.0.iter().map(|(flag, _)| flag.as_str())
     }
 
-    /// Those that may do nothing of a policy or a trace.
+    /// Flags that may do nothing of a policy or a trace.
     pub(crate) fn partial(&self) -> Vec<&'static str> {
         refault::settings::partial_flags(|flag| self.has(flag))
     }

@@ -106,7 +106,8 @@ fn regression_idle_flags_are_refused() {
     ok(&s.run(&["replay", "both.parquet", "-p", "mglru,opt", "-m", "25%", "--seed", "3", "--kernel", "6.1"]));
 }
 
-/// What `replay` refuses as it does nothing of a trace, `size` and `report` refuse in the same words.
+/// Flags that `replay` refuses as they do nothing of a trace, `size` and `report` refuse in the
+/// same words.
 #[test]
 fn regression_size_and_report_refuse_idle_flags_as_replay_does() {
     let s = Sandbox::new();

@@ -115,7 +115,7 @@ impl ReportArgs {
             max_accesses: self.max_accesses,
             limits: self.memcg_limits.clone(),
             threads: self.threads,
-            // Of several inputs a flag may be for another.
+            // A flag may be for another of several inputs.
             flags: if self.inputs.len() == 1 { given.partial() } else { Vec::new() },
             watch: self.watch.clone(),
         }

@@ -35,7 +35,7 @@ impl Verdict {
             let text = out_of_memory(compared, loaded);
             return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
         }
-        if let Some(text) = elsewhere(settings, &loaded.recording) {
+        if let Some(text) = in_others(settings, &loaded.recording) {
             return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
         }
         let Trust { for_, not_for } = Trust::of(compared, loaded);
@@ -64,7 +64,7 @@ impl Verdict {
 }
 
 /// Words for a lab that had another limit, policy or kernel than was recorded; none: it had the same.
-fn elsewhere(settings: &Settings, recording: &Recording) -> Option<String> {
+fn in_others(settings: &Settings, recording: &Recording) -> Option<String> {
     let size = |pages: Option<u64>| pages.map_or("no limit".to_owned(), |pages| human(pages.saturating_mul(4096)));
     let (limit, policy) = (recording.memory_max.map(|bytes| bytes / 4096), policy_of(recording));
     let kernel = kernel_of(recording);
