@@ -39,6 +39,11 @@ impl Given {
         self.0.iter().map(|(flag, _)| flag.as_str())
     }
 
+    /// Flags that may do nothing of a policy or a trace.
+    pub(crate) fn partial(&self) -> Vec<&'static str> {
+        refault::settings::partial_flags(|flag| self.has(flag))
+    }
+
     /// Flags that change a result, but for some that it says anyway.
     pub(crate) fn settings(&self, but: &[&str]) -> GivenSettings {
         let changes = |flag: &str| !but.contains(&flag) && !OUTPUT.iter().any(|(other, _)| *other == flag);

@@ -70,6 +70,8 @@ fn regression_idle_flags_are_refused() {
     s.generate("files.parquet", &["9000: A:zipf:900; B:uniform:300"]);
     s.generate("anon.parquet", &["9000: A:zipf:900:kind=anon"]);
     s.generate("both.parquet", &["9000: A:zipf:900:kind=anon; B:zipf:900"]);
+    s.generate("said.parquet", &["9000: A:zipf:900:via=fd; B:zipf:900:kind=anon"]);
+    s.generate("part.parquet", &["9000: A:zipf:900:via=fd; B:zipf:900"]);
     for (words, want) in [
         (
             &["both.parquet", "-p", "opt", "--kernel", "6.1"][..],
@@ -86,14 +88,48 @@ fn regression_idle_flags_are_refused() {
         (&["files.parquet", "--swap-max", "10%"], "files.parquet, which has no anonymous memory to swap"),
         (&["files.parquet", "--thp", "64k=always"], "files.parquet, which has no anonymous memory"),
         (&["anon.parquet", "--via", "map"], "anon.parquet, which has no pages of files"),
+        (&["said.parquet", "--via", "map"], "said.parquet, where every access to a file says its own"),
+        (&["said.parquet", "-p", "lru", "--stream", "--via", "map"], "where every access to a file says its own"),
+        (
+            &["said.parquet", "-p", "lru", "--sample", "50%", "--via", "map"],
+            "where every access to a file says its own",
+        ),
     ] {
         let said = error(&s.run(&[&["replay"], words].concat()));
         assert!(said.contains(want), "{words:?}: {said}");
     }
+    // Where one access leaves it open the flag acts.
+    ok(&s.run(&["replay", "part.parquet", "-p", "lru", "-m", "25%", "--via", "map"]));
     let said = error(&s.run(&["size", "both.parquet", "--policy", "lru", "--seed", "3"]));
     assert!(said.contains("--seed: does nothing under lru; it acts on mglru, mglru-shadow"), "{said}");
     // Beside a policy on which it acts a flag may be there for another.
     ok(&s.run(&["replay", "both.parquet", "-p", "mglru,opt", "-m", "25%", "--seed", "3", "--kernel", "6.1"]));
+}
+
+/// Flags that `replay` refuses as they do nothing of a trace, `size` and `report` refuse in the
+/// same words.
+#[test]
+fn regression_size_and_report_refuse_idle_flags_as_replay_does() {
+    let s = Sandbox::new();
+    s.generate("files.parquet", &["9000: A:zipf:900; B:uniform:300"]);
+    s.generate("anon.parquet", &["9000: A:zipf:900:kind=anon"]);
+    s.generate("said.parquet", &["9000: A:zipf:900:via=map"]);
+    for flags in [
+        &["files.parquet", "--swap-max", "0"][..],
+        &["files.parquet", "--swap-max", "1M"],
+        &["anon.parquet", "--via", "map"],
+        &["said.parquet", "--via", "fd"],
+        &["files.parquet", "--policy", "lru", "--seed", "3"],
+    ] {
+        let said = error(&s.run(&[&["replay"], flags].concat()));
+        assert!(said.contains("does nothing"), "{flags:?}: {said}");
+        for form in [&["size", "--target", "hit_rate>50%"][..], &["size"], &["report", "-o", "page.html"]] {
+            assert_eq!(error(&s.run(&[form, flags].concat())), said, "{form:?} {flags:?}");
+        }
+    }
+    let recording = crate::report::root().join("data/orders.parquet");
+    let said = error(&s.run(&["report", recording.to_str().expect("text"), "--swap-max", "1M"]));
+    assert!(said.contains("--swap-max: ") && said.contains("is a recording"), "{said}");
 }
 
 /// Sizes that hold everything are possible, and said to be such.

@@ -408,3 +408,10 @@ fn mistakes() {
     }
     assert_eq!(s.files(), before);
 }
+
+/// Seeds would change nothing beside `--vary`, which has one.
+#[test]
+fn regression_seeds_do_not_go_with_vary() {
+    let said = error(&bench(&Sandbox::new(), &["db-switch", "--vary", "--seeds", "5"]));
+    assert!(said.contains("--vary") && said.contains("--seeds"), "{said}");
+}

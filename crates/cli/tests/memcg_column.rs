@@ -256,7 +256,10 @@ fn mistakes_are_one_line() {
         (&["--target", "p99<1ms"], "so a trace has no p99"),
         (&["--target", "refaults_per_s<1"], "has no times; ask for refaults_per_access"),
         (&[&hit[..], &["--group", "/wbe"]].concat(), "--group \"/wbe\" is not a group of the trace, which has /batch"),
-        (&[&hit[..], &["--memory", "4M"]].concat(), "is what is looked for, as there is no --group"),
+        (
+            &[&hit[..], &["--memory", "4M"]].concat(),
+            "--memory 4M: is of all groups together, and without a --group that is what is looked for",
+        ),
         (&[&hit[..], &["--limit", "high"]].concat(), "--limit high: all of the trace has only max"),
         (&[&hit[..], &["--group", "/web", "--limit", "low"]].concat(), "nothing to protect from; give --memory"),
         (&[&hit[..], &["--group", "/web", "--memory", "0"]].concat(), "--memory 0: is less than one page"),

@@ -234,7 +234,7 @@ fn mistakes_end_in_one_line() {
         (&["verify", "--play", trace, "--memory", "4K"], "--memory 4K: a group takes 1M at least"),
         (&["verify", "--play", trace, "x.parquet", "--memory", "4M"], "cannot be used with"),
         (&["verify", "--play", "no.parquet", "--memory", "4M"], "no.parquet: cannot be opened"),
-        (&["verify", "--repeats", "2", trace], "--play"),
+        (&["verify", "--repeats", "2", trace], "--repeats: is for --play, and no trace is played"),
         (&["verify", "no.parquet"], "no.parquet: cannot be opened"),
     ];
     for (args, want) in cases {

@@ -142,6 +142,20 @@ fn defaults_are_not_said() {
     assert_eq!((json, csv), (serde_json::json!({}), BTreeSet::from([String::new()])));
 }
 
+/// The default kernel is named where it is in the place of a recorded one.
+#[test]
+fn regression_a_kernel_in_the_place_of_a_recorded_one_is_named() {
+    let s = sandbox();
+    let recording = crate::report::root().join("data/orders.parquet");
+    let recording = recording.to_str().expect("text");
+    for form in [&[][..], &["--page-by-page"], &["--page-by-page", "--sample", "50%"]] {
+        let words = [&["replay", recording, "--memory", "24M", "--policy", "lru", "--kernel", "6.12"], form].concat();
+        let text = ok(&s.run(&words));
+        assert!(text.contains("rules: kernel 6.12"), "{form:?}: {text}");
+    }
+    assert!(!ok(&s.run(&["replay", "t.parquet", "--memory", "25%", "--kernel", "6.12"])).contains("rules:"));
+}
+
 #[test]
 fn sizes_say_their_settings() {
     let s = sandbox();

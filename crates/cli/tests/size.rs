@@ -124,6 +124,7 @@ fn mistakes_are_one_line() {
         (&["--target", "some<1%"], "--group PATH is missing: a group of the scenario; it has /a"),
         (&[&base[..], &["--memory", "1G"]].concat(), "--memory: is for a trace, and groups.toml is a scenario"),
         (&[&base[..], &["--swappiness", "1"]].concat(), "--swappiness: is for a trace"),
+        (&[&base[..], &["--warm-up", "10%"]].concat(), "--warm-up: is for a recording, and groups.toml is a scenario"),
         (&["--group", "/a/web", "--target", "sum<1%"], "\"sum\" is not a metric"),
         (&["--group", "/a/web", "--target", "some.avg60<1"], "write 1%"),
         (&[&base[..], &["--range", "32M"]].concat(), "is not a range; write 64M..1G"),

@@ -101,6 +101,30 @@ fn a_verdict_goes_whole_into_a_file() {
     }
 }
 
+/// Another limit or policy than was recorded is said beside it, and gives no verdict on trust.
+#[test]
+fn regression_another_limit_says_nothing_about_trust() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 200, |i| i < 100);
+    let path = path.to_str().expect("text");
+    for (flags, said, settings) in [
+        (["--memory", "400p"], "limit           1.6M (--memory; recorded 800.0K)", "memory"),
+        (["--policy", "mglru"], "mglru (--policy; recorded lru)", "policy"),
+    ] {
+        let words = [&["verify", path], &flags[..]].concat();
+        let text = ok(&s.run(&words));
+        let line = format!("settings: {}\n", flags.join(" "));
+        assert!(text.contains(said) && text.contains(&line), "{text}");
+        assert!(text.contains("says nothing about trust") && !text.contains("trust it"), "{text}");
+        let json: Value = serde_json::from_str(&ok(&s.run(&[&words[..], &["--json"]].concat()))).expect("JSON");
+        assert_eq!((&json["settings"][settings], &json["verdict"]["is_within"]), (&flags[1].into(), &false.into()));
+    }
+    // As recorded, it is.
+    let text = ok(&s.run(&["verify", path, "--memory", "200p"]));
+    assert!(text.contains("trust it for") && !text.contains("; recorded"), "{text}");
+}
+
 #[test]
 fn regression_a_hit_rate_near_100_percent_hides_no_misses() {
     let s = Sandbox::new();
@@ -170,6 +194,11 @@ fn what_the_lab_does_otherwise_is_said() {
     let output = s.run(&["verify", path, "--memory", "200K", "--strict"]);
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(1), "{text}");
+    let want = "the lab has 200.0K, the recording 1.6M: a comparison in another limit, policy or kernel says nothing";
+    assert!(text.contains(want) && !text.contains("this kernel"), "{text}");
+    let other = s.path("other.parquet");
+    made_up(&other, 50, |i| i < 100);
+    let text = ok(&s.run(&["verify", other.to_str().expect("text")]));
     assert!(text.contains("points less than this kernel") && text.contains("the largest difference is /f"), "{text}");
     // Replay has the recorded limit; page by page no more than the footprint.
     for (flags, pages) in [(&[][..], 400), (&["--page-by-page"], 100)] {

@@ -144,6 +144,9 @@ pub struct Trace {
     pub drops: Vec<(u64, u32)>,
     /// Whether [`LoadOptions::max_accesses`] was reached, so that the file may hold more.
     pub cut: bool,
+    /// Whether an access to a file did not say how it was made, so that it has
+    /// [`LoadOptions::default_via`].
+    pub has_default_via: bool,
 }
 
 impl Trace {
@@ -263,6 +266,7 @@ impl Loader {
                 groups: Vec::new(),
                 drops: Vec::new(),
                 cut: max_accesses == 0,
+                has_default_via: false,
             },
             loading: Vec::new(),
             groups: Groups::default(),
@@ -319,7 +323,10 @@ impl Loader {
         };
         let via = match loading.kind {
             ObjectKind::Anon => Via::Map,
-            ObjectKind::File => record.op.via.unwrap_or(self.default_via),
+            ObjectKind::File => record.op.via.unwrap_or_else(|| {
+                self.trace.has_default_via = true;
+                self.default_via
+            }),
         };
         let write = record.op.write;
         let reads = via == Via::Fd && !write;

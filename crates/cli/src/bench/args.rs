@@ -57,7 +57,7 @@ pub struct BenchArgs {
 
     /// Run with half and double of each value that the scenario has chosen, one at a time, and say
     /// which rows leave their bands with which
-    #[arg(long, conflicts_with_all = ["json", "summary", "strict", "output"])]
+    #[arg(long, conflicts_with_all = ["json", "summary", "strict", "output", "seeds"])]
     pub(super) vary: bool,
 
     /// Threads, one a run [default: one per core]

@@ -188,7 +188,7 @@ fn render(args: &ReplayArgs, rows: &[Row], settings: &GivenSettings, colour: boo
         }
         all += &text::caption(&rows[0]);
         all += &recorded_rows::words(args, rows);
-        all += &rules_of(rows);
+        all += &rules_of(rows, replaces_recorded(args, rows));
         all += &settings.line(&OF_RULES);
         all += &text::table(rows);
         if out.curve {
@@ -210,8 +210,14 @@ fn render(args: &ReplayArgs, rows: &[Row], settings: &GivenSettings, colour: boo
     Ok(all)
 }
 
-/// A line for rules that are not the default ones.
-fn rules_of(rows: &[Row]) -> String {
+/// Whether a kernel was chosen in the place of a recorded one.
+fn replaces_recorded(args: &ReplayArgs, rows: &[Row]) -> bool {
+    args.kernel.is_some() && (args.page_by_page || rows.iter().any(|row| row.reads.is_some()))
+}
+
+/// A line for rules that are not the default ones, or whose kernel is in the place of a recorded
+/// one.
+fn rules_of(rows: &[Row], is_other: bool) -> String {
     let inside = || rows.iter().filter_map(|row| Some((row, row.inside.as_ref()?)));
     let kernel = inside().map(|(_, inside)| inside.kernel).next().unwrap_or_default();
     let mut configs: Vec<_> = inside().map(|(row, inside)| (row.policy, inside.config.clone())).collect();
@@ -219,7 +225,10 @@ fn rules_of(rows: &[Row]) -> String {
         // A recorded group was charged for the memory that the kernel takes for itself.
         config.memcg.charge_kernel |= row.reads.is_some();
     }
-    rule_words::line(kernel, configs.iter().map(|(policy, config)| (*policy, config)))
+    rule_words::line(
+        (kernel, is_other && !configs.is_empty()),
+        configs.iter().map(|(policy, config)| (*policy, config)),
+    )
 }
 
 /// An object with a line for each result, so that tools for lines work, too, with the settings of

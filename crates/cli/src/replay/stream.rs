@@ -1,6 +1,7 @@
 //! `--stream`: a trace that is larger than memory. Its pages are numbered in a first reading; the
 //! library replays the second one.
 
+use super::acts::refuse_idle_of;
 use super::args::ReplayArgs;
 use super::command::{note_idle, plan};
 use super::policy::RowPolicy;
@@ -56,6 +57,7 @@ pub(super) fn replay(
     // In the same parts as in the first reading, of which nobody is told twice.
     let again = Clocked::new(args.input.open(path)?, args.max_accesses, &Watch::default());
     let (trace, pieces) = numbers.pieces(Box::new(again));
+    refuse_idle_of(args, given, &trace, path)?;
     note_idle(&policies, &trace, path);
     let loaded = LoadedTrace { trace, page_size, recording, machine: None };
     let mut plan = plan(args, given, &policies, &loaded)?;

@@ -1,11 +1,11 @@
 //! The flags of `refault report`.
 
-use crate::Watch;
 use crate::flags::kernel;
 use crate::flags::size::Size;
 use crate::replay::policy::PolicyList;
 use crate::replay::{SwapMax, ViaArg};
 use crate::trace_cmd::InputArgs;
+use crate::{Given, Watch};
 use clap::Args;
 use refault::report::ReportRequest;
 use refault::runner::parse_scale;
@@ -101,8 +101,8 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// The request of the library.
-    pub(super) fn request(&self) -> ReportRequest {
+    /// The request of the library, of whose flags `given` were.
+    pub(super) fn request(&self, given: &Given) -> ReportRequest {
         ReportRequest {
             policies: self.policy.0.clone(),
             memory: self.memory.clone(),
@@ -115,6 +115,8 @@ impl ReportArgs {
             max_accesses: self.max_accesses,
             limits: self.memcg_limits.clone(),
             threads: self.threads,
+            // A flag may be for another of several inputs.
+            flags: if self.inputs.len() == 1 { given.partial() } else { Vec::new() },
             watch: self.watch.clone(),
         }
     }

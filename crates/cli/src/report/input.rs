@@ -13,7 +13,7 @@ pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Vec<
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let document = match InputKind::of(path) {
         InputKind::Scenario => scenario::read(args, given, path)?,
-        InputKind::Trace => trace::read(args, path)?,
+        InputKind::Trace => trace::read(args, given, path)?,
         InputKind::Json => of_json(path)?,
         InputKind::Page => {
             return match read_back(&read_text(path)?) {

@@ -191,6 +191,7 @@ impl SizeArgs {
             warm_up: of_trace.warm_up,
             set: of_trace.set.clone(),
             sampling: of_trace.sample.sampling(),
+            flags: given.partial(),
         }
     }
 

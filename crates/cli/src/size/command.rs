@@ -14,8 +14,7 @@ use serde::Serialize;
 use std::iter;
 
 /// Flags that only traces have.
-const OF_TRACES: [&str; 16] = [
-    "warm-up",
+const OF_TRACES: [&str; 15] = [
     "memory",
     "swap-max",
     "swappiness",
@@ -33,11 +32,14 @@ const OF_TRACES: [&str; 16] = [
     "strict",
 ];
 
+/// Flags that only recordings have.
+const OF_RECORDINGS: [&str; 1] = ["warm-up"];
+
 /// Flags that a result says itself.
 const OF_SIZING: [&str; 7] = ["policy", "seed", "group", "target", "limit", "range", "resolution"];
 
 /// Flags that a caption says.
-const OF_CAPTION: [&str; 4] = ["scale", "sample", "salts", "kernel"];
+const OF_CAPTION: [&str; 4] = ["kernel", "scale", "sample", "salts"];
 
 /// Flags that say how a file is read.
 const OF_FILES: [&str; 7] = ["format", "raw-ids", "block-bytes", "tick-ns", "page-size", "instructions", "strict"];
@@ -53,7 +55,11 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
     let sizing = sizing(args, given)?;
     let text = match args.json {
         true => json(sizing.clone(), args, given)?,
-        false => text::text(&sizing, &given.settings(&OF_SIZING).line(&OF_CAPTION)),
+        false => {
+            // The caption of a scenario names no kernel that is the default one.
+            let said = if is_scenario(&args.subject) { &OF_CAPTION[1..] } else { &OF_CAPTION };
+            text::text(&sizing, &given.settings(&OF_SIZING).line(said))
+        }
     };
     match &args.output {
         Some(path) => write(path, text.as_bytes())?,
@@ -76,7 +82,7 @@ pub(crate) fn result_of(
     again: &dyn Fn() -> Result<Box<dyn RecordSource>, Failure>,
 ) -> Result<String, Failure> {
     args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
-    args.refuse_foreign(given, &["warm-up"], "a recording", "a trace")?;
+    args.refuse_foreign(given, &OF_RECORDINGS, "a recording", "a trace")?;
     args.refuse_foreign(given, &OF_FILES, "a file", "in memory")?;
     let request = args.request(given);
     if given.has("via") || request.needs_records() {
@@ -112,6 +118,7 @@ fn sizing(args: &SizeArgs, given: &Given) -> Result<Sizing, Failure> {
 
 fn of_scenario(args: &SizeArgs, given: &Given, request: &SizeRequest) -> Result<Sizing, Failure> {
     args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
+    args.refuse_foreign(given, &OF_RECORDINGS, "a recording", "a scenario")?;
     memory::advise_scenario(given.has("scale"));
     let (scenario, file) = (Scenario::load(&args.subject)?, args.subject.display().to_string());
     let prepared = Prepared::new(Subject::Scenario { scenario: &scenario, file: &file }, request, &args.watch)?;
@@ -128,15 +135,22 @@ fn of_source(
     let (recording, name) = (source.header().recording.clone(), source.name().to_owned());
     let subject = Subject::Source(source);
     let kind = subject.kind(request);
+    let as_trace = match recording {
+        Some(_) => "replayed as a trace here",
+        None => "a trace",
+    };
     match kind {
         SizeKind::Recording if request.sampling.is_none() => {
             args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
         }
-        SizeKind::Samples => refault_syscalls::advise_when_full("take a smaller --sample"),
-        SizeKind::Trace if given.has("warm-up") => {
-            return Err(format!("--warm-up: is for a recording, and {name} is a trace").into());
+        SizeKind::Samples => {
+            args.refuse_foreign(given, &OF_RECORDINGS, "a recording", as_trace)?;
+            refault_syscalls::advise_when_full("take a smaller --sample");
         }
-        SizeKind::Trace => memory::advise(false, request.target.is_some() && request.check_samples().is_ok()),
+        SizeKind::Trace => {
+            args.refuse_foreign(given, &OF_RECORDINGS, "a recording", as_trace)?;
+            memory::advise(false, request.target.is_some() && request.check_samples().is_ok());
+        }
         SizeKind::Recording | SizeKind::Scenario => {}
     }
     let prepared = Prepared::new(subject, request, &args.watch)?;

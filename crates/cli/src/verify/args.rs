@@ -1,11 +1,15 @@
 //! The flags of `refault verify`.
 
+use crate::Given;
 use crate::flags::memory::MaxMemoryArgs;
 use crate::flags::size::Size;
 use clap::Args;
 use refault::verify::Verify;
 use refault_mm::Policy;
 use std::path::{Path, PathBuf};
+
+/// Flags that only a play has.
+const OF_PLAY: [&str; 3] = ["repeats", "max-accesses", "folder"];
 
 /// Flags of `refault verify`.
 #[derive(Debug, Args)]
@@ -37,16 +41,16 @@ pub struct VerifyArgs {
     pub(super) memory: Vec<Size>,
 
     /// How often each size is played, 1 to 100 times: the kernel differs from itself
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "play", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) repeats: u32,
 
     /// Play the first N accesses only [default: all]
-    #[arg(long, value_name = "N", requires = "play", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_accesses: Option<u64>,
 
     /// Where the sparse file is made that is played on: a file system with a page cache of its own,
     /// and no tmpfs [default: the current folder]
-    #[arg(long, value_name = "DIR", requires = "play")]
+    #[arg(long, value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
 
     /// lru, lru-2013, lru-none, lru-shadow, mglru or mglru-shadow [default: that of the kernel:
@@ -90,6 +94,16 @@ impl VerifyArgs {
     /// The recordings, or the trace that is played.
     pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
         [&self.recording, &self.beside, &self.play].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// Fails on a flag of `--play` without it.
+    pub(super) fn check_play(&self, given: &Given) -> Result<(), String> {
+        match OF_PLAY.iter().find(|flag| self.play.is_none() && given.has(flag)) {
+            Some(flag) => {
+                Err(format!("--{flag}: is for --play, and no trace is played here; leave it out, or add --play TRACE"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The request of a comparison with the recorded kernel.

@@ -23,15 +23,21 @@ use std::path::Path;
 
 pub use args::VerifyArgs;
 
-/// Inputs, and flags that a result says itself.
-const OF_RESULT: [&str; 4] = ["beside", "play", "policy", "memory"];
+/// Inputs.
+const INPUTS: [&str; 2] = ["beside", "play"];
+/// Inputs, and flags that the rows of a play say themselves.
+const OF_PLAYED: [&str; 4] = ["beside", "play", "policy", "memory"];
 
 /// Compares, by flags of which `given` were. False: the lab is not within its bounds.
 pub fn run(args: &VerifyArgs, given: &Given) -> Result<bool, Failure> {
     if let Some(output) = &args.output {
         check_output(args.inputs(), output)?;
     }
-    let settings = given.settings(&OF_RESULT);
+    args.check_play(given)?;
+    let settings = match args.play {
+        Some(_) => given.settings(&OF_PLAYED),
+        None => given.settings(&INPUTS),
+    };
     let (text, is_within) = match (&args.recording, &args.beside) {
         (None, _) => play::run(args, &settings)?,
         (Some(path), None) => recorded(args, &settings, path)?,

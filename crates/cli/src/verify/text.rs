@@ -3,6 +3,7 @@
 use crate::flags::size::human;
 use crate::table::Table;
 use refault::recording::{Compared, Loaded, kernel_count};
+use refault::settings::policy_of;
 use refault::verify::{Beside, Verified};
 use refault::words::{counted, grouped, printable};
 use std::fmt::Write as _;
@@ -15,8 +16,16 @@ pub(super) fn render(verified: &Verified<'_>) -> String {
         let _ = writeln!(text, "{name:<16}{value}");
     };
     line("recording", printable(&recording.target));
-    line("kernel", format!("Linux {}, {}", printable(&recording.kernel), settings.policy.name()));
-    let limit = settings.memory_pages.map_or("none".to_owned(), |pages| human(pages * 4096));
+    let other = |flag: &str, is_other: bool, recorded: &str| match is_other {
+        true => format!(" (--{flag}; recorded {recorded})"),
+        false => String::new(),
+    };
+    let recorded = policy_of(recording);
+    let policy = other("policy", settings.policy != recorded, recorded.name());
+    line("kernel", format!("Linux {}, {}{policy}", printable(&recording.kernel), settings.policy.name()));
+    let size = |pages: Option<u64>| pages.map_or("none".to_owned(), |pages| human(pages.saturating_mul(4096)));
+    let recorded = recording.memory_max.map(|bytes| bytes / 4096);
+    let limit = size(settings.memory_pages) + &other("memory", settings.memory_pages != recorded, &size(recorded));
     let group = recording.group.as_deref().map_or(String::new(), |path| format!(" of {}", printable(path)));
     line("limit", format!("{limit}{group}"));
     line("readahead", human(u64::from(loaded.read_ahead_pages(settings)) * 4096));

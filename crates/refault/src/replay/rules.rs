@@ -10,13 +10,18 @@ pub fn of_policies(policies: &[(RowPolicy, Option<Config>)]) -> impl Iterator<It
     policies.iter().filter_map(|(policy, cfg)| Some((*policy, cfg.as_ref()?)))
 }
 
-/// A line for rules that are not the default ones.
-pub fn line<'a>(kernel: Kernel, configs: impl Iterator<Item = (RowPolicy, &'a Config)>) -> String {
+/// A line for rules that are not the default ones, or whose kernel is in the place of
+/// a recorded one.
+pub fn line<'a>(kernel: (Kernel, bool), configs: impl Iterator<Item = (RowPolicy, &'a Config)>) -> String {
     words(kernel, configs).map_or(String::new(), |words| format!("rules: {words}\n"))
 }
 
-/// The kernel and what is not as that has it; none for the default kernel as it is.
-pub fn words<'a>(kernel: Kernel, configs: impl Iterator<Item = (RowPolicy, &'a Config)>) -> Option<String> {
+/// The kernel, with whether it is in the place of a recorded one, and what is not as that has it;
+/// none for the default kernel as it is, where it is in nobody's place.
+pub fn words<'a>(
+    (kernel, is_other): (Kernel, bool),
+    configs: impl Iterator<Item = (RowPolicy, &'a Config)>,
+) -> Option<String> {
     let mut all = vec![format!("kernel {kernel}")];
     for (policy, cfg) in configs {
         for pair in changed(kernel, policy, cfg) {
@@ -25,7 +30,7 @@ pub fn words<'a>(kernel: Kernel, configs: impl Iterator<Item = (RowPolicy, &'a C
             }
         }
     }
-    (kernel != Kernel::default() || all.len() > 1).then(|| all.join(", "))
+    (is_other || kernel != Kernel::default() || all.len() > 1).then(|| all.join(", "))
 }
 
 /// Settings that are not those of a kernel, as `KEY=VALUE`.

@@ -32,6 +32,8 @@ pub struct ReportRequest {
     pub limits: Option<PathBuf>,
     /// Threads; none: one a core.
     pub threads: Option<u16>,
+    /// Names of the flags that were chosen, of those that may do nothing: one that does is refused.
+    pub flags: Vec<&'static str>,
     /// Progress and cancel.
     pub watch: Watch,
 }
@@ -50,6 +52,7 @@ impl Default for ReportRequest {
             max_accesses: None,
             limits: None,
             threads: None,
+            flags: Vec::new(),
             watch: Watch::default(),
         }
     }

@@ -10,6 +10,7 @@ use crate::recording::RecordedMachine;
 use crate::replay::clocked::Clocked;
 use crate::replay::groups::{Tree, load};
 use crate::replay::policy::RowPolicy;
+use crate::settings::{check_on_policies, check_on_trace};
 use refault_trace::{Header, LoadOptions, RecordSource, Records, Trace};
 
 /// A trace or a recording in memory.
@@ -81,6 +82,15 @@ impl ReportSubject {
     }
 
     fn policies(&self, request: &ReportRequest, name: &str) -> Result<Policies, Failure> {
+        if let Some(flag) = request.flags.iter().find(|flag| ["swap-max", "via"].contains(flag)) {
+            match self.machine {
+                Some(_) => {
+                    let what = "is a recording, which is replayed with its own settings and readahead";
+                    return Err(format!("--{flag}: {name} {what}; leave it out").into());
+                }
+                None => check_on_trace(&request.flags, &self.trace, name)?,
+            }
+        }
         let mut policies = Rules::of(request, self.header.recording.as_ref()).policies(request)?;
         if self.machine.is_some() {
             // OPT knows pages only: beside readahead its misses say nothing.
@@ -93,6 +103,7 @@ impl ReportSubject {
                 .into());
             }
         }
+        check_on_policies(&request.flags, policies.iter().map(|(policy, config)| (policy.name(), config.as_ref())))?;
         Ok(policies)
     }
 

@@ -10,7 +10,6 @@ use super::target::{Metric, Target};
 use super::{near, states};
 use crate::memory_size::{Size as MemorySize, human};
 use crate::recording::{self, Compared, Estimate, Interval, Loaded, Settings, WarmUp};
-use crate::settings::check_acts;
 use crate::words::duration;
 use crate::{Failure, Watch, on_threads};
 use refault_mm::Policy;
@@ -121,7 +120,7 @@ impl<'a> RecordingSubject<'a> {
         config.swappiness = request.swappiness.unwrap_or(config.swappiness);
         request.set.iter().for_each(|set| set.apply(config));
         config.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
-        check_acts(&request.set, std::iter::once((settings.policy.name(), Some(&settings.config))))?;
+        request.check_acts(settings.policy, &settings.config)?;
         settings.warm_up = request.warm_up;
         if loaded.measured_ns(settings.warm_up) == 0 && loaded.recording.duration_ns > 0 {
             let seconds = loaded.recording.duration_ns as f64 / 1e9;

@@ -11,7 +11,7 @@ use crate::replay::sample::SampledBy;
 use crate::settings::{self, Set};
 use crate::{Failure, threads};
 use refault_lab::scenario::LimitChanges;
-use refault_mm::{Config, Kernel, Lru, MemcgLimits, Policy};
+use refault_mm::{Config, Kernel, MemcgLimits, Policy};
 use refault_trace::Via;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -60,6 +60,8 @@ pub struct SizeRequest {
     pub set: Vec<Set>,
     /// Samples of the pages of a trace in the place of all; none: all.
     pub sampling: Option<SampledBy>,
+    /// Names of the flags that were chosen, of those that may do nothing: one that does is refused.
+    pub flags: Vec<&'static str>,
 }
 
 impl Default for SizeRequest {
@@ -83,6 +85,7 @@ impl Default for SizeRequest {
             warm_up: WarmUp::Auto,
             set: Vec::new(),
             sampling: None,
+            flags: Vec::new(),
         }
     }
 }
@@ -167,7 +170,7 @@ impl SizeRequest {
     pub(super) fn policy_of_trace_text(&self, cfg: &Config) -> String {
         let policy = self.policy_of_trace();
         let of_policy = std::iter::once((RowPolicy::Linux(policy), cfg));
-        let rules = rules_in_words(self.kernel.unwrap_or_default(), of_policy);
+        let rules = rules_in_words((self.kernel.unwrap_or_default(), false), of_policy);
         rules.map_or_else(|| policy.name().to_owned(), |rules| format!("{policy} ({rules})"))
     }
 
@@ -177,13 +180,17 @@ impl SizeRequest {
         (cfg.swappiness, cfg.seed) = (self.swappiness.unwrap_or(SWAPPINESS), self.seed.unwrap_or(0));
         self.set.iter().for_each(|set| set.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
-        if self.seed.is_some() && cfg.lru.kind != Lru::MultiGen {
-            return Err(
-                format!("--seed: {}", settings::idle(self.policy_of_trace().name(), "mglru, mglru-shadow")).into()
-            );
-        }
-        settings::check_acts(&self.set, std::iter::once((self.policy_of_trace().name(), Some(&cfg))))?;
+        self.check_acts(self.policy_of_trace(), &cfg)?;
         Ok(cfg)
+    }
+
+    /// Fails on a flag or a setting that does nothing under the policy.
+    pub(super) fn check_acts(&self, policy: Policy, cfg: &Config) -> Result<(), String> {
+        let run = std::iter::once((policy.name(), Some(cfg)));
+        let seed = self.seed.map(|_| "seed");
+        let flags: Vec<_> = self.flags.iter().copied().chain(seed).collect();
+        settings::check_on_policies(&flags, run.clone())?;
+        settings::check_acts(&self.set, run)
     }
 
     /// The limit of swap of a trace, in pages.

@@ -7,6 +7,7 @@ use super::target::Target;
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
 use crate::replay::sample::{OneIn, Question, SampledBy, SampledEstimate, estimate};
+use crate::settings::check_on_sample;
 use crate::{Failure, Watch};
 use refault_mm::Config;
 use refault_trace::{LoadOptions, RecordSource, SampleUnit, Samples};
@@ -39,6 +40,7 @@ impl<'a> SampleSubject<'a> {
         let options = LoadOptions { default_via: request.via, ..LoadOptions::default() };
         let mut source = Clocked::new(Box::new(source), None, watch);
         let samples = Samples::load(&mut source, &options, &sampling.samples(request.seed.unwrap_or(0)))?;
+        check_on_sample(&request.flags, &samples.traces[0], &file)?;
         let (cfg, target) = (request.config()?, request.target());
         target.metric().check_counted(request.policy_of_trace())?;
         Ok(SampleSubject { request, target, watch: watch.clone(), file, sampling, samples, page_size, cfg })

@@ -8,6 +8,7 @@ use super::target::{Metric, Target};
 use crate::memory_size::{Size as MemorySize, beyond_footprint, human};
 use crate::replay::clocked::Clocked;
 use crate::replay::groups::{Grouped, Tree, feed, load};
+use crate::settings::check_on_trace;
 use crate::watch::Progress;
 use crate::{Failure, Watch, on_threads};
 use refault_mm::{Config, Counter};
@@ -71,6 +72,7 @@ impl<'a> TraceSubject<'a> {
         request: &'a SizeRequest,
         watch: &Watch,
     ) -> Result<Self, Failure> {
+        check_on_trace(&request.flags, &trace, &file)?;
         let target = request.target();
         let metric = target.metric();
         let span_s = trace.time_ns.as_ref().and_then(|times| {
@@ -182,7 +184,8 @@ impl<'a> TraceSubject<'a> {
             return Err(format!("--memory {size}: is less than one page").into());
         }
         if self.group == 0 {
-            return Err(format!("--memory {size}: is what is looked for, as there is no --group; leave one out").into());
+            let what = "is of all groups together, and without a --group that is what is looked for";
+            return Err(format!("--memory {size}: {what}; leave --memory out, or add --group").into());
         }
         Ok(())
     }

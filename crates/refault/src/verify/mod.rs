@@ -33,6 +33,6 @@ pub fn verify<'a>(recording: &'a Loaded, request: &Verify, watch: &Watch) -> Res
     let settings = request.settings(recording)?;
     watch.check()?;
     let compared = recording::run(recording, &settings).map_err(|e| format!("{}: {e}", recording.name))?;
-    let verdict = Verdict::new(&compared, recording);
+    let verdict = Verdict::new(&compared, recording, &settings);
     Ok(Verified { recording, settings, compared, verdict })
 }

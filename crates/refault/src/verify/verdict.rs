@@ -1,8 +1,10 @@
 //! The verdict on the numbers of the kernel and of the lab.
 
 use crate::memory_size::human;
-use crate::recording::{Compared, Loaded, Trust, TrustMetric};
+use crate::recording::{Compared, Loaded, Settings, Trust, TrustMetric};
+use crate::settings::{kernel_of, policy_of};
 use crate::words::{counted, grouped};
+use refault_trace::Recording;
 use serde::Serialize;
 
 /// Conclusion from a comparison.
@@ -28,9 +30,12 @@ pub struct NotFor {
 }
 
 impl Verdict {
-    pub(super) fn new(compared: &Compared, loaded: &Loaded) -> Verdict {
+    pub(super) fn new(compared: &Compared, loaded: &Loaded, settings: &Settings) -> Verdict {
         if compared.is_out_of_memory {
             let text = out_of_memory(compared, loaded);
+            return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
+        }
+        if let Some(text) = in_others(settings, &loaded.recording) {
             return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
         }
         let Trust { for_, not_for } = Trust::of(compared, loaded);
@@ -56,6 +61,27 @@ impl Verdict {
         let not_for = not_for.into_iter().map(|(metric, why)| NotFor { metric, why }).collect();
         Verdict { is_within: is_trusted && is_whole, text, trust_for: for_, not_for }
     }
+}
+
+/// Words for a lab that had another limit, policy or kernel than was recorded; none: it had the same.
+fn in_others(settings: &Settings, recording: &Recording) -> Option<String> {
+    let size = |pages: Option<u64>| pages.map_or("no limit".to_owned(), |pages| human(pages.saturating_mul(4096)));
+    let (limit, policy) = (recording.memory_max.map(|bytes| bytes / 4096), policy_of(recording));
+    let kernel = kernel_of(recording);
+    let all = [
+        (settings.memory_pages != limit, size(settings.memory_pages), size(limit)),
+        (settings.policy != policy, settings.policy.name().to_owned(), policy.name().to_owned()),
+        (settings.kernel != kernel, format!("rules of {}", settings.kernel), format!("rules of {kernel}")),
+    ];
+    let (ours, theirs): (Vec<_>, Vec<_>) =
+        all.into_iter().filter(|(is_other, ..)| *is_other).map(|(_, ours, theirs)| (ours, theirs)).unzip();
+    (!ours.is_empty()).then(|| {
+        format!(
+            "the lab has {}, the recording {}: a comparison in another limit, policy or kernel says nothing about trust",
+            ours.join(" and "),
+            theirs.join(" and ")
+        )
+    })
 }
 
 fn out_of_memory(compared: &Compared, loaded: &Loaded) -> String {

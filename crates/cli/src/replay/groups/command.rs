@@ -3,6 +3,7 @@
 use super::text;
 use crate::flags;
 use crate::given::{Given, GivenSettings};
+use crate::replay::acts::refuse_idle_of;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
 use crate::replay::clocked::Clocked;
@@ -41,9 +42,10 @@ pub(in crate::replay) fn run(
     }
     let mut rows = Vec::new();
     for path in &args.traces {
-        rows.push(replay(args, path, &policies)?);
+        rows.push(replay(args, given, path, &policies)?);
     }
-    let rules = rules::line(args.kernel.unwrap_or_default(), policies.iter().copied());
+    let kernel = (args.kernel.unwrap_or_default(), false);
+    let rules = rules::line(kernel, policies.iter().copied());
     let settings = given.settings(&OF_ROWS);
     let text = render(args, &rows, &settings, &(rules + &settings.line(&OF_RULES)))?;
     let document = || ReplayDocument::of_groups(&rows.concat(), page_notes(args, &settings));
@@ -67,7 +69,12 @@ fn linux<'a>(
     Ok(policies.iter().filter_map(|(policy, cfg)| Some((*policy, cfg.as_ref()?))).collect())
 }
 
-fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> Result<Vec<GroupedRow>, Failure> {
+fn replay(
+    args: &ReplayArgs,
+    given: &Given,
+    path: &Path,
+    policies: &[(RowPolicy, &Config)],
+) -> Result<Vec<GroupedRow>, Failure> {
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
     let source = Clocked::new(args.input.open(path)?, args.max_accesses, &args.watch);
@@ -77,6 +84,7 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
             "says nothing of memory cgroups; the native format has a column for them (docs/reference/formats.md)";
         return Err(format!("{}: {what}", path.display()).into());
     };
+    refuse_idle_of(args, given, &trace, path)?;
     let footprint = u64::from(trace.footprint_pages());
     if let Some(file) = &args.groups.memcg_limits {
         tree = tree.with_limits(file, page_size, footprint)?;

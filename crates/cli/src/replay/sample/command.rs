@@ -13,6 +13,7 @@ use crate::replay::policy::RowPolicy;
 use crate::replay::rules;
 use crate::{Failure, print};
 use refault::replay::sample::{OneIn, Question, SampledEstimate, estimate};
+use refault::settings::check_on_sample;
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions, Samples};
 use std::io::{IsTerminal, stdout};
@@ -104,12 +105,16 @@ fn replay(
     let page_size = source.header().page_size;
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| args.loaded(given).policies(Some(recording))).transpose()?;
-    let kernel = args.kernel.or(recording.map(recorded::kernel)).unwrap_or_default();
+    let recorded_kernel = recording.map(recorded::kernel);
+    let kernel = args.kernel.or(recorded_kernel).unwrap_or_default();
     let recorded_bytes = recording.and_then(|recording| recording.memory_max);
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
     let mut source = Clocked::new(source, args.max_accesses, &args.watch);
     let samples = Samples::load(&mut source, &options, &args.sample.samples(args.seed))?;
+    if let [path] = args.traces.as_slice() {
+        check_on_sample(&given.partial(), &samples.traces[0], &path.display().to_string())?;
+    }
     let footprint = samples.footprint_pages;
     let question = Question {
         one_in,
@@ -123,7 +128,10 @@ fn replay(
     };
     let estimates = estimate(&samples, &question).map_err(|e| format!("{}: {e}", path.display()))?;
     let notes = notes(args, one_in, &samples, &estimates);
-    let rules = rules::line(kernel, rules::of_policies(question.policies));
+    let rules = rules::line(
+        (kernel, args.kernel.is_some() && recorded_kernel.is_some()),
+        rules::of_policies(question.policies),
+    );
     Ok((estimates, Words { rules, notes }))
 }
 

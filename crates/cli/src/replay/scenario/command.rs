@@ -10,6 +10,7 @@ use crate::{Failure, is_same_file, print};
 use refault::document::Document;
 use refault::document::scenario::ScenarioDocument;
 use refault::scenario::{NamedScenario, ScenarioRequest, ScenarioRun};
+use refault::settings::check_on_policies;
 use refault_trace::AtomicFile;
 
 /// Runs every scenario under every policy.
@@ -40,6 +41,10 @@ pub(super) fn run_all(
     for one in all {
         args.input.note_traces(&one.scenario);
         jobs.extend(request.jobs(std::slice::from_ref(one))?);
+    }
+    if args.output.lru_gen {
+        let configs: Vec<_> = jobs.iter().map(|job| (job.policy.policy.name(), job.policy.config())).collect();
+        check_on_policies(&["lru-gen"], configs.iter().map(|(policy, config)| (*policy, Some(config))))?;
     }
     if args.lab.series.is_some() && jobs.len() != 1 {
         let (scenarios, policies) = (args.traces.len(), jobs.len() / args.traces.len());

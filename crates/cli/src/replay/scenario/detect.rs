@@ -58,8 +58,9 @@ pub(in crate::replay) fn are_scenarios(args: &ReplayArgs, given: &Given) -> Resu
         }
         (None, trace) => match given.flags().find(|flag| SCENARIOS.contains(flag)) {
             Some(flag) => {
-                let trace = trace.map_or(String::new(), |trace| format!(", and {trace} is a trace"));
-                Err(format!("--{flag}: is for scenarios{trace}").into())
+                let trace =
+                    trace.map_or(String::new(), |trace| format!("; {trace} is a trace: add --tier, or leave it out"));
+                Err(format!("--{flag}: is for scenarios, and for traces with --tier{trace}").into())
             }
             None => Ok(false),
         },
