@@ -196,3 +196,26 @@ fn regression_a_key_with_a_size_is_refused_and_is_one_page_without() {
     let error = load(named, &OpenOptions::default()).unwrap_err().to_string();
     assert!(error.contains("--format 'columns:_,key,_' reads it"), "{error}");
 }
+
+/// The advice on a broken time was the unit that was said, and failed again.
+#[test]
+fn regression_a_broken_time_has_no_advice_that_fails_again() {
+    for (time, name) in [("1456750800.02z", "systor"), ("1456750800z", "columns:time:ns,_,op=R|W,_,page,_")] {
+        let text = format!("{time},0.0004,R,2,413696,4096\n");
+        let error = load(&text, &format(name)).unwrap_err().to_string();
+        assert!(error.ends_with("is not a number"), "{error}");
+    }
+    let error = load("1456750800000000000.5,1\n", &format("columns:time:s,page")).unwrap_err().to_string();
+    assert!(error.contains("which --format 'columns:time:ns,page' reads"), "{error}");
+}
+
+/// Words that are cut, or cannot be typed, were put into flags.
+#[test]
+fn regression_words_that_cannot_be_typed_are_no_flag() {
+    for word in ["é".to_owned(), "long".repeat(20)] {
+        let mut opts = format("columns:is=Q,page");
+        opts.columns = opts.columns.map(|c| c.with(Some("space"), None).expect("columns"));
+        let said = load(&format!("1 1\n{word} 1\n{word} 1\n"), &opts).unwrap_err().to_string();
+        assert!(said.contains("lines with Q are read") && !said.contains("--format"), "{said}");
+    }
+}
