@@ -341,7 +341,10 @@ fn regression_units_that_are_in_doubt_are_said() {
         let done = s.run(command);
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert_eq!(said.matches("note: ").count(), 1, "{said}");
-        assert!(said.contains("all are multiples of 8, as of sectors of 512 bytes: --block-bytes 512"), "{said}");
+        assert!(
+            said.contains("all are multiples of 8: they look like sectors of 512 bytes; --block-bytes 512"),
+            "{said}"
+        );
         assert!(error(&s.run(&[command, &["--strict"]].concat())).contains("--strict: numbers are read as pages"));
         let sure = s.run(&[command, &["--strict", "--block-bytes", "4096"]].concat());
         assert_eq!(String::from_utf8_lossy(&sure.stderr), "");

@@ -3,7 +3,7 @@
 use crate::common::command::{Sandbox, error, ok};
 use std::fmt::Write as _;
 
-const NOTE: &str = "numbers are read as pages, but all are multiples of 4096, as of addresses in bytes";
+const NOTE: &str = "numbers are read as pages, but all are multiples of 4096: they look like addresses in bytes";
 
 /// Addresses in bytes, where pages are expected.
 fn sandbox() -> Sandbox {

@@ -189,6 +189,9 @@ impl Columns {
         let rest = self.fields.iter().position(|f| *f == Field::Rest);
         match () {
             () if places != 1 => error("one of them is the place: offset:UNIT, page or key"),
+            () if count(|f| matches!(f, Field::Key | Field::Size(_))) > 1 => {
+                error("a key is a page, whatever its size: leave the size out, with _ in its place")
+            }
             () if single.iter().any(|is| count(*is) > 1) => error("each of time, op, size and task is there once"),
             () if rest.is_some_and(|at| at + 1 != self.fields.len()) => {
                 error("* is the rest of a line, so it is the last")
@@ -244,7 +247,7 @@ fn field(text: &str) -> Result<Field, TraceError> {
         "task" => plain(Field::Task),
         "rwbs" => plain(Field::Rwbs),
         "page" => plain(Field::Offset(Unit::Pages)),
-        "time" => time_unit(unit.unwrap_or("s")).map(Field::Time).map_err(error),
+        "time" => time_unit(unit).map(Field::Time).map_err(error),
         "offset" => number_unit(unit).map(Field::Offset).map_err(error),
         "size" => number_unit(unit).map(Field::Size).map_err(error),
         _ => Err(error(
@@ -281,14 +284,15 @@ fn op(words: &str) -> Result<Field, String> {
     }
 }
 
-fn time_unit(unit: &str) -> Result<u64, String> {
+fn time_unit(unit: Option<&str>) -> Result<u64, String> {
     match unit {
-        "ns" => Ok(1),
-        "100ns" => Ok(100),
-        "us" => Ok(1000),
-        "ms" => Ok(1_000_000),
-        "s" => Ok(1_000_000_000),
-        _ => Err(format!("has the unit {unit}; a time has ns, 100ns, us, ms or s")),
+        None => Err("needs its unit: ns, 100ns, us, ms or s, as in time:us".into()),
+        Some("ns") => Ok(1),
+        Some("100ns") => Ok(100),
+        Some("us") => Ok(1000),
+        Some("ms") => Ok(1_000_000),
+        Some("s") => Ok(1_000_000_000),
+        Some(unit) => Err(format!("has the unit {unit}; a time has ns, 100ns, us, ms or s")),
     }
 }
 
@@ -321,7 +325,11 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, what) in [
-            ("time,size:bytes", "one of them is the place"),
+            ("time,page", "needs its unit: ns, 100ns"),
+            ("time!,page", "needs its unit: ns, 100ns"),
+            ("time:s,key,size:bytes", "leave the size out"),
+            ("size:512,key,_", "leave the size out"),
+            ("time:s,size:bytes", "one of them is the place"),
             ("offset:bytes,key", "one of them is the place"),
             ("offset", "needs its unit"),
             ("offset:furlongs", "has the unit furlongs"),

@@ -1,6 +1,7 @@
 //! The formats, by name.
 
-use crate::error::TraceError;
+use crate::columns::Columns;
+use crate::error::{TraceError, quote};
 use std::fmt;
 use std::str::FromStr;
 
@@ -76,8 +77,26 @@ impl Format {
 
     /// The names that `--format` takes, for messages.
     pub fn list() -> String {
-        let names: Vec<_> = NAMES.iter().map(|(_, name, _)| *name).collect();
-        names.join(", ")
+        let names: Vec<_> = names().collect();
+        format!("{} and columns:FIELDS", names.join(", "))
+    }
+}
+
+/// Every name that `--format` takes: of formats with a reader of their own, then of columns.
+fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.into_iter().map(|(_, name, _)| name).chain(Columns::all_named().map(|(name, ..)| name))
+}
+
+/// The name that was meant by one with a letter or two wrong; its description is kept.
+fn nearest(text: &str) -> Option<String> {
+    let (name, fields) = text.split_once(':').map_or((text, None), |(name, fields)| (name, Some(fields)));
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    let columns = std::iter::once("columns");
+    let near = names().chain(columns).map(|known| (strsim::levenshtein(known, &name), known)).min()?;
+    match near {
+        (far, "columns") if far <= 2 => Some(format!("columns:{}", fields.unwrap_or("FIELDS"))),
+        (far, known) if far <= known.len() / 3 => Some(known.to_owned()),
+        _ => None,
     }
 }
 
@@ -92,7 +111,37 @@ impl FromStr for Format {
 
     fn from_str(text: &str) -> Result<Self, TraceError> {
         NAMES.iter().find(|(_, name, _)| *name == text).map(|(format, ..)| *format).ok_or_else(|| {
-            TraceError::usage(format!("format {text:?}"), format!("is not known; one of {}", Format::list()))
+            let meant = nearest(text).map_or(String::new(), |name| format!("did you mean {name}? "));
+            let what = format!("is not known; {meant}there are {}", Format::list());
+            TraceError::usage(format!("format {}", quote(text.as_bytes())), what)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The list had some of the names only, and a slip of a letter was not told.
+    #[test]
+    fn regression_a_name_that_is_not_known_has_all_that_are_and_the_nearest() {
+        for (text, near) in [
+            ("alibba", Some("alibaba")),
+            ("colums:time:s", Some("columns:time:s")),
+            ("column:page,op=r|w", Some("columns:page,op=r|w")),
+            ("columns", Some("columns:FIELDS")),
+            ("oracleGeneral", Some("oracle-general")),
+            ("oracle_general", Some("oracle-general")),
+            ("MSR", Some("msr")),
+            ("blkpars", Some("blkparse")),
+            ("furlong", None),
+            ("", None),
+        ] {
+            let error = text.parse::<Format>().unwrap_err().to_string();
+            assert!(names().all(|name| error.contains(name)) && error.contains("columns:FIELDS"), "{error}");
+            let said = error.split_once("did you mean ").and_then(|(_, rest)| rest.split_once("? "));
+            assert_eq!(said.map(|(name, _)| name), near, "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
     }
 }

@@ -116,16 +116,20 @@ fn reads_all(columns: &Columns, lines: &[&[u8]]) -> bool {
 /// A description after the names of columns.
 fn by_names(names: &[&str], rows: &[Vec<&str>]) -> Option<String> {
     let value = |i: usize| rows.first().and_then(|row| row.get(i)).copied().unwrap_or("");
+    let is_key = |name: &str| matches!(name, "key" | "id" | "obj_id" | "object_id" | "url");
+    let plain: Vec<String> = names.iter().map(|name| name.trim_matches('"').to_ascii_lowercase()).collect();
+    let has_key = plain.iter().any(|name| is_key(name));
     let mut all = Vec::new();
-    for (i, name) in names.iter().enumerate() {
-        let name = name.trim_matches('"').to_ascii_lowercase();
+    for (i, name) in plain.iter().enumerate() {
         let hex = value(i).starts_with("0x") || value(i).bytes().any(|b| b.is_ascii_alphabetic());
-        all.push(match &*name {
+        all.push(match name.as_str() {
             "page" | "pfn" | "block" | "page_number" | "block_number" => "page".to_owned(),
             "offset" | "address" | "addr" | "vaddr" if hex => "offset:hex".into(),
             "offset" | "address" | "addr" | "vaddr" => "offset:bytes".into(),
             "lba" | "sector" | "lbn" => "offset:512".into(),
-            "key" | "id" | "obj_id" | "object_id" | "url" => "key".into(),
+            name if is_key(name) => "key".into(),
+            // A key is a page, whatever its size.
+            "size" | "length" | "len" | "bytes" | "sectors" | "pages" if has_key => "_".into(),
             "size" | "length" | "len" | "bytes" => "size:bytes".into(),
             "sectors" => "size:512".into(),
             "pages" => "size:pages".into(),

@@ -46,7 +46,10 @@ pub fn open_input(input: Input, opts: &OpenOptions) -> Result<Box<dyn RecordSour
 
 fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceError> {
     if let Some(format) = opts.format {
-        return Ok(format);
+        return match unknown::no_text(input.head(), format) {
+            None => Ok(format),
+            Some(what) => Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what)),
+        };
     }
     let head = input.head();
     let head = head.strip_prefix(BOM).filter(|text| unknown::is_text(text)).unwrap_or(head);

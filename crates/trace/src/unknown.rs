@@ -22,6 +22,32 @@ pub(crate) fn is_text(head: &[u8]) -> bool {
     head.iter().all(|b| !b.is_ascii_control() || matches!(b, b'\t' | b'\r' | b'\n'))
 }
 
+/// Text with a bad byte here and there: most of its first lines have none.
+fn is_mostly_text(head: &[u8]) -> bool {
+    let all = head.split(|b| *b == b'\n').filter(|line| !line.is_empty()).take(TRIED);
+    let (good, bad): (Vec<_>, Vec<_>) = all.partition(|line| bad_byte(line).is_none());
+    good.len() > bad.len()
+}
+
+/// The first byte that is not of text in UTF-8.
+fn bad_byte(line: &[u8]) -> Option<u8> {
+    let control = line.iter().position(|b| !is_text(&[*b]));
+    let broken = std::str::from_utf8(line).err().filter(|e| e.error_len().is_some()).map(|e| e.valid_up_to());
+    control.into_iter().chain(broken).min().map(|at| line[at])
+}
+
+/// Says of a file that is to be read as text that its bytes are none; `None`: it may be.
+pub(crate) fn no_text(head: &[u8], format: Format) -> Option<String> {
+    let is_of_lines = format == Format::Columns || OF_LINES.contains(&format);
+    if !is_of_lines || is_text(head) || is_mostly_text(head) {
+        return None;
+    }
+    Some(match foreign::of(head, None) {
+        Some(foreign::UnreadFormat { what, then: WayOut::Advice(then) }) => format!("it looks like {what}, {then}"),
+        _ => format!("its bytes are not text, and {format} is lines of text"),
+    })
+}
+
 /// Whether a file may be of a format: bytes of one of bytes, lines of one of lines. The first of
 /// lines can be read, but for lackey, which other programs print into.
 pub(crate) fn may_be(head: &[u8], format: Format) -> bool {
@@ -72,6 +98,9 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
         return format!("format not recognised: it looks like {what}, {then}");
     }
     let is_utf8 = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |_| true);
+    if (!is_text(head) || !is_utf8) && is_mostly_text(head) {
+        return damaged(head);
+    }
     if !is_text(head) || !is_utf8 {
         let named = named.map_or(String::new(), |format| format!("; its name says {format}, but its bytes do not"));
         return format!(
@@ -100,7 +129,11 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
              {format}: tr '{separator}' ' ' <FILE{header} >NEW"
         );
     }
-    if is_names(line) && all.len() > 1 {
+    if let Some(said) = keys(&all) {
+        return said;
+    }
+    // A name above names is no header.
+    if is_names(line) && all.len() > 1 && !is_names(all[1].1) {
         let second = quote(all[1].1);
         return format!(
             "format not recognised: line {number} is a header ({shown}), and what follows ({second}) is of no format that is \
@@ -122,6 +155,38 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
 
 fn texts<'t>(all: &[(usize, &'t [u8])]) -> Vec<&'t [u8]> {
     all.iter().map(|(_, line)| *line).collect()
+}
+
+/// Says where text has a byte that is none, and how the other lines can be read.
+fn damaged(head: &[u8]) -> String {
+    let all = || head.split(|b| *b == b'\n');
+    let found = all().enumerate().find_map(|(i, line)| Some((i + 1, line, bad_byte(line)?)));
+    let good: Vec<&[u8]> = all().filter(|line| bad_byte(line).is_none()).collect();
+    let good = good.join(&b'\n');
+    let n = lines(&good).count();
+    let format = OF_LINES.into_iter().find(|format| n > 0 && readable(&good, *format) == n);
+    let others = format.map_or(String::new(), |format| format!("; the other lines can be read as {format}"));
+    let (number, line, byte) = found.unwrap_or((1, head, 0));
+    format!(
+        "format not recognised: line {number} ({}) has the byte 0x{byte:02x}, which is not text in UTF-8: mend the line or \
+         leave it out{others}",
+        quote(line)
+    )
+}
+
+/// Says of a name in each line that these can be read as keys.
+fn keys(all: &[(usize, &[u8])]) -> Option<String> {
+    let is_key = |line: &[u8]| {
+        let is_word = !line.iter().any(|b| matches!(b, b' ' | b'\t' | b',' | b';' | b'|'));
+        is_word && line.iter().any(u8::is_ascii_alphanumeric)
+    };
+    let is_name = |line: &[u8]| line.iter().any(u8::is_ascii_alphabetic) && nearest(line).is_none();
+    let shown = quote(all.first()?.1);
+    (all.len() > 1 && all.iter().any(|(_, line)| is_name(line)) && all.iter().all(|(_, line)| is_key(line))).then(|| {
+        format!(
+            "format not recognised: each line is one name ({shown}): --format 'columns:key' reads each name as a page"
+        )
+    })
 }
 
 /// Says of a file that `n` of its lines are of a format.
@@ -188,10 +253,7 @@ fn with_spaces(all: &[(usize, &[u8])]) -> Option<(Format, char)> {
 }
 
 fn names() -> String {
-    format!(
-        "say which it is with --format: {}, or columns:FIELDS; docs/reference/formats.md has what each is",
-        Format::list()
-    )
+    format!("say which it is with --format: {}; docs/reference/formats.md has what each is", Format::list())
 }
 
 /// The format with which the fields of a line agree but for one.

@@ -1,6 +1,7 @@
 //! Messages about files that are not read: nothing is blamed on a format that it is not.
 
 use super::*;
+use crate::columns::Columns;
 use crate::open::open_input;
 
 /// The error of a file, or the format that it is read in.
@@ -206,4 +207,59 @@ fn regression_commas_in_place_of_spaces_are_named() {
 fn regression_a_count_beyond_the_bound_is_named() {
     let error = answer(b"0 100000000 0 0\n", "a").unwrap_err();
     assert!(error.contains("nearest is arc") && error.contains("100000000"), "{error}");
+}
+
+/// A binary file that was to be read as lines had advice made of its bytes, or a page of garbage.
+#[test]
+fn regression_bytes_that_are_no_text_are_told_under_every_name_of_lines() {
+    let mut blktrace = vec![0; 600];
+    blktrace[..4].copy_from_slice(b"\x07tae");
+    blktrace[300] = b'\n';
+    let names = Columns::all_named().map(|(name, ..)| name.to_owned());
+    let names = names.chain(OF_LINES.map(|format| format.to_string())).chain(["columns:key".to_owned()]);
+    for name in names {
+        let read = |bytes: &[u8]| {
+            let mut opts = OpenOptions::default();
+            opts.set_format(&name).expect("a format");
+            let input = Input::from_reader("t", Box::new(std::io::Cursor::new(bytes.to_vec()))).expect("bytes");
+            open_input(input, &opts).map(|_| ()).map_err(|e| e.to_string())
+        };
+        let error = read(&blktrace).expect_err(&name);
+        assert_eq!(error, "t: it looks like a binary trace of blktrace, of which blkparse makes text");
+        let error = read(&[7; 64]).expect_err(&name);
+        assert!(error.starts_with("t: its bytes are not text, and "), "{error}");
+        // One bad byte is for the reader, which knows the line.
+        assert_eq!(read(b"1\n\x01\n3\n"), Ok(()), "{name}");
+    }
+}
+
+/// A bad byte in text had the advice to read it as bare numbers, and no line.
+#[test]
+fn regression_a_bad_byte_in_text_has_its_line() {
+    for (text, said) in [
+        (&b"1\n2\n\x013\n4\n"[..], "line 3 (\"\\x013\") has the byte 0x01, which is not text in UTF-8"),
+        (b" L 1ffe,8\n\x01 L 2,3\n L 1fff,8\n", "line 2 (\"\\x01 L 2,3\") has the byte 0x01"),
+        (b" L 1ffe,8\n\x01 L 2,3\n L 1fff,8\n", "leave it out; the other lines can be read as lackey"),
+        (b"h\xe9llo there\nsome more\nand more\n", "line 1 (\"h\\xe9llo there\") has the byte 0xe9"),
+    ] {
+        for name in ["t", "t.txt", "t.csv"] {
+            let error = answer(text, name).unwrap_err();
+            assert!(error.contains(said) && !error.contains("u32le"), "{error}");
+        }
+    }
+    assert_eq!(answer(b"1\n2\n\xff\n", "t"), Err("read: t:3: page \"\\xff\" is not a number".into()));
+}
+
+/// The first of names was called a header.
+#[test]
+fn regression_a_name_in_each_line_is_read_as_a_key() {
+    for text in ["obj_101\nobj_8\nobj_101\n", "/a/b\n/a/c\n", "u:1\nu:17\n", "3e6bz\nf00\n"] {
+        let error = answer(text.as_bytes(), "t.txt").unwrap_err();
+        assert!(
+            error.contains("each line is one name") && error.ends_with("'columns:key' reads each name as a page"),
+            "{error}"
+        );
+    }
+    let error = answer(b"hello world\nand more\n", "t").unwrap_err();
+    assert!(!error.contains("header") && !error.contains("columns:key"), "{error}");
 }

@@ -352,3 +352,24 @@ fn samples_are_not_doubted() {
         assert!(read.is_ok(), "{format}: {:?}", read.err());
     }
 }
+
+/// A note was a chain of clauses; it is the sign, the flags, and the mark if all is well.
+#[test]
+fn notes_say_what_looks_like_what_and_both_ways_out() {
+    let of = |name: &str, line: &dyn Fn(u64) -> String| {
+        let mut opts = OpenOptions::default();
+        opts.set_format(name).expect("columns");
+        read(&(0..100).map(line).collect::<String>(), &opts).expect("reads").1.concat()
+    };
+    assert_eq!(
+        of("columns:offset:bytes,_", &|i| format!("{},1\n", i * i * 8 + i % 97 * 8)),
+        "offsets look like sectors of 512 bytes, for 97 % of the offsets are not multiples of 512: --format \
+         'columns:offset:512!,_' reads them so; if they are bytes, write offset:bytes!"
+    );
+    assert_eq!(
+        of("columns:time:ms,page", &|i| format!("{},{}\n", 1_600_000_000 + i, i * 7 % 97 * 4096)),
+        "times look like seconds, for as seconds since 1970 they are dates; pages look like bytes, for all are multiples \
+         of 4096: --format 'columns:time:s!,offset:bytes!' reads them so; if they are milliseconds and pages, write \
+         time:ms! and page!"
+    );
+}

@@ -181,3 +181,41 @@ fn regression_a_trace_without_the_word_says_which_it_has() {
     let error = load("1,x,del\n", &format("columns:time:s,key,op=get|set|del")).unwrap_err().to_string();
     assert!(error.contains("holds no access: its lines are passed over: 1 with \"del\""), "{error}");
 }
+
+/// A key took as many pages as its size, and so those of the keys beside it.
+#[test]
+fn regression_a_key_with_a_size_is_refused_and_is_one_page_without() {
+    let mut opts = OpenOptions::default();
+    let error = opts.set_format("columns:time:s,key,size:bytes").unwrap_err();
+    assert!(error.to_string().contains("leave the size out, with _ in its place"), "{error}");
+    let text: String = (0..1000).map(|i| format!("{i},k{},81920\n", i % 300)).collect();
+    let trace = load(&text, &format("columns:time:s,key,_")).expect("read");
+    assert_eq!(trace.footprint_pages(), 300);
+    // The advice on a file whose line of names has both is not refused.
+    let named = "stamp,key,size\n1,k1,81920\n2,k2,4096\n";
+    let error = load(named, &OpenOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("--format 'columns:_,key,_' reads it"), "{error}");
+}
+
+/// The advice on a broken time was the unit that was said, and failed again.
+#[test]
+fn regression_a_broken_time_has_no_advice_that_fails_again() {
+    for (time, name) in [("1456750800.02z", "systor"), ("1456750800z", "columns:time:ns,_,op=R|W,_,page,_")] {
+        let text = format!("{time},0.0004,R,2,413696,4096\n");
+        let error = load(&text, &format(name)).unwrap_err().to_string();
+        assert!(error.ends_with("is not a number"), "{error}");
+    }
+    let error = load("1456750800000000000.5,1\n", &format("columns:time:s,page")).unwrap_err().to_string();
+    assert!(error.contains("which --format 'columns:time:ns,page' reads"), "{error}");
+}
+
+/// Words that are cut, or cannot be typed, were put into flags.
+#[test]
+fn regression_words_that_cannot_be_typed_are_no_flag() {
+    for word in ["é".to_owned(), "long".repeat(20)] {
+        let mut opts = format("columns:is=Q,page");
+        opts.columns = opts.columns.map(|c| c.with(Some("space"), None).expect("columns"));
+        let said = load(&format!("1 1\n{word} 1\n{word} 1\n"), &opts).unwrap_err().to_string();
+        assert!(said.contains("lines with Q are read") && !said.contains("--format"), "{said}");
+    }
+}

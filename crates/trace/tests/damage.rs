@@ -123,3 +123,16 @@ fn regression_files_that_were_cut_or_added_to_say_so() {
     turn(&own, (0..bits).step_by(61));
     shipped().iter().chain([&own]).for_each(|path| cut_and_add(path));
 }
+
+/// A file with something behind its end was called cut.
+#[test]
+fn regression_bytes_behind_the_end_are_not_called_a_cut() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.parquet");
+    let whole = fs::read(&shipped()[0]).expect("there");
+    for bytes in [[&whole[..], b"garbage\n"].concat(), whole[..whole.len() - 9].to_vec()] {
+        fs::write(&path, &bytes).expect("writable");
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("PAR1: the file is cut, or something follows its end"), "{error}");
+    }
+}

@@ -145,6 +145,10 @@ impl ColumnLines {
         let all = all.join(", ");
         let Some(wanted) = is else { return Some(format!("its lines are passed over: {all}")) };
         let plain = word.trim_matches('"');
+        // Words that are cut or have bytes that cannot be typed are no flag.
+        if plain.contains('\\') || plain.ends_with("...") {
+            return Some(format!("lines with {wanted} are read, and it has {all}"));
+        }
         let fields = self.columns.fields.iter().map(|field| match field {
             Field::Is(_) => Field::Is(plain.to_owned()),
             _ => field.clone(),
@@ -240,16 +244,17 @@ impl ColumnLines {
     /// Advice on a time that is beyond its unit.
     fn with_other_time(&self, error: TraceError, found: &[&[u8]]) -> TraceError {
         let beyond = self.columns.fields.iter().zip(found).find_map(|(field, text)| match field {
-            Field::Time(unit) if time(text, *unit).is_err() => std::str::from_utf8(text).ok(),
+            Field::Time(unit) if time(text, *unit).is_err() => Some((parts_of_time(text)?.0, *unit)),
             _ => None,
         });
-        let whole = beyond.and_then(|text| text.split('.').next()?.parse().ok());
-        match whole.and_then(unix_time_unit) {
-            Some((name, unit)) => {
+        let dated = beyond.and_then(|(whole, unit)| Some((unix_time_unit(whole.parse().ok()?)?, unit)));
+        match dated {
+            // Advice that says what was said would fail again.
+            Some(((name, unit), said)) if unit != said => {
                 let flags = self.columns.with_time(unit).flags();
                 error.with_advice(&format!("it looks like {name}, which {flags} reads"))
             }
-            None => error,
+            _ => error,
         }
     }
 
@@ -373,15 +378,18 @@ fn number(text: &[u8], unit: Unit, what: &str, at: &LinePosition<'_>) -> Result<
     })
 }
 
+/// The digits of a time before and behind its point, if it is a number.
+fn parts_of_time(text: &[u8]) -> Option<(&str, &str)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
+    (!whole.is_empty() && is_number(whole) && is_number(fraction)).then_some((whole, fraction))
+}
+
 /// A time with or without a fraction, in a unit of so many nanoseconds.
 fn time(text: &[u8], unit_ns: u64) -> Result<LineTime, String> {
     let no_time = || format!("time {} is not a number", quote(text));
-    let text_of = std::str::from_utf8(text).map_err(|_| no_time())?;
-    let (whole, fraction) = text_of.split_once('.').unwrap_or((text_of, ""));
-    let is_number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
-        return Err(no_time());
-    }
+    let (whole, fraction) = parts_of_time(text).ok_or_else(no_time)?;
     let decimals = fraction.trim_end_matches('0').len() as u32;
     let fraction = &fraction[..fraction.len().min(9)];
     let part = match fraction {

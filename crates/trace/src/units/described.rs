@@ -35,7 +35,7 @@ fn other<U>(why: Option<String>, unit: U) -> Option<Other<U>> {
 /// reads them.
 pub(super) fn doubt(watch: &UnitDetector, columns: &Columns) -> Option<String> {
     let mut meant = columns.clone();
-    let (mut said, mut kept) = (Vec::new(), Vec::new());
+    let (mut said, mut units, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let judged = Judged::of(watch, columns);
     // Words of a program are no requests to a disk.
     meant.sure.size |= judged.is_memory;
@@ -44,7 +44,8 @@ pub(super) fn doubt(watch: &UnitDetector, columns: &Columns) -> Option<String> {
             (Field::Offset(unit), Judged { place: Some(other), .. }) => {
                 *other_field = Field::Offset(other.unit);
                 meant.sure.place = true;
-                ("places", in_words(*unit), in_words(other.unit), &other.why)
+                let what = if *unit == Unit::Pages { "pages" } else { "offsets" };
+                (what, in_words(*unit), in_words(other.unit), &other.why)
             }
             (Field::Size(unit), Judged { size: Some(other), .. }) => {
                 *other_field = Field::Size(other.unit);
@@ -54,17 +55,21 @@ pub(super) fn doubt(watch: &UnitDetector, columns: &Columns) -> Option<String> {
             (Field::Time(unit), Judged { time: Some((why, other)), .. }) => {
                 *other_field = Field::Time(*other);
                 meant.sure.time = true;
-                let name = |unit| crate::column_text::time_unit_name(unit).to_owned();
+                let name = |unit| times::in_words(unit).to_owned();
                 ("times", name(*unit), name(*other), why)
             }
             _ => continue,
         };
-        said.push(format!("{what} are read as {is_read}, but {why}, as of {is}"));
+        said.push(format!("{what} look like {is}, for {why}"));
+        if !units.contains(&is_read) {
+            units.push(is_read);
+        }
         kept.push(format!("{}!", columns.field_text(field)));
     }
     let flags = meant.flags();
-    let kept = kept.join(" and ");
-    (!said.is_empty()).then(|| format!("{}: {flags} reads them so, {kept} in it says what was read", said.join("; ")))
+    let (units, kept) = (units.join(" and "), kept.join(" and "));
+    let said = said.join("; ");
+    (!said.is_empty()).then(|| format!("{said}: {flags} reads them so; if they are {units}, write {kept}"))
 }
 
 fn in_words(unit: Unit) -> String {
@@ -142,7 +147,7 @@ fn of_disk(watch: &UnitDetector, unit: Unit, size: Option<Unit>, page: Unit) -> 
     match unit {
         BYTES => {
             let blocks = if begin_anywhere { page } else { SECTOR };
-            other(odd(&watch.number, "places"), blocks)
+            other(odd(&watch.number, "offsets"), blocks)
         }
         // Numbers of pages, and of blocks of that size.
         _ if unit == Unit::Pages || unit == page => {

@@ -85,7 +85,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: other_order,
         meant: "numbers in the other byte order",
-        flags: "--format with le for be, or be for le, reads them so, --block-bytes {page} says that pages are meant",
+        flags: "--format with le for be, or be for le, reads them so; if they are pages, give --block-bytes {page}",
     },
     Alternative {
         formats: &[U32Le, U32Be],
@@ -93,7 +93,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: |w| w.number.alternates_with_zero().then(|| "every other one is 0".to_owned()).filter(|_| enough(w)),
         meant: "numbers of 64 bits",
-        flags: "--format u64le or u64be reads them so, --block-bytes {page} says that pages are meant",
+        flags: "--format u64le or u64be reads them so; if they are pages, give --block-bytes {page}",
     },
     Alternative {
         formats: PAGES,
@@ -101,7 +101,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: |w| multiples(w, 512),
         meant: "addresses in bytes",
-        flags: "--block-bytes 1 reads them as these, --block-bytes {page} says that pages are meant",
+        flags: "--block-bytes 1 reads them so; if they are pages, give --block-bytes {page}",
     },
     Alternative {
         formats: &[U32Le, U32Be, U64Le, U64Be],
@@ -109,7 +109,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: lowest_byte,
         meant: "numbers in the other byte order",
-        flags: "--format with le for be, or be for le, reads them so, --block-bytes {page} says that pages are meant",
+        flags: "--format with le for be, or be for le, reads them so; if they are pages, give --block-bytes {page}",
     },
     Alternative {
         formats: &[U64Le, U64Be],
@@ -117,8 +117,8 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: beyond_pages,
         meant: "addresses in bytes, keys or numbers of 32 bits",
-        flags: "--block-bytes 1 reads them as addresses, --format u32le or u32be as two each, --block-bytes {page} \
-                says that pages or keys are meant",
+        flags: "--block-bytes 1 reads them as addresses, --format u32le or u32be as two each; if they are pages \
+                or keys, give --block-bytes {page}",
     },
     Alternative {
         formats: PAGES,
@@ -126,7 +126,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: beyond_pages,
         meant: "addresses in bytes, or keys",
-        flags: "--block-bytes 1 reads them as addresses, --block-bytes {page} says that pages or keys are meant",
+        flags: "--block-bytes 1 reads them as addresses; if they are pages or keys, give --block-bytes {page}",
     },
     Alternative {
         formats: PAGES,
@@ -134,7 +134,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: |w| multiples(w, 8),
         meant: "sectors of 512 bytes",
-        flags: "--block-bytes 512 reads them as these, --block-bytes {page} says that pages are meant",
+        flags: "--block-bytes 512 reads them so; if they are pages, give --block-bytes {page}",
     },
     Alternative {
         formats: PAGES,
@@ -142,7 +142,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: |w| multiples(w, 4),
         meant: "blocks of 1024 bytes",
-        flags: "--block-bytes 1024 reads them as these, --block-bytes {page} says that pages are meant",
+        flags: "--block-bytes 1024 reads them so; if they are pages, give --block-bytes {page}",
     },
     Alternative {
         formats: PAGES,
@@ -150,7 +150,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as pages",
         sign: |w| multiples(w, 2),
         meant: "blocks of 2048 bytes",
-        flags: "--block-bytes 2048 reads them as these, --block-bytes {page} says that pages are meant",
+        flags: "--block-bytes 2048 reads them so; if they are pages, give --block-bytes {page}",
     },
     Alternative {
         formats: &[Arc],
@@ -167,8 +167,8 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "the second number is read as a count of pages",
         sign: counts_of_arc,
         meant: "sizes in bytes, sectors or KiB",
-        flags: "--block-bytes 1 reads start and count as bytes, 512 as sectors, --block-bytes {page} says that pages are \
-                meant",
+        flags: "--block-bytes 1 reads start and count as bytes, 512 as sectors; if they are pages, give \
+                --block-bytes {page}",
     },
     Alternative {
         formats: SECTORS,
@@ -176,7 +176,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as sectors of 512 bytes",
         sign: |w| multiples(w, 512),
         meant: "addresses in bytes",
-        flags: "--block-bytes 1 reads them as these, --block-bytes 512 says that sectors are meant",
+        flags: "--block-bytes 1 reads them so; if they are sectors, give --block-bytes 512",
     },
     Alternative {
         formats: &[OracleGeneral],
@@ -184,7 +184,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "ids are read as sectors of 512 bytes, as block traces have them",
         sign: keys,
         meant: "keys of a cache",
-        flags: "--raw-ids reads an id as a page, --block-bytes 512 says that sectors are meant",
+        flags: "--raw-ids reads an id as a page; if they are sectors, give --block-bytes 512",
     },
     Alternative {
         formats: &[Vscsi],
@@ -192,7 +192,7 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "numbers are read as sectors of 512 bytes",
         sign: anywhere,
         meant: "pages or other blocks",
-        flags: "--block-bytes {page} reads them as pages, --block-bytes 512 says that sectors are meant",
+        flags: "--block-bytes {page} reads them as pages; if they are sectors, give --block-bytes 512",
     },
     Alternative {
         formats: &[Vscsi],
@@ -200,8 +200,8 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "lengths are read as bytes",
         sign: |w| odd(&w.count, "lengths").filter(|_| enough(w)),
         meant: "sectors",
-        flags: "no flag reads these, but columns of text with offset:512,size:512; --block-bytes 512 says that lengths \
-                are bytes",
+        flags: "no flag reads these, but columns of text with offset:512,size:512 do; if they are bytes, give \
+                --block-bytes 512",
     },
     Alternative {
         formats: &[Msr],
@@ -209,23 +209,23 @@ pub(super) const TABLE: &[Alternative] = &[
         read: "offsets and sizes are read as bytes",
         sign: |w| odd(&w.number, "offsets").or_else(|| odd(&w.count, "sizes")).filter(|_| enough(w)),
         meant: "sectors or pages",
-        flags: "--block-bytes 512 reads them as sectors, 4096 as pages, --block-bytes 1 says that bytes are meant",
+        flags: "--block-bytes 512 reads them as sectors, 4096 as pages; if they are bytes, give --block-bytes 1",
     },
     Alternative {
         formats: &[Msr],
         topic: Topic::Times,
         read: "times are read as ticks of 100 ns",
         sign: |w| unix_time(&w.time).or_else(|| no_filetime(&w.time)),
-        meant: "another unit",
-        flags: "--tick-ns {ticks}, --tick-ns 100 says that these ticks are meant",
+        meant: "times in another unit",
+        flags: "--tick-ns {ticks}; if they are ticks of 100 ns, give --tick-ns 100",
     },
     Alternative {
         formats: &[Vscsi],
         topic: Topic::Times,
         read: "times are read as microseconds",
         sign: |w| unix_time(&w.time).filter(|why| !why.contains("microseconds")),
-        meant: "another unit",
-        flags: "--tick-ns {ticks}, --tick-ns 1000 says that microseconds are meant",
+        meant: "times in another unit",
+        flags: "--tick-ns {ticks}; if they are microseconds, give --tick-ns 1000",
     },
     Alternative {
         formats: &[Lackey, Address],
@@ -236,7 +236,7 @@ pub(super) const TABLE: &[Alternative] = &[
             (enough(w) && w.digits >= DIGITS && !w.has_letter).then_some(why)
         },
         meant: "decimal numbers",
-        flags: "to read them, write these with 0x and in hexadecimal; --format says that they are hexadecimal",
+        flags: "to read them, write these with 0x and in hexadecimal; if they are, give --format",
     },
     Alternative {
         formats: ADDRESSES,
@@ -248,7 +248,7 @@ pub(super) const TABLE: &[Alternative] = &[
             (enough(w) && low >= MOST).then_some(why)
         },
         meant: "numbers of pages",
-        flags: "--block-bytes {page} reads them as these, --block-bytes 1 says that bytes are meant",
+        flags: "--block-bytes {page} reads them so; if they are bytes, give --block-bytes 1",
     },
     Alternative {
         formats: &[Lackey, Drmemtrace],
@@ -260,7 +260,7 @@ pub(super) const TABLE: &[Alternative] = &[
             (enough(w) && w.wide >= LEAST as u64 && inside >= 50).then_some(why)
         },
         meant: "numbers of pages or sectors",
-        flags: "--block-bytes {page} reads them as pages, 512 as sectors, --block-bytes 1 says that bytes are meant",
+        flags: "--block-bytes {page} reads them as pages, 512 as sectors; if they are bytes, give --block-bytes 1",
     },
 ];
 
@@ -276,7 +276,10 @@ pub(super) fn doubts(watch: &UnitDetector) -> Vec<String> {
             topics.push(of.topic);
             let flags = of.flags.replace("{page}", &watch.opts.page_size.to_string());
             let flags = flags.replace("{ticks}", &ticks(&watch.time));
-            said.push(format!("{}, but {why}, as of {}: {flags}", of.read, of.meant));
+            // Signs that name a unit need no other word for it.
+            let is_named = why.starts_with("they look like ");
+            let meant = if is_named { String::new() } else { format!(": they look like {}", of.meant) };
+            said.push(format!("{}, but {why}{meant}; {flags}", of.read));
         }
     }
     said
@@ -313,7 +316,7 @@ fn other_order(watch: &UnitDetector) -> Option<String> {
 
 pub(super) fn odd(column: &Column, what: &str) -> Option<String> {
     let odd = column.odd();
-    (odd >= 100 - MOST).then(|| format!("{odd} % of the {what} are no whole sectors"))
+    (odd >= 100 - MOST).then(|| format!("{odd} % of the {what} are not multiples of 512"))
 }
 
 fn keys(watch: &UnitDetector) -> Option<String> {

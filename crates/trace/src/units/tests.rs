@@ -365,7 +365,7 @@ fn times_are_offered_in_the_unit_that_they_look_like() {
     {
         let how = Writing { clock: Clock(first, tick_ns), ..own(Format::Msr) };
         let doubts = doubts(write(Format::Msr, how), Format::Msr);
-        let want = format!("--tick-ns {tick_ns} reads them as {name}, --tick-ns 100 says");
+        let want = format!("--tick-ns {tick_ns} reads them as {name}; if they are ticks of 100 ns, give --tick-ns 100");
         assert!(doubts.iter().any(|doubt| doubt.contains(&want)), "{want}: {doubts:?}");
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn other_unit(watch: &UnitDetector, unit_ns: u64, is_memory: bool) ->
         return None;
     }
     if let Some((name, of)) = date_unit(time.least(), time.most()) {
-        return (of != unit_ns).then(|| (format!("they look like {name}"), of));
+        return (of != unit_ns).then(|| (format!("as {name} they are dates"), of));
     }
     if 10u128.saturating_pow(*decimals) >= 100 * u128::from(unit_ns) && *decimals > 1 {
         let why = format!("with {decimals} digits behind the point they would be finer than a nanosecond");
@@ -77,6 +77,14 @@ pub(super) fn other_unit(watch: &UnitDetector, unit_ns: u64, is_memory: bool) ->
         return Some((format!("the trace would last {} years", span / YEAR), other));
     }
     None
+}
+
+/// The name of a unit of times, of so many nanoseconds.
+pub(super) fn in_words(unit_ns: u64) -> &'static str {
+    match unit_ns {
+        100 => "ticks of 100 ns",
+        _ => UNIX.into_iter().find(|(_, of)| *of == unit_ns).map_or("seconds", |(name, _)| name),
+    }
 }
 
 /// The unit of times since 1970, if that is what numbers look like: they never go down by much, and

@@ -175,7 +175,7 @@ fn check_ends(name: &str, file: &mut File) -> Result<u64, TraceError> {
         let _ = file.take(4).read(end).map_err(fail)?;
     }
     if len < 12 || &ends[1] != MAGIC {
-        let what = "does not end with PAR1; the file is truncated";
+        let what = "does not end with PAR1: the file is cut, or something follows its end";
         return Err(TraceError::new(ErrorKind::Truncated, name, Place::Byte(len), what));
     }
     if &ends[0] != MAGIC {
