@@ -426,7 +426,7 @@ fn number(name: &str) -> Option<u64> {
 fn machines_of_any_shape() {
     let seeds = match number("REFAULT_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("REFAULT_SEEDS").unwrap_or(short_or_long(50, 200)),
+        None => 0..number("REFAULT_SEEDS").unwrap_or(short_or_long(20, 200)),
     };
     let tried = seeds.end - seeds.start;
     let (mut kills, mut errors, mut swapped, mut events, mut excused) = (0, 0, 0, 0, 0);
