@@ -1,4 +1,4 @@
-//! What `/proc/PID/maps` says, and pages that were found in it: any text, any ranges.
+//! Text of `/proc/PID/maps`, and pages that were found in it: any text, any ranges.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -40,7 +40,7 @@ fn space(bytes: &mut Bytes<'_>) -> Option<SwapSpace> {
     });
     let devices = devices.collect();
     let slow = bytes.next() & 1 != 0;
-    // What is impossible says so in one line.
+    // An impossible request is an error of one line.
     SwapSpace::new(devices, policy, 2, slow).inspect_err(|e| assert_eq!(e.lines().count(), 1, "{e}")).ok()
 }
 

@@ -46,7 +46,7 @@ impl Files for Lengths {
     fn memory_ended(&mut self, _: u32) {}
 }
 
-/// What happened, of a kind and two numbers.
+/// Event, made of a kind and two numbers.
 fn event_kind(kind: u8, inode: Inode, a: u64, b: u64) -> EventKind {
     match kind % 16 {
         0 => EventKind::Read { inode, first: a, last: b },

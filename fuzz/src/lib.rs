@@ -1,4 +1,4 @@
-//! What every fuzz target does with its bytes.
+//! Use of the bytes by every fuzz target.
 
 pub mod assembled;
 

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use refault_cli::{Failure, one_line};
 use refault_trace::{ErrorKind, TraceError};
 
-/// What the system refuses is an `OSError`, everything else a `ValueError`.
+/// Converts an error: a refusal of the system is an `OSError`, everything else a `ValueError`.
 pub(crate) fn exception(failure: &Failure) -> PyErr {
     let text = one_line(&failure.to_string());
     let refused = failure.downcast_ref::<TraceError>().is_some_and(|e| e.kind() == ErrorKind::Io)

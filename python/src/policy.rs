@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Hooks that are noted at most before they are handed over.
 const MOST_NOTED: usize = 1 << 16;
 
-/// What happened to a folio, as `refault.Policy` numbers it.
+/// Event of a folio, as `refault.Policy` numbers it.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Hook {
@@ -22,7 +22,7 @@ enum Hook {
     Removed = 3,
 }
 
-/// What hooks learn of the group.
+/// Facts of the group for hooks.
 #[pyclass(name = "Cache", module = "refault", frozen, get_all)]
 pub(crate) struct Room {
     /// Folios that the group may have.
@@ -33,7 +33,7 @@ pub(crate) struct Room {
     folios: u32,
 }
 
-/// What rows call a class, and the class.
+/// Name of a class in rows, and the class.
 pub(crate) type Named = (String, Py<PyAny>);
 
 /// The exception of a class that ended a replay.
@@ -67,7 +67,7 @@ struct ByClass {
     /// Made when the policy begins.
     object: Option<Py<PyAny>>,
     folios: u32,
-    /// What happened since the object was told.
+    /// Events since the object was told.
     hooks: Vec<u8>,
     of: Vec<u32>,
     raised: Raised,

@@ -47,7 +47,7 @@ pub(crate) struct ReportSettings {
 }
 
 impl ReportSettings {
-    /// What is asked of traces.
+    /// Request of a report on traces.
     fn of_traces(&self, watch: Watch) -> Result<ReportRequest, Failure> {
         let plain = ReportRequest::default();
         Ok(ReportRequest {
@@ -65,7 +65,7 @@ impl ReportSettings {
         })
     }
 
-    /// What is asked of scenarios.
+    /// Request of a report on scenarios.
     fn of_scenarios(&self) -> Result<ScenarioRequest, Failure> {
         let scale = self.scale.as_deref().map(parse_scale).transpose();
         Ok(ScenarioRequest {
@@ -78,7 +78,7 @@ impl ReportSettings {
     }
 }
 
-/// What the requests and the ways to read have in common.
+/// Settings that requests and ways to read share.
 struct Reader {
     traces: ReportRequest,
     scenarios: ScenarioRequest,
@@ -125,7 +125,7 @@ impl Reader {
     }
 }
 
-/// What is to be known of the traces that scenarios have.
+/// Settings of the traces that scenarios play.
 fn notes_of_traces(runs: &[ScenarioRun]) -> Vec<String> {
     let tasks = runs.iter().flat_map(|run| &run.scenario.tasks);
     let of = |path: &PathBuf| {

@@ -119,7 +119,7 @@ impl Reading {
     }
 }
 
-/// What is made of a trace when it is read.
+/// Settings with which a trace is read.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Loading {

@@ -39,7 +39,7 @@ impl Rows {
 /// A column has a value that it may not have: row and what is wrong.
 pub(crate) type Wrong = (u64, String);
 
-/// Who holds columns.
+/// Holder of columns.
 pub(crate) trait Columns: Send {
     /// Puts the next rows into `rows`, which is empty; none at the end.
     fn next(&mut self, rows: &mut Rows) -> Result<(), Wrong>;

@@ -35,7 +35,7 @@ enum Origin {
     Memory,
 }
 
-/// What tells a file from what it was.
+/// Identity of a file: it changes when the file does.
 #[derive(PartialEq)]
 struct Stamp {
     bytes: u64,
@@ -54,7 +54,7 @@ impl Stamp {
 pub(crate) struct Trace {
     memory: Arc<Memory>,
     origin: Origin,
-    /// What errors call it.
+    /// Name in errors.
     file: String,
 }
 
@@ -122,7 +122,7 @@ impl RecordSource for Stoppable<'_> {
     }
 }
 
-/// What arrays and tables have beside their columns.
+/// Settings of arrays and tables beside their columns.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Given {
