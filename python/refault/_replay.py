@@ -130,7 +130,7 @@ def _replay(
         "policy": named,
         "curve": is_curve,
         "miss_bits": miss_bits,
-        # Of a recording it is refused, as by the command.
+        # A recording refuses it, as the command does.
         "via": _words.given(of_file.get("via")),
         "set": _words.sets(settings, (*_words.FLAGS, *_words.READING, *_words.LOADING)),
     }

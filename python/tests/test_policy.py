@@ -99,7 +99,7 @@ def test_hooks_come_in_order_and_in_batches():
     hooks, folios = (np.concatenate(parts) for parts in zip(*Watches.told))
     added, accessed, evicted = (np.count_nonzero(hooks == hook) for hook in (0, 1, 2))
     assert len(Watches.told[0][0]) == 1 << 16
-    # What happened behind the last eviction nobody asks about.
+    # Nobody asks about events behind the last eviction.
     assert 1900 < added <= row["misses"] == 2000
     assert accessed == row["hits"] == 500 * 399
     assert evicted <= row["counters"]["pgsteal_file"] < evicted + 64
@@ -144,7 +144,7 @@ def test_victims_that_are_none_are_passed_over(zipf):
     assert nothing["oom_at"] is None and nothing["counters"]["pgsteal_file"] > 0
     wrong = [-1, 1 << 40, 1 << 70, np.uint64(2**63), 5999 << 20]
     assert hits(lambda self, n: wrong) == nothing
-    # Those that are not in memory.
+    # Pages that are not in memory.
     absent = hits(lambda self, n: [f for f in range(6000) if f not in self.order][:n])
     assert absent == nothing
     few, fifo = hits(lambda self, n: list(self.order)[:1]), hits(lambda self, n: list(self.order)[:n])

@@ -174,7 +174,7 @@ def test_errors_are_rows(traces, tmp_path):
     assert "FileNotFoundError" in errors["missing", "300p"]
     assert errors["small", "50%"] is None and "more than the footprint" in errors["small", "300p"]
     assert errors["t0", "300p"] is None
-    # What failed is tried again, and what is mended is done.
+    # A failed job is tried again, and done once it is mended.
     missing.write_text("7\n8\n7\n")
     broken.write_text("1\n2\n3\n")
     again = refault.sweep(given, ["50%", "300p"], ["lru", "opt"], out=out, workers=1, progress=False)

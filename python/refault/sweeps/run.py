@@ -285,7 +285,7 @@ class Work:
 
         error = None
         try:
-            # Of a worker that is gone since: the scheduler has it done again, and this waits.
+            # The worker is gone since: the scheduler has it done again, and this waits.
             found = future.result()
         except Exception as raised:
             if future.status != "error" or isinstance(raised, CancelledError):

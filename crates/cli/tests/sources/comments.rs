@@ -175,8 +175,15 @@ fn vague_starts(text: &str) -> Vec<(usize, &str)> {
 #[test]
 fn comments_begin_with_a_noun_or_a_verb() {
     let mut wrong = Vec::new();
-    for path in crates().iter().flat_map(|name| rust_files(&root().join("crates").join(name))) {
+    let folders = crates().into_iter().map(|name| root().join("crates").join(name));
+    let folders = folders.chain(["fuzz/src", "fuzz/fuzz_targets", "python/src"].map(|folder| root().join(folder)));
+    let python = ["python/refault", "python/refault/sweeps", "python/tests"].map(|folder| root().join(folder));
+    let python = python.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder of the package"));
+    let python =
+        python.map(|entry| entry.expect("a file").path()).filter(|path| path.extension().is_some_and(|e| e == "py"));
+    for path in folders.flat_map(|folder| rust_files(&folder)).chain(python) {
         let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let text = if path.extension().is_some_and(|e| e == "py") { text.replace("# ", "// ") } else { text };
         wrong.extend(vague_starts(&text).iter().map(|(line, said)| format!("{}:{line}: {said}", path.display())));
     }
     assert!(wrong.is_empty(), "begin with a noun or a verb, and give the unit:\n  {}", wrong.join("\n  "));
