@@ -1,6 +1,6 @@
 //! Machines and workloads of any shape: none panics, hangs or breaks what must hold.
 //!
-//! `REFAULT_SEEDS` sets how many are tried (50, and 200 with `REFAULT_LONG=1`), `REFAULT_SEED`
+//! `REFAULT_SEEDS` sets how many are tried (20, and 200 with `REFAULT_LONG=1`), `REFAULT_SEED`
 //! tries a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before
 //! and after a change that must change nothing.
 
@@ -397,8 +397,14 @@ fn is_excusable(error: &str) -> bool {
 }
 
 fn run(seed: u64) -> Result<RunResult, String> {
+    run_machine(seed, true)
+}
+
+/// Runs the machine of a seed, which checks itself after each step if `is_checked`.
+fn run_machine(seed: u64, is_checked: bool) -> Result<RunResult, String> {
     let s = scenario(seed);
-    let machine = Machine::new(&s, &s.policy)?.checked();
+    let machine = Machine::new(&s, &s.policy)?;
+    let machine = if is_checked { machine.checked() } else { machine };
     if number("REFAULT_SEED").is_some() {
         println!("{s:#?}");
     }
@@ -422,11 +428,18 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
 
+/// So many seeds. Seed 14 takes a minute, for reclaim for a swapoff without room begins anew at
+/// every tick; few seeds leave it out.
+fn seeds(n: u64) -> std::ops::Range<u64> {
+    let first = if n > 20 { 0 } else { 20 };
+    first..first + n
+}
+
 #[test]
 fn machines_of_any_shape() {
     let seeds = match number("REFAULT_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("REFAULT_SEEDS").unwrap_or(short_or_long(20, 200)),
+        None => seeds(number("REFAULT_SEEDS").unwrap_or(short_or_long(20, 200))),
     };
     let tried = seeds.end - seeds.start;
     let (mut kills, mut errors, mut swapped, mut events, mut excused) = (0, 0, 0, 0, 0);
@@ -479,10 +492,11 @@ fn regression_slots_of_a_task_that_was_killed_are_discarded() {
     assert!(run(222).is_err_and(|e| is_excusable(&e)));
 }
 
+/// Checks take most of the time of a machine: two runs without cost less than one with them.
 #[test]
 fn a_seed_means_the_same_every_time() {
-    for seed in 0..20 {
-        let (Ok(a), Ok(b)) = (run(seed), run(seed)) else { continue };
+    for seed in seeds(20) {
+        let (Ok(a), Ok(b)) = (run_machine(seed, false), run_machine(seed, false)) else { continue };
         assert_eq!(a.series.csv(), b.series.csv(), "seed {seed}");
         assert_eq!(format!("{:?}", a.memcgs), format!("{:?}", b.memcgs), "seed {seed}");
         assert_eq!(a.lru_gen, b.lru_gen, "seed {seed}");
