@@ -91,7 +91,7 @@ def size(
     target: str | None = None,
     *,
     group: str | None = None,
-    limit: str = "max",
+    limit: str | None = None,
     range: str | None = None,
     resolution: Size | None = None,
     **settings: Any,
@@ -100,16 +100,20 @@ def size(
 
     ``subject`` is a scenario file, a trace or recording, or the file of one; ``target`` such as
     ``"hit_rate>95%"`` or ``"p99<5ms"``, without which a trace has a summary of its sizes;
-    ``group`` a path, needed for scenarios; ``limit`` is ``max``, ``high``, ``low`` or ``min``;
+    ``group`` a path, needed for scenarios; ``limit`` is ``max`` (the default), ``high``, ``low`` or ``min``;
     ``range`` such as ``"64M..1G"`` and ``resolution`` a size. Settings are ``policy``,
     ``kernel``, ``seed``, ``scale``, ``threads``, ``memcg_limits``, of traces ``memory``,
     ``swap_max``, ``swappiness``, ``via`` and the keys of ``--set``, and of recordings ``warm_up``.
     """
     own = {"group": group, "target": target, "limit": limit, "range": range, "resolution": resolution}
-    sets = [f"--set={name}={value}" for name, value in _words.sets(settings, FLAGS)]
-    words = _words.flags({**settings, **own}, FLAGS) + sets
-    if isinstance(subject, Trace):
-        if subject.path is None:
-            return SizeResult(subject._inner.size(words))
-        subject = subject.path
-    return SizeResult(_refault.size([*words, "--", _words.path(subject)]))
+    flags = {name: value for name, value in {**settings, **own}.items() if name in FLAGS}
+    texts = _words.texts(flags, FLAGS)
+    given = [
+        (name.replace("_", "-"), None if name in _words.ON else texts[name])
+        for name in FLAGS
+        if texts[name] not in (None, False)
+    ]
+    sets = _words.sets(settings, FLAGS)
+    asked = {**texts, "set": sets, "given": given + [("set", "")] * bool(sets)}
+    what = subject._inner if isinstance(subject, Trace) else _words.path(subject)
+    return SizeResult(_refault.size(what, asked, _words.texts(flags, _words.READING)))

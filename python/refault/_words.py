@@ -1,4 +1,4 @@
-"""Settings of functions as words of the command, so that names, defaults and errors are its own."""
+"""Settings of functions as texts, so that the library reads them, and errors are the command's."""
 
 from __future__ import annotations
 
@@ -58,21 +58,6 @@ def texts(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, str | 
     return {
         name: bool(settings.get(name)) if name in ON else given(settings.get(name)) for name in names
     }
-
-
-def flag(name: str, value: Any) -> list[str]:
-    """``name=value`` as a flag; nothing for ``None`` and ``False``."""
-    word = "--" + name.replace("_", "-")
-    if value is None or value is False:
-        return []
-    if value is True:
-        return [word]
-    return [f"{word}={listed(value)}"]
-
-
-def flags(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Those of the settings that have these names."""
-    return [word for name in names if name in settings for word in flag(name, settings[name])]
 
 
 def sets(settings: Mapping[str, Any], names: Iterable[str]) -> list[tuple[str, str]]:

@@ -9,12 +9,13 @@
 //! | `policy` | policies that are classes of Python |
 //! | `settings` | settings as texts, as types of the library |
 //! | `machines` | scenarios and published benchmarks |
+//! | `size` | the smallest limit that is enough |
 //! | `report` | results as a page of HTML |
 //! | `source`, `numpy_source`, `arrow_source`, `dense` | traces that are no files: columns as records |
 //! | `table` | rows as columns of Arrow |
 //!
-//! It calls `refault`; sizes, whose settings are those of flags, go by `refault_cli::api`. The
-//! Python code beside it makes classes of what comes back.
+//! It calls `refault`; progress and notes are shown by `refault_cli`. The Python code beside it
+//! makes classes of what comes back.
 
 mod arrow_source;
 mod dense;
@@ -24,6 +25,7 @@ mod numpy_source;
 mod policy;
 mod report;
 mod settings;
+mod size;
 mod source;
 mod table;
 mod trace;
@@ -38,10 +40,9 @@ static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
 #[pymodule]
 mod _refault {
     use super::settings::ReplaySettings;
-    use super::{policy, table, trace, work};
+    use super::{policy, table, trace};
     use pyo3::prelude::*;
     use refault::replay::policy::RowPolicy;
-    use refault_cli::api;
 
     #[pymodule_export]
     use super::machines::{bench, check_scenario, scenario};
@@ -49,6 +50,8 @@ mod _refault {
     use super::policy::Room;
     #[pymodule_export]
     use super::report::report;
+    #[pymodule_export]
+    use super::size::size;
     #[pymodule_export]
     use super::trace::Trace;
 
@@ -68,12 +71,6 @@ mod _refault {
         classes: Vec<policy::Named>,
     ) -> PyResult<trace::Rows<'py>> {
         trace.replay(py, &settings, classes)
-    }
-
-    /// `refault size --json`.
-    #[pyfunction]
-    fn size(py: Python<'_>, words: Vec<String>) -> PyResult<String> {
-        work::run(py, |stop| api::size(&words, stop))
     }
 
     /// Rows, each a JSON object, as a table of Arrow; and its columns as JSON.

@@ -6,7 +6,7 @@ use refault::loaded::LoadedReplay;
 use refault::memory_size::Size;
 use refault::replay::policy::PolicyList;
 use refault::replay::{PlugIn, Replay, curve_sizes};
-use refault::settings::{Set, Thp};
+use refault::settings::{Set as EngineSet, Thp};
 use refault::{Failure, Watch};
 use refault_mm::Kernel;
 use refault_trace::{LoadOptions, OpenOptions, Via};
@@ -16,6 +16,9 @@ use std::str::FromStr;
 
 /// A text that a caller may give.
 pub(crate) type Text = Option<String>;
+
+/// A key of `--set`, and its value.
+pub(crate) type Set = (String, String);
 
 /// Threads that can be asked for.
 pub(crate) const THREADS: RangeInclusive<i64> = 1..=1024;
@@ -28,6 +31,21 @@ fn wrong(flag: &str, text: &str, what: impl Display) -> Failure {
 /// A value of a flag, which is written `NAME <KIND>`.
 pub(crate) fn one<T: FromStr<Err: Display>>(flag: &str, text: &Text) -> Result<Option<T>, Failure> {
     text.as_deref().map(|text| text.parse().map_err(|e| wrong(flag, text, e))).transpose()
+}
+
+/// A value of a flag that is no type of its own.
+pub(crate) fn read<T>(
+    flag: &str,
+    text: &Text,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Failure> {
+    text.as_deref().map(|text| parse(text).map_err(|what| wrong(flag, text, what))).transpose()
+}
+
+/// Settings of the engine.
+pub(crate) fn sets(pairs: &[Set]) -> Result<Vec<EngineSet>, Failure> {
+    let set = |(key, value): &Set| one("set <KEY=VALUE>", &Some(format!("{key}={value}")));
+    pairs.iter().filter_map(|pair| set(pair).transpose()).collect()
 }
 
 /// Values of a flag, separated by commas.
@@ -158,7 +176,7 @@ pub(crate) struct ReplaySettings {
     /// How its file was read, which a recording says itself.
     via: Text,
     /// Keys of `--set`.
-    set: Vec<(String, String)>,
+    set: Vec<Set>,
 }
 
 impl ReplaySettings {
@@ -166,7 +184,6 @@ impl ReplaySettings {
     pub(crate) fn request<'a>(&self, plug_ins: &'a [PlugIn], watch: Watch) -> Result<LoadedReplay<'a>, Failure> {
         let plain = Replay::default();
         let memory = list::<Size>("memory <LIST>", &self.memory)?;
-        let set = |(key, value): &(String, String)| one::<Set>("set <KEY=VALUE>", &Some(format!("{key}={value}")));
         let request = Replay {
             policies: one::<PolicyList>("policy <LIST>", &self.policy)?.map_or(plain.policies, |list| list.0),
             memory: match (memory.is_empty(), self.curve) {
@@ -178,7 +195,7 @@ impl ReplaySettings {
             swap_max: swap_max(&self.swap_max)?,
             kernel: kernel(&self.kernel)?,
             swappiness: number("swappiness <N>", &self.swappiness, &(0..=200))?.unwrap_or(plain.swappiness),
-            set: self.set.iter().filter_map(|pair| set(pair).transpose()).collect::<Result<_, _>>()?,
+            set: sets(&self.set)?,
             thp: list::<Thp>("thp <LIST>", &self.thp)?,
             seed: count("seed <N>", &self.seed)?.unwrap_or(plain.seed),
             windows: number("windows <N>", &self.windows, &(1..=100_000))?,

@@ -64,6 +64,21 @@ impl Trace {
         Trace { memory: Arc::new(memory), origin, file }
     }
 
+    /// The accesses in memory.
+    pub(crate) fn trace(&self) -> &refault_trace::Trace {
+        &self.memory.loaded.trace
+    }
+
+    /// Bytes a page.
+    pub(crate) fn page_bytes(&self) -> u32 {
+        self.memory.loaded.page_size
+    }
+
+    /// Whether it was read from a file that can be read again.
+    pub(crate) fn is_of_file(&self) -> bool {
+        matches!(self.origin, Origin::File { .. })
+    }
+
     /// The records again.
     pub(crate) fn source(&self) -> Result<Box<dyn RecordSource>, Failure> {
         match &self.origin {
@@ -227,15 +242,6 @@ impl Trace {
         work::run(py, |watch| {
             let summary = Summary::of(&mut Stoppable { source: self.source()?, watch })?;
             Ok(serde_json::to_string(&Summary { trace: self.memory.loaded.trace.name.clone(), ..summary })?)
-        })
-    }
-
-    /// `refault size --json`, without a file: of the accesses, or record by record where the flags ask
-    /// for what these do not keep.
-    fn size(&self, py: Python<'_>, words: Vec<String>) -> PyResult<String> {
-        work::run(py, |watch| {
-            let LoadedTrace { trace, page_size, .. } = &self.memory.loaded;
-            api::size_of(&words, trace, *page_size, &|| self.source(), watch)
         })
     }
 

@@ -1,28 +1,15 @@
 //! Results of the subcommands without their printing, for programs that are not the command.
 //!
-//! Sizes take the words of a command line, so that names, defaults and messages are the command's
-//! own, and give what `--json` prints. `Watch` ends a long one. Replays, reports, scenarios and
-//! benchmarks are calls of `refault`.
+//! Everything else is a call of `refault`.
 
+use crate::flags::recorded::note_sized as note_recording;
 use crate::replay::ReplayArgs;
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Watch, bars, complaint, replay, size};
-use clap::{Args, Command, FromArgMatches};
+use crate::{Failure, Given, Watch, bars, replay};
 use refault::recording;
 use refault_lab::scenario::Scenario;
-use refault_trace::{RecordSource, Trace};
-use std::ffi::OsString;
-
-/// The flags of a subcommand, and which of them were given.
-fn parse<A: Args + FromArgMatches>(name: &'static str, words: &[String]) -> Result<(A, Given), Failure> {
-    let mut command = Command::new("refault").subcommand(A::augment_args(Command::new(name)));
-    let line: Vec<OsString> =
-        ["refault", name].into_iter().chain(words.iter().map(String::as_str)).map(OsString::from).collect();
-    let matches = command.try_get_matches_from_mut(&line).map_err(|e| complaint(&mut command, &line, &e))?;
-    let of_subcommand = matches.subcommand_matches(name).ok_or("no subcommand")?;
-    let args = A::from_arg_matches(of_subcommand).map_err(|e| complaint(&mut command, &line, &e))?;
-    Ok((args, Given::new(&command, &matches)))
-}
+use refault_trace::{RecordSource, Recording};
+use std::path::Path;
 
 /// `refault replay` with its printing, as the command has it.
 pub fn run_replay(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
@@ -52,24 +39,7 @@ pub fn note_traces(scenario: &Scenario) {
     InputArgs::default().note_traces(scenario);
 }
 
-/// `refault size --json`.
-pub fn size(words: &[String], watch: &Watch) -> Result<String, Failure> {
-    let (mut args, given) = parse::<size::SizeArgs>("size", words)?;
-    args.watch = bars::shown(watch);
-    size::result(&args, &given)
-}
-
-/// `refault size --json` of a trace in memory, with pages of so many bytes. `again` has its records
-/// with times and groups, which the trace may not keep.
-pub fn size_of(
-    words: &[String],
-    trace: &Trace,
-    page_size: u32,
-    again: &dyn Fn() -> Result<Box<dyn RecordSource>, Failure>,
-    watch: &Watch,
-) -> Result<String, Failure> {
-    let words = [words, &["--".to_owned(), trace.name.clone()]].concat();
-    let (mut args, given) = parse::<size::SizeArgs>("size", &words)?;
-    args.watch = bars::shown(watch);
-    size::result_of(&args, &given, (trace, page_size), again)
+/// Says on standard error what is to be known of a recording that is sized.
+pub fn note_sized(recording: &Recording, path: &Path) {
+    note_recording(recording, path);
 }

@@ -1,7 +1,6 @@
 //! All tests of the command and its library in one program: what they share is compiled once.
 
 mod acts;
-mod api;
 mod bad_input;
 mod bench;
 mod cli;

@@ -3,6 +3,7 @@
 
 use crate::common::command::{Sandbox, error, ok};
 use crate::verify::made_up;
+use refault_testing::{one_in, short_or_long};
 use std::collections::HashSet;
 
 /// Inputs of each kind in a sandbox: a trace, a recording, a scenario.
@@ -64,7 +65,7 @@ fn refused(s: &Sandbox, words: &[&str]) -> Vec<String> {
 fn regression_advice_is_taken_by_the_command_that_gives_it() {
     let s = sandbox();
     let mut advised = HashSet::new();
-    for words in [
+    let lines = [
         &["replay", "trace.parquet", "--memory", "10%"][..],
         &["replay", "trace.parquet", "--memory", "10%", "--vmstat"],
         &["replay", "trace.parquet", "--memory", "10%", "--policy", "opt"],
@@ -74,7 +75,8 @@ fn regression_advice_is_taken_by_the_command_that_gives_it() {
         &["size", "trace.parquet"],
         &["replay", "tiny.toml"],
         &["report", "trace.parquet", "-o", "out"],
-    ] {
+    ];
+    for words in lines.into_iter().step_by(one_in(3)) {
         for said in refused(&s, words) {
             assert!(said.contains("are needed, and --max-memory is ") || said.contains("itself has "), "{said}");
             // Flags of the advice with their values, as far as they have some.
@@ -90,7 +92,7 @@ fn regression_advice_is_taken_by_the_command_that_gives_it() {
             }
         }
     }
-    assert!(advised.len() > 5, "{advised:?}");
+    assert!(advised.len() > short_or_long(0, 5), "{advised:?}");
 }
 
 /// Streams of long ranges held all accesses of a chunk.

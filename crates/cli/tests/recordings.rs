@@ -1,7 +1,7 @@
 //! Recordings of real programs: how near the lab is to the kernel in each number.
 
 use crate::common::command::{Sandbox, ok};
-use refault_testing::recordings;
+use refault_testing::{one_in, recordings};
 use serde_json::Value;
 
 fn verified(name: &str) -> Option<Value> {
@@ -20,7 +20,7 @@ fn regression_a_warm_service_in_a_tight_limit_is_promised_bounds_that_hold() {
     // By MiB: the kernel's hit rate in percent, where it was recorded there.
     let truth = [(192, 60.03), (384, 78.44), (432, 80.17), (704, 89.11)];
     let sandbox = Sandbox::new();
-    for (range, step) in [("192M..432M", "240M"), ("384M..704M", "320M")] {
+    for (range, step) in [("192M..432M", "240M"), ("384M..704M", "320M")].into_iter().step_by(one_in(2)) {
         let words = ["size", path, "-t", "hit_rate>80%", "--range", range, "--resolution", step, "--json"];
         let json: Value = serde_json::from_slice(&sandbox.run(&words).stdout).expect("JSON");
         assert_eq!(json["baseline"]["trust"], "whole");

@@ -7,6 +7,13 @@ use std::path::Path;
 
 pub(crate) use refault::settings::{kernel_of as kernel, policy_of as policy};
 
+/// Says what is to be known of a recording that is sized.
+pub(crate) fn note_sized(recording: &Recording, path: &Path) {
+    note_cut(Some(recording), path);
+    note_touches(Some(recording), path);
+    note_files_only(recording, path);
+}
+
 /// Says that touches were sampled, and how.
 pub(crate) fn note_touches(recording: Option<&Recording>, path: &Path) {
     if let Some(touches) = recording.and_then(|recording| recording.touches) {

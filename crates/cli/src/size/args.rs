@@ -3,7 +3,6 @@
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set};
 use crate::flags::size::Size as MemorySize;
-use crate::replay::policy::RowPolicy;
 use crate::replay::sample::SampleArgs;
 use crate::replay::{SwapMax, ViaArg};
 use crate::trace_cmd::InputArgs;
@@ -11,7 +10,7 @@ use crate::{Failure, Given, Watch};
 use clap::{Args, ValueEnum};
 use refault::recording::WarmUp;
 use refault::runner::parse_scale;
-use refault::size::{Limit, SizeRange, SizeRequest, Target};
+use refault::size::{FlagsOf, Limit, SizeRange, SizeRequest, Target, check_flags, policy_of_groups};
 use refault_mm::{Kernel, Policy};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -195,12 +194,9 @@ impl SizeArgs {
         }
     }
 
-    /// An error if a flag was given that belongs to the other kind of input.
-    pub(super) fn refuse_foreign(&self, given: &Given, flags: &[&str], of: &str, is: &str) -> Result<(), Failure> {
-        match flags.iter().find(|flag| given.has(flag)) {
-            Some(flag) => Err(format!("--{flag}: is for {of}, and {} is {is}", self.subject.display()).into()),
-            None => Ok(()),
-        }
+    /// An error if a flag was given that belongs to another kind of input.
+    pub(super) fn check_flags(&self, given: &Given, of: FlagsOf) -> Result<(), Failure> {
+        Ok(check_flags(|flag| given.has(flag), &self.subject.display().to_string(), of)?)
     }
 }
 
@@ -236,11 +232,6 @@ impl FromStr for PolicyArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<PolicyArg, String> {
-        let known = || Policy::ALL.map(Policy::name).join(", ");
-        match RowPolicy::all().find(|policy| policy.name() == text) {
-            Some(RowPolicy::Linux(policy)) => Ok(PolicyArg(policy)),
-            Some(RowPolicy::Opt) => Err(format!("opt knows no groups; one of {} does", known())),
-            None => Err(format!("unknown policy {text:?}; one of {}", known())),
-        }
+        policy_of_groups(text).map(PolicyArg)
     }
 }

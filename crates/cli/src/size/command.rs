@@ -6,46 +6,14 @@ use crate::flags::{memory, recorded};
 use crate::given::{Given, GivenSettings};
 use crate::replay::{check_output, is_scenario, write};
 use crate::{Failure, print};
-use refault::size;
-use refault::size::{Prepared, SizeKind, SizeRequest, Sizing, Subject};
+use refault::size::{FlagsOf, Prepared, SAID_BY_RESULT, SizeKind, SizeRequest, Sizing, Subject};
 use refault_lab::scenario::Scenario;
-use refault_trace::{RecordSource, Trace};
+use refault_trace::RecordSource;
 use serde::Serialize;
 use std::iter;
 
-/// Flags that only traces have.
-const OF_TRACES: [&str; 15] = [
-    "memory",
-    "swap-max",
-    "swappiness",
-    "via",
-    "set",
-    "sample",
-    "sample-unit",
-    "salts",
-    "format",
-    "raw-ids",
-    "block-bytes",
-    "tick-ns",
-    "page-size",
-    "instructions",
-    "strict",
-];
-
-/// Flags that only recordings have.
-const OF_RECORDINGS: [&str; 1] = ["warm-up"];
-
-/// Flags that a result says itself.
-const OF_SIZING: [&str; 7] = ["policy", "seed", "group", "target", "limit", "range", "resolution"];
-
 /// Flags that a caption says.
 const OF_CAPTION: [&str; 4] = ["kernel", "scale", "sample", "salts"];
-
-/// Flags that say how a file is read.
-const OF_FILES: [&str; 7] = ["format", "raw-ids", "block-bytes", "tick-ns", "page-size", "instructions", "strict"];
-
-/// Flags of traces that a recording answers itself.
-const ANSWERED: [&str; 3] = ["via", "memory", "swap-max"];
 
 /// Runs `refault size ...`, of whose flags `given` were; false: no size meets the target.
 pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
@@ -58,7 +26,7 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
         false => {
             // The caption of a scenario names no kernel that is the default one.
             let said = if is_scenario(&args.subject) { &OF_CAPTION[1..] } else { &OF_CAPTION };
-            text::text(&sizing, &given.settings(&OF_SIZING).line(said))
+            text::text(&sizing, &given.settings(&SAID_BY_RESULT).line(said))
         }
     };
     match &args.output {
@@ -66,29 +34,6 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
         None => print(&text)?,
     }
     Ok(sizing.summary.is_some() || sizing.answer().is_some())
-}
-
-/// Text that `--json` prints.
-pub(crate) fn result(args: &SizeArgs, given: &Given) -> Result<String, Failure> {
-    json(sizing(args, given)?, args, given)
-}
-
-/// The same of a trace in memory, or of its records again, where the flags ask for what it does not
-/// keep.
-pub(crate) fn result_of(
-    args: &SizeArgs,
-    given: &Given,
-    (trace, page_size): (&Trace, u32),
-    again: &dyn Fn() -> Result<Box<dyn RecordSource>, Failure>,
-) -> Result<String, Failure> {
-    args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
-    args.refuse_foreign(given, &OF_RECORDINGS, "a recording", "a trace")?;
-    args.refuse_foreign(given, &OF_FILES, "a file", "in memory")?;
-    let request = args.request(given);
-    if given.has("via") || request.needs_records() {
-        return json(size(Subject::Source(&mut again()?), &request, &args.watch)?, args, given);
-    }
-    json(size(Subject::Trace { trace, page_size }, &request, &args.watch)?, args, given)
 }
 
 /// The result for programs, with its settings and notes on the traces that were read.
@@ -100,7 +45,7 @@ fn json(mut sizing: Sizing, args: &SizeArgs, given: &Given) -> Result<String, Fa
         settings: GivenSettings,
     }
     sizing.notes.extend(args.trace.input.notes());
-    let all = All { sizing, settings: given.settings(&OF_SIZING) };
+    let all = All { sizing, settings: given.settings(&SAID_BY_RESULT) };
     Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
@@ -111,14 +56,12 @@ fn sizing(args: &SizeArgs, given: &Given) -> Result<Sizing, Failure> {
     if is_scenario {
         return of_scenario(args, given, &request);
     }
-    args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
     let mut source = args.trace.input.open(&args.subject)?;
     of_source(args, given, &request, &mut source)
 }
 
 fn of_scenario(args: &SizeArgs, given: &Given, request: &SizeRequest) -> Result<Sizing, Failure> {
-    args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
-    args.refuse_foreign(given, &OF_RECORDINGS, "a recording", "a scenario")?;
+    args.check_flags(given, FlagsOf::Scenario)?;
     memory::advise_scenario(given.has("scale"));
     let (scenario, file) = (Scenario::load(&args.subject)?, args.subject.display().to_string());
     let prepared = Prepared::new(Subject::Scenario { scenario: &scenario, file: &file }, request, &args.watch)?;
@@ -135,29 +78,17 @@ fn of_source(
     let (recording, name) = (source.header().recording.clone(), source.name().to_owned());
     let subject = Subject::Source(source);
     let kind = subject.kind(request);
-    let as_trace = match recording {
-        Some(_) => "replayed as a trace here",
-        None => "a trace",
-    };
+    args.check_flags(given, FlagsOf::new(kind, recording.is_some()))?;
     match kind {
-        SizeKind::Recording if request.sampling.is_none() => {
-            args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
-        }
-        SizeKind::Samples => {
-            args.refuse_foreign(given, &OF_RECORDINGS, "a recording", as_trace)?;
-            refault_syscalls::advise_when_full("take a smaller --sample");
-        }
+        SizeKind::Samples => refault_syscalls::advise_when_full("take a smaller --sample"),
         SizeKind::Trace => {
-            args.refuse_foreign(given, &OF_RECORDINGS, "a recording", as_trace)?;
             memory::advise(false, request.target.is_some() && request.check_samples().is_ok());
         }
         SizeKind::Recording | SizeKind::Scenario => {}
     }
     let prepared = Prepared::new(subject, request, &args.watch)?;
     if let Some(recording) = recording.filter(|_| kind == SizeKind::Recording) {
-        recorded::note_cut(Some(&recording), name.as_ref());
-        recorded::note_touches(Some(&recording), name.as_ref());
-        recorded::note_files_only(&recording, name.as_ref());
+        recorded::note_sized(&recording, name.as_ref());
     }
     prepared.run()
 }

@@ -16,4 +16,3 @@ mod text;
 
 pub use args::SizeArgs;
 pub use command::run;
-pub(crate) use command::{result, result_of};

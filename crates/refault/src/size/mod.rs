@@ -3,6 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `request`, `target` | a search as users ask for it; the condition that must hold |
+//! | `flags` | flags that belong to one kind of input |
 //! | `prepared` | what is sized, checked and loaded, before any size is tried |
 //! | `grid`, `search` | the sizes that may be tried, and which is next |
 //! | `scenario`, `trace`, `sample`, `recording` | trying a size: a machine by the `runner`, or a replay |
@@ -16,6 +17,7 @@
 //! It calls `runner` for machines, `replay` for traces and `recording` for those of a kernel.
 
 mod doubts;
+mod flags;
 mod grid;
 mod near;
 mod prepared;
@@ -32,9 +34,10 @@ mod summary;
 mod target;
 mod trace;
 
+pub use flags::{FlagsOf, SAID_BY_RESULT, check_flags};
 pub use grid::Grid;
 pub use prepared::{Prepared, SizeKind, Subject};
-pub use request::{Limit, SizeRange, SizeRequest};
+pub use request::{Limit, SizeRange, SizeRequest, policy_of_groups};
 pub use search::SizeVerdict;
 pub use sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, Sampled, SizedObject, Sizing};
 pub use summary::SizeSummary;

@@ -302,6 +302,29 @@ impl Limit {
     }
 }
 
+impl FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Limit, String> {
+        let all = [Limit::Max, Limit::High, Limit::Low, Limit::Min];
+        let names = || all.map(Limit::name).join(", ");
+        all.into_iter().find(|limit| limit.name() == text).ok_or_else(|| format!("one of {}", names()))
+    }
+}
+
+/// Reads the name of a policy that has groups.
+///
+/// # Errors
+/// There is no such policy, or it knows no groups.
+pub fn policy_of_groups(name: &str) -> Result<Policy, String> {
+    let known = || Policy::ALL.map(Policy::name).join(", ");
+    match RowPolicy::all().find(|policy| policy.name() == name) {
+        Some(RowPolicy::Linux(policy)) => Ok(policy),
+        Some(RowPolicy::Opt) => Err(format!("opt knows no groups; one of {} does", known())),
+        None => Err(format!("unknown policy {name:?}; one of {}", known())),
+    }
+}
+
 /// Two sizes, the smallest and the largest that may be tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeRange {
