@@ -52,6 +52,7 @@ class Settings(TypedDict, total=False):
     memcg_walk: Literal["incremental", "whole"]
     lru_reparent: bool
     charge_batch: int
+    charge_stocks: int
     charge_kernel: bool
     advice_recency: Literal["ignored", "sequential-only"]
     fault_around_pages: int

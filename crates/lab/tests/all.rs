@@ -4,6 +4,7 @@ mod cache_ext;
 mod cpu_time;
 mod events;
 mod file_io;
+mod groups_beside;
 mod machine_events;
 mod machine_wide;
 mod memory_tiers;

@@ -98,6 +98,7 @@ const NEEDS: &[Need] = &[
             "machine.cgroup_writeback",
             "machine.stat_flush_interval",
             "machine.costs.visit_group",
+            "policy.charge_stocks",
             "policy.memcgs",
             "policy.memcg_walk",
             "policy.backoff",

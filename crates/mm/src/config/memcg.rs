@@ -57,6 +57,8 @@ pub struct MemcgConfig {
     pub lru_reparent: bool,
     /// Pages charged ahead; 64 in Linux.
     pub charge_batch: u64,
+    /// Groups for which a CPU keeps what is charged ahead; 7 since Linux 6.16.
+    pub charge_stocks: u64,
     /// Tree nodes and page tables are charged to the memcg, as Linux does.
     pub charge_kernel: bool,
     /// Pages charged to the memcg by what the engine does not see (the task's own stack, libraries,
@@ -78,6 +80,7 @@ impl Default for MemcgConfig {
             walk: MemcgWalk::Incremental,
             lru_reparent: false,
             charge_batch: 64,
+            charge_stocks: 1,
             charge_kernel: true,
             reserved_pages: 0,
             recursive_protection: true,
@@ -90,6 +93,7 @@ impl MemcgConfig {
         one_of(&[
             (self.charge_batch >= 1, "charge_batch is at least 1"),
             (self.charge_batch <= 1 << 32, "charge_batch is at most 2^32"),
+            ((1..=1 << 16).contains(&self.charge_stocks), "charge_stocks is 1 to 65536"),
             (self.reserved_pages <= 1 << 40, "reserved_pages is at most 2^40"),
         ])
     }

@@ -200,7 +200,10 @@ impl Memcg {
 #[derive(Clone, Debug)]
 pub(crate) struct Memcgs {
     pub(crate) all: Vec<Memcg>,
-    charge_batch: u64,
+    pub(crate) charge_batch: u64,
+    /// Groups that keep a stock, the one that had it first at the front, and how many may.
+    pub(crate) stocked: Vec<MemcgId>,
+    pub(crate) max_stocked: usize,
     /// With what the ancestors leave unclaimed (`memory_recursiveprot`).
     pub(crate) recursive_protection: bool,
     /// Whether any group has `min` or `low`, and whether any has `high` or `swap.high`.
@@ -222,6 +225,8 @@ impl Memcgs {
         Memcgs {
             all: vec![root],
             charge_batch,
+            stocked: Vec::new(),
+            max_stocked: usize::MAX,
             recursive_protection,
             any_protected: false,
             any_high: false,
@@ -352,23 +357,6 @@ impl Memcgs {
         if self.any_protected {
             self.propagate_protections(id);
         }
-    }
-
-    /// Pages that were charged ahead go into the stock; more than a batch of them is given back.
-    fn refill_stock(&mut self, id: MemcgId, nr: u64) {
-        let batch = self.charge_batch;
-        let m = self.get_mut(id);
-        m.stock += nr;
-        if m.stock > batch {
-            self.drain_stock(id);
-        }
-    }
-
-    /// Gives the stock back to the counter.
-    pub(crate) fn drain_stock(&mut self, id: MemcgId) {
-        let stock = std::mem::take(&mut self.get_mut(id).stock);
-        debug_assert!(stock <= self.get(id).usage, "the stock is charged");
-        self.uncharge(id, stock);
     }
 
     /// Pages that can still be charged before a limit is met.

@@ -31,7 +31,10 @@ impl Groups {
     /// The root alone.
     pub(crate) fn new(cfg: &Config, nr_nodes: usize) -> Groups {
         Groups {
-            memcgs: Memcgs::new(cfg.memcg.charge_batch, cfg.memcg.recursive_protection),
+            memcgs: Memcgs {
+                max_stocked: cfg.memcg.charge_stocks as usize * cfg.cpus.max(1),
+                ..Memcgs::new(cfg.memcg.charge_batch, cfg.memcg.recursive_protection)
+            },
             memcg_lru: (0..nr_nodes as u64).map(|n| MemcgLru::new(cfg.seed.wrapping_add(n))).collect(),
             empty: EmptyMemcgs::default(),
             vmpressure: Vmpressure::default(),

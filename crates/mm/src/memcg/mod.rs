@@ -12,6 +12,7 @@
 //! | `memcg_lru` | generations of groups |
 //! | `empty_memcg_cache` | groups that are known to have nothing to give |
 //! | `vmpressure` | the worker that is woken for what was scanned |
+//! | `stocks` | pages that are charged ahead |
 //! | `stat_flush` | sums that are added up now and then |
 //!
 //! It may call: nothing that reclaims. It is called by: `lru` for the tree, all above for charges.
@@ -23,6 +24,7 @@ pub(crate) mod high;
 pub(crate) mod memcg_lru;
 pub(crate) mod protection;
 pub(crate) mod stat_flush;
+pub(crate) mod stocks;
 pub(crate) mod tree;
 pub(crate) mod vmpressure;
 pub(crate) mod zswap_charge;

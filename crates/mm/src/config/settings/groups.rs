@@ -75,5 +75,17 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
             value: Value::Number(32),
         }]),
+    setting!("charge_stocks", memcg.charge_stocks, "groups for which a CPU keeps pages that are charged ahead")
+        .of_groups()
+        .at("Charging")
+        .takes(Values::Range(1, 1 << 16), "groups")
+        .other(&[Other {
+            rule: &KernelRule {
+                change: "\"memcg: multi-memcg percpu charge cache\": a CPU keeps stocks of seven groups",
+                since: "6.16",
+                kernels: &[Kernel::V6_18, Kernel::V7_2],
+            },
+            value: Value::Number(7),
+        }]),
     setting!("charge_kernel", memcg.charge_kernel, "tree nodes and page tables are charged to the group").at("Charging"),
 ];
