@@ -291,8 +291,8 @@ fn no_benchmark_sets_what_it_costs_to_unmap_a_page() {
     }
 }
 
-/// Each value of machine and workload of a benchmark is said once to be published, derived or
-/// chosen.
+/// Each value of machine and workload of a benchmark is said once to be published, derived,
+/// calibrated or chosen.
 #[test]
 fn every_value_of_a_benchmark_has_an_origin() {
     let mut without = Vec::new();
@@ -300,8 +300,9 @@ fn every_value_of_a_benchmark_has_an_origin() {
         let Some(Published { parameters, .. }) = Scenario::parse(name, text).expect(name).published else { continue };
         without
             .extend(Scenario::values_without_origin(text, &parameters).into_iter().map(|key| format!("{name}: {key}")));
-        let Parameters { published, derived, chosen } = &parameters;
-        let mut keys: Vec<_> = published.iter().chain(derived.keys()).chain(chosen.keys()).collect();
+        let Parameters { published, derived, calibrated, chosen } = &parameters;
+        let said = published.iter().chain(derived.keys()).chain(calibrated.keys()).chain(chosen.keys());
+        let mut keys: Vec<_> = said.collect();
         let all = keys.len();
         keys.sort();
         keys.dedup();

@@ -3,7 +3,7 @@
 use super::tables::{band, known, nothing, our_ratio, published_ratio, ratio_spread, verdict};
 use super::text::last_lines;
 use crate::table::Table;
-use refault::bench::{BenchReport, all_missing, missing, spread};
+use refault::bench::{BenchReport, HalfToDouble, all_missing, missing, spread};
 use refault::words::{number, printable};
 use std::fmt::Write as _;
 
@@ -51,5 +51,34 @@ pub(super) fn summary(reports: &[BenchReport]) -> String {
     if unpublished > 0 {
         let _ = writeln!(text, "{unpublished} more rows are of what nobody published, and have no band");
     }
-    text + &last_lines(reports)
+    text + &calibrated(reports) + &last_lines(reports) + &half_to_double(reports)
+}
+
+/// A line for each value that a number of the first variant decided, and the numbers it led to.
+fn calibrated(reports: &[BenchReport]) -> String {
+    let mut text = String::new();
+    for report in reports {
+        for value in report.calibrated() {
+            let [first, ..] = value.row.numbers.as_slice() else { continue };
+            let _ = writeln!(
+                text,
+                "calibrated {}: {} by {}, {}: {} published, {} here",
+                report.name,
+                printable(value.key),
+                value.row.spec.label,
+                report.variants[0].name,
+                known(first.published, number),
+                number(first.mean * value.row.to_full_size),
+            );
+        }
+    }
+    text
+}
+
+/// The count by the other rule, if anything is counted by it.
+fn half_to_double(reports: &[BenchReport]) -> String {
+    match HalfToDouble::of(reports) {
+        HalfToDouble { all: 0, .. } => String::new(),
+        HalfToDouble { met, all } => format!("half to double: {met} of {all}\n"),
+    }
 }

@@ -156,22 +156,23 @@ impl Scenario {
     /// that is chosen is chosen with all in it, but for what a longer key says. Names, and who
     /// works on what, are no values.
     pub fn chosen_values(text: &str, parameters: &Parameters) -> Vec<(String, Range<usize>)> {
-        let Parameters { published, derived, chosen } = parameters;
+        let Parameters { published, derived, calibrated, chosen } = parameters;
         let longest = |keys: &mut dyn Iterator<Item = &String>, value: &str| {
             keys.filter(|key| parameters::is_within(value, key)).map(String::len).max()
         };
         let is_chosen = |value: &str| {
             let by = longest(&mut chosen.keys(), value);
-            by.is_some() && by > longest(&mut published.iter().chain(derived.keys()), value)
+            by.is_some() && by > longest(&mut published.iter().chain(derived.keys()).chain(calibrated.keys()), value)
         };
         parameters::values(text).into_iter().filter(|(key, _)| is_chosen(key)).collect()
     }
 
     /// The keys of machine and workload of which a benchmark does not say whether they are
-    /// published, derived or chosen.
+    /// published, derived, calibrated or chosen.
     pub fn values_without_origin(text: &str, parameters: &Parameters) -> Vec<String> {
-        let Parameters { published, derived, chosen } = parameters;
-        let said: Vec<_> = published.iter().chain(derived.keys()).chain(chosen.keys()).collect();
+        let Parameters { published, derived, calibrated, chosen } = parameters;
+        let said = published.iter().chain(derived.keys()).chain(calibrated.keys()).chain(chosen.keys());
+        let said: Vec<_> = said.collect();
         let values = parameters::values(text).into_iter().map(|(key, _)| key);
         values.filter(|value| !said.iter().any(|key| parameters::is_within(value, key))).collect()
     }

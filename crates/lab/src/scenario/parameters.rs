@@ -1,14 +1,15 @@
-//! Where the values of a scenario come from: published, derived, or chosen.
+//! Where the values of a scenario come from: published, derived, calibrated, or chosen.
 
 use super::read::{Field, Result, Section};
-use super::types::Parameters;
+use super::types::{Calibrated, Parameters, PublishedRow};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 const MAX_PARAMETERS: usize = 256;
 
-pub(super) fn parameters(field: &Field<'_>, root: &Section<'_>) -> Result<Parameters> {
-    let s = field.section(&["published", "derived", "chosen"])?;
+pub(super) fn parameters(field: &Field<'_>, root: &Section<'_>, rows: &[PublishedRow]) -> Result<Parameters> {
+    let s = field.section(&["published", "derived", "calibrated", "chosen"])?;
     let texts = |field: &Field<'_>| {
         let entries = field.any_section()?.entries();
         entries.into_iter().map(|(key, text)| Ok((known(&text, key, root)?, text.line()?))).collect()
@@ -20,8 +21,44 @@ pub(super) fn parameters(field: &Field<'_>, root: &Section<'_>) -> Result<Parame
     Ok(Parameters {
         published: s.or("published", Vec::new(), keys)?,
         derived: s.or("derived", Default::default(), texts)?,
+        calibrated: s.or("calibrated", Default::default(), |field| calibrated(field, root, rows))?,
         chosen: s.or("chosen", Default::default(), texts)?,
     })
+}
+
+/// Values that numbers of the first variant decided: each names the row of one, and there are fewer
+/// of them than of such numbers, so that what is left can disagree.
+fn calibrated(field: &Field<'_>, root: &Section<'_>, rows: &[PublishedRow]) -> Result<BTreeMap<String, Calibrated>> {
+    let mut all = BTreeMap::new();
+    let figures: Vec<_> = rows.iter().filter(|row| row.published.first().is_some_and(Option::is_some)).collect();
+    let entries = field.any_section()?.entries();
+    for (key, field) in &entries {
+        let s = field.section(&["by", "how", "as"])?;
+        let origin = match s.get("as") {
+            Some(other) => {
+                let name = other.line()?;
+                if !entries.iter().any(|(key, field)| *key == name && field.value().get("by").is_some()) {
+                    return Err(other.bad("is no value that is calibrated by a number; name the key of one"));
+                }
+                Calibrated::As(name)
+            }
+            None => {
+                let by = s.need("by", "by = \"the label of a row\"")?;
+                let row =
+                    figures[by.index("a row with a published number", figures.iter().map(|r| r.label.as_str()))?];
+                Calibrated::By { row: row.label.clone(), how: s.need("how", "how = \"by bisection\"")?.line()? }
+            }
+        };
+        all.insert(known(field, key, root)?, origin);
+    }
+    let values = all.values().filter(|origin| matches!(origin, Calibrated::By { .. })).count();
+    if values > 0 && values >= figures.len() {
+        return Err(field.error(format!(
+            "{values} values are calibrated by {} numbers; they must be fewer, or nothing is left to disagree",
+            figures.len()
+        )));
+    }
+    Ok(all)
 }
 
 /// A key that the scenario has.
@@ -132,6 +169,7 @@ fn within(value: &DeValue<'_>, span: Range<usize>, rest: &str) -> Option<Range<u
 #[cfg(test)]
 mod tests {
     use super::{is_within, place, values};
+    use crate::scenario::{Calibrated, Scenario};
     use toml::de::DeTable;
 
     const TEXT: &str = "name = \"n\"\nmachine = { memory = \"1G\" }\nmemcg.\"/a.b\".max = \"2G\"\n[[task]]\n\
@@ -168,5 +206,42 @@ mod tests {
         assert_eq!(found, want);
         assert!(is_within("task.x.phase[1].cpu", "task.x") && is_within("task.x", "task.x"));
         assert!(!is_within("task.xy.cpu", "task.x") && !is_within("task.x", "task.x.phase[1]"));
+    }
+
+    /// The calibrated values of a scenario with two published numbers of its first variant.
+    fn calibrated(values: &str) -> Result<Vec<(String, Calibrated)>, String> {
+        let row = |metric: &str, label: &str, side: &str| {
+            format!("[[published.row]]\nmetric = \"{metric}\"\nlabel = \"{label}\"\n{side} = 3\n")
+        };
+        let text = "name = \"n\"\nmachine = { memory = \"1G\" }\npolicy.name = \"lru\"\ndevice.d.preset = \"nvme\"\n\
+            [object.f]\nkind = \"file\"\nsize = \"1M\"\ndevice = \"d\"\n[[task]]\nname = \"t\"\n\
+            [[task.phase]]\nread = \"f\"\npasses = 1\ncpu = \"1us\"\n[published]\nbefore = {}\nafter = {}\n"
+            .to_owned();
+        let text = text
+            + &row("task.t.seconds", "real", "before")
+            + &row("task.t.ops_per_s", "rate", "before")
+            + &row("total.seconds", "all", "after")
+            + "[published.parameters.calibrated]\n"
+            + values;
+        let scenario = Scenario::parse("f.toml", &text).map_err(|e| e.to_string())?;
+        let calibrated = scenario.published.map(|published| published.parameters.calibrated);
+        Ok(calibrated.unwrap_or_default().into_iter().collect())
+    }
+
+    #[test]
+    fn a_calibrated_value_names_a_number_of_the_first_variant() {
+        let by = "\"task.t.phase[1].cpu\" = { by = \"rate\", how = \"by bisection\" }\n";
+        let same = "\"machine.memory\" = { as = \"task.t.phase[1].cpu\" }\n";
+        let found = calibrated(&format!("{by}{same}")).expect("one value of two numbers");
+        let origin = Calibrated::By { row: "rate".to_owned(), how: "by bisection".to_owned() };
+        assert_eq!(found[1], ("task.t.phase[1].cpu".to_owned(), origin));
+        assert_eq!(found[0].1, Calibrated::As("task.t.phase[1].cpu".to_owned()));
+        // A number of the side after, a value that is none, and as many values as numbers.
+        let wrong = |values: &str| calibrated(values).expect_err(values);
+        let after = wrong(&by.replace("rate", "all"));
+        assert!(after.ends_with("\"all\" is not a row with a published number; declared are real, rate"), "{after}");
+        assert!(wrong(same).contains("is no value that is calibrated by a number"), "{}", wrong(same));
+        let two = wrong(&format!("{by}\"machine.memory\" = {{ by = \"real\", how = \"too\" }}\n"));
+        assert!(two.contains("2 values are calibrated by 2 numbers; they must be fewer"), "{two}");
     }
 }

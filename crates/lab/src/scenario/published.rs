@@ -36,7 +36,7 @@ pub(super) fn published(field: &Field<'_>, scenario: &Scenario, root: &Section<'
         rows: Vec::new(),
         notes: s.or("notes", Vec::new(), |f| f.list(MAX_ROWS)?.iter().map(Field::line).collect())?,
         seeds: s.opt("seeds", |f| f.int(1..=MAX_SEEDS))?,
-        parameters: s.or("parameters", Default::default(), |f| parameters::parameters(f, root))?,
+        parameters: Default::default(),
     };
     // Where bands are of numbers, ratios are nothing that anyone asked for.
     let numbers_count = sections.iter().any(|row| row.has("bands") || row.has("count"));
@@ -50,6 +50,8 @@ pub(super) fn published(field: &Field<'_>, scenario: &Scenario, root: &Section<'
         }
         published.rows.push(row);
     }
+    published.parameters =
+        s.or("parameters", Default::default(), |f| parameters::parameters(f, root, &published.rows))?;
     if published.rows.is_empty() {
         return Err(rows.error("there is no row; write [[published.row]]"));
     }
@@ -162,7 +164,7 @@ fn ratios(s: &Section<'_>, variants: &[PublishedVariant], published: &[Option<f6
         if let Some(band) = own {
             return Err(band.error("the row lists its ratios; write this into one of them"));
         }
-        let sections = list.sections(&["of", "to", "band", "spread"], MAX_RATIOS)?;
+        let sections = list.sections(&["of", "to", "band", "band_from", "spread"], MAX_RATIOS)?;
         return sections.iter().map(|s| ratio(s, variants, published)).collect();
     }
     match (variants.len(), own) {
@@ -192,7 +194,8 @@ fn band_of_ratio(s: &Section<'_>, of: usize, to: usize, published: &[Option<f64>
         if spread.is_some() {
             return Err(field.error("a spread widens the band that follows from what was published; write one of them"));
         }
-        return Ok(Some(Band { ends: band(&field)?, from: BandFrom::Given(None) }));
+        let why = s.opt("band_from", Field::line)?;
+        return Ok(Some(Band { ends: band(&field)?, from: BandFrom::Given(why) }));
     }
     let both = published[of].zip(published[to]);
     if both.is_none() && spread.is_some() {

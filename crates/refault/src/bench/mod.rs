@@ -7,12 +7,14 @@
 //! | `result` | [`BenchReport`]: rows, bands, verdicts |
 //! | `misses` | which of what is missed was known, by the mechanism that is missing |
 //! | `vary` | the same with other values of a scenario |
+//! | `half_to_double` | how many published changes come out by half to double; what was calibrated |
 //! | `serialise` | a report as `--json` has it |
 //!
 //! It calls the `runner`.
 
 mod benchmark;
 mod builtin;
+mod half_to_double;
 mod misses;
 mod result;
 mod serialise;
@@ -20,6 +22,7 @@ mod vary;
 
 pub use benchmark::{Bench, Benchmark, known};
 pub use builtin::{BUILTIN, default_scale};
+pub use half_to_double::{CalibratedValue, HalfToDouble, is_half_to_double};
 pub use misses::{Differences, KNOWN, Missed, Missing, all_missing, missing};
 pub use result::{BenchReport, BenchRow, Number, Ratio, Variant, spread};
 pub use vary::{BandedFigure, Variation, vary};

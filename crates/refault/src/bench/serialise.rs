@@ -4,7 +4,7 @@
 use super::misses::missing;
 use super::result::{BenchReport, BenchRow, Variant, band_from_name, better_name};
 use crate::runner::{Overrides, ending_name, overrides};
-use refault_lab::scenario::Band;
+use refault_lab::scenario::{Band, Calibrated};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -25,7 +25,21 @@ struct BenchmarkOut<'a> {
 struct ParametersOut<'a> {
     published: &'a [String],
     derived: &'a BTreeMap<String, String>,
+    calibrated: BTreeMap<&'a str, CalibratedOut<'a>>,
     chosen: &'a BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum CalibratedOut<'a> {
+    By {
+        by: &'a str,
+        how: &'a str,
+    },
+    As {
+        #[serde(rename = "as")]
+        key: &'a str,
+    },
 }
 
 #[derive(Serialize)]
@@ -110,8 +124,16 @@ fn benchmark(report: &BenchReport) -> BenchmarkOut<'_> {
         parameters: ParametersOut {
             published: &report.parameters.published,
             derived: &report.parameters.derived,
+            calibrated: report.parameters.calibrated.iter().map(|(key, c)| (key.as_str(), calibrated(c))).collect(),
             chosen: &report.parameters.chosen,
         },
+    }
+}
+
+fn calibrated(origin: &Calibrated) -> CalibratedOut<'_> {
+    match origin {
+        Calibrated::By { row, how } => CalibratedOut::By { by: row, how },
+        Calibrated::As(key) => CalibratedOut::As { key },
     }
 }
 

@@ -12,7 +12,9 @@ use refault_mm::ZswapConfig;
 pub use machine::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, SwapSpec};
 pub use memcg::{EventAction, EventSpec, LimitChanges, MemcgSpec};
 pub use policy::{PolicySpec, TieringSpec};
-pub use published::{Band, BandFrom, Better, Parameters, Published, PublishedRatio, PublishedRow, PublishedVariant};
+pub use published::{
+    Band, BandFrom, Better, Calibrated, Parameters, Published, PublishedRatio, PublishedRow, PublishedVariant,
+};
 pub use task::{
     AccessPattern, Action, Burst, ContentSpec, LoopSpec, ObjectSpec, PhaseSpec, Share, StreamSpec, Sync, TaskSpec,
     TraceSpec, Until,

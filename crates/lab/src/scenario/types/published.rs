@@ -27,8 +27,24 @@ pub struct Parameters {
     pub published: Vec<String>,
     /// They follow from what the publication says: how.
     pub derived: BTreeMap<String, String>,
+    /// The publication leaves them open, and a number of its first variant decided them.
+    pub calibrated: BTreeMap<String, Calibrated>,
     /// Nobody says them: why they are so.
     pub chosen: BTreeMap<String, String>,
+}
+
+/// Origin of a value that was found so that the first variant has a published number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Calibrated {
+    /// A number of the first variant decided it.
+    By {
+        /// The label of the row.
+        row: String,
+        /// How the value was found.
+        how: String,
+    },
+    /// The value is that of another key, which is calibrated.
+    As(String),
 }
 
 /// One of the things that are compared.
