@@ -17,7 +17,7 @@ const KERNELS: [Kernel; 2] = [Kernel::V6_18, Kernel::V6_12];
 
 /// Cases that are further apart than half a point, and no repeat of the kernel's: the page says
 /// why, or that it is not known. One that is met again fails, too.
-const MISSES: [&str; 0] = [];
+const MISSES: [&str; 1] = ["6.12: 64 | 64, 2048 | `-s`"];
 
 /// A case beside a kernel.
 struct Comparison {

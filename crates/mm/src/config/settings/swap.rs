@@ -3,7 +3,7 @@
 use super::words::words;
 use super::{Other, Setting, Value, Values, setting};
 use crate::config::kernel::{BEFORE_6_12, KernelRule, SINCE_6_14};
-use crate::config::swap::{SwapAllocator, SwapOverflow, SwapRotational, SwapSplit};
+use crate::config::swap::{SwapAllocator, SwapOverflow, SwapRotational};
 
 words!(SwapAllocator {
     "free-first" = FreeFirst,
@@ -12,7 +12,6 @@ words!(SwapAllocator {
     "free-only" = FreeOnly,
 });
 words!(SwapOverflow { "none" = None, "try-next" = TryNext });
-words!(SwapSplit { "ascending" = Ascending, "first-then-back" = FirstThenBack });
 words!(SwapRotational { "cursor" = Cursor, "clusters" = Clusters });
 
 const LISTS_OF_CLUSTERS: KernelRule = KernelRule {
@@ -38,16 +37,6 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("swap_slot_cache", swap.policy.slot_cache, "per-CPU caches of swap slots")
         .at("Rules of slots")
         .other(&[Other { rule: &LISTS_OF_CLUSTERS, value: Value::Flag(true) }]),
-    setting!("swap_split", swap.policy.split, "order in which pages of a folio that swap had no range for take slots")
-        .at("The swap cache")
-        .other(&[Other {
-            rule: &KernelRule {
-                change: "the pages of a folio that is split for swap go out from the last on, after the first",
-                since: "6.15",
-                kernels: SINCE_6_14,
-            },
-            value: Value::Word("first-then-back"),
-        }]),
     setting!(
         "swap_overflow",
         swap.policy.overflow,
