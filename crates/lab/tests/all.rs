@@ -14,6 +14,7 @@ mod oracle;
 mod random;
 mod reports;
 mod scenario;
+mod swap_slots;
 mod tiers;
 mod trace_task;
 mod zram;

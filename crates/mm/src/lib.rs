@@ -86,7 +86,7 @@ pub use config::settings::{Chosen, Other, SUBJECTS, Setting, THP, TIERING, Value
 pub use config::shadow::ShadowConfig;
 pub use config::swap::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapConfig, SwapDeviceConfig, SwapOverflow, SwapPolicy,
-    SwapRotational,
+    SwapRotational, SwapSplit,
 };
 pub use config::thp::{HugeAdvice, ThpConfig, ThpDefrag, ThpMode, ThpSize};
 pub use config::zswap::ZswapConfig;

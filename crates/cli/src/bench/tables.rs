@@ -198,7 +198,7 @@ pub(super) fn band(band: &Band) -> String {
     let end = |n: f64| match band.from {
         BandFrom::Given(_) => format!("{n}"),
         BandFrom::Difference => signed(n),
-        BandFrom::Count(_) => format!("{}", (n * 10.0).round() / 10.0),
+        BandFrom::Count(_) | BandFrom::Draw => format!("{}", (n * 10.0).round() / 10.0 + 0.0),
         BandFrom::Change | BandFrom::NoChange => factor(n),
     };
     match (low, high) {

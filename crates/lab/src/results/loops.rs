@@ -33,10 +33,21 @@ impl LoopResult {
             "mean" => all.iter().sum::<f64>() / all.len().max(1) as f64,
             "min" => of(f64::min),
             "max" => of(f64::max),
+            "lower-quartile" => quantile(all, 0.25),
+            "median" => quantile(all, 0.5),
+            "upper-quartile" => quantile(all, 0.75),
             "nonzero" => all.iter().filter(|&&n| n != 0.0).count() as f64,
             _ => return None,
         })
     }
+}
+
+/// The value below which a share of all is, between two of them in proportion.
+fn quantile(mut all: Vec<f64>, share: f64) -> f64 {
+    all.sort_by(f64::total_cmp);
+    let at = share * all.len().saturating_sub(1) as f64;
+    let value = |n: f64| all.get(n as usize).copied().unwrap_or(0.0);
+    value(at.floor()) + (value(at.ceil()) - value(at.floor())) * at.fract()
 }
 
 /// A counter, or what follows from several: of a size of folios `fallback_percent`, those that were
@@ -48,4 +59,16 @@ pub(super) fn counted(counters: &BTreeMap<String, u64>, name: &str) -> Option<f6
         return Some(if whole + split > 0.0 { 100.0 * split / (whole + split) } else { 0.0 });
     }
     counters.get(name).map(|&n| n as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quantile;
+
+    #[test]
+    fn quantiles_lie_between_values() {
+        let all = || vec![4.0, 1.0, 2.0, 3.0];
+        assert_eq!([0.25, 0.5, 0.75].map(|share| quantile(all(), share)), [1.75, 2.5, 3.25]);
+        assert_eq!((quantile(vec![7.0], 0.25), quantile(Vec::new(), 0.5)), (7.0, 0.0));
+    }
 }

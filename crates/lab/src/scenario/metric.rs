@@ -8,7 +8,7 @@ use crate::results::{ContentionResult, CpuResult, SwapResult};
 use refault_mm::ThpConfig;
 
 /// Ways to make one number of several times through a loop.
-const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
+const FOLDS: [&str; 7] = ["mean", "min", "lower-quartile", "median", "upper-quartile", "max", "nonzero"];
 /// Figures of a node in the phases that count.
 pub(super) const TIER_METRICS: [&str; 6] =
     ["accesses", "share", "mean_access_ns", "promoted_bytes_per_s", "demoted_bytes_per_s", "utilization"];

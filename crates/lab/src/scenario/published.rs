@@ -10,7 +10,7 @@ const MAX_VARIANTS: usize = 16;
 const MAX_RATIOS: usize = 64;
 /// The most seeds that a scenario asks for.
 pub const MAX_SEEDS: u64 = 1000;
-const ROW_KEYS: [&str; 14] = [
+const ROW_KEYS: [&str; 15] = [
     "metric",
     "label",
     "unit",
@@ -22,6 +22,7 @@ const ROW_KEYS: [&str; 14] = [
     "bands",
     "bands_from",
     "count",
+    "draw",
     "ratio",
     "scaled",
     "better",
@@ -39,7 +40,7 @@ pub(super) fn published(field: &Field<'_>, scenario: &Scenario, root: &Section<'
         parameters: Default::default(),
     };
     // Where bands are of numbers, ratios are nothing that anyone asked for.
-    let numbers_count = sections.iter().any(|row| row.has("bands") || row.has("count"));
+    let numbers_count = sections.iter().any(|row| row.has("bands") || row.has("count") || row.has("draw"));
     for section in &sections {
         let mut row = row(section, scenario, &published.variants)?;
         if numbers_count && !section.has("ratio") && !section.has("band") {
@@ -108,6 +109,7 @@ fn bands_of_numbers(
     let why = s.opt("bands_from", Field::line)?;
     let given = by_variant(s, "bands", variants, band)?;
     let counts = by_variant(s, "count", variants, |f| f.int(1..=1 << 40))?;
+    let draws = by_variant(s, "draw", variants, number)?;
     let mut all = Vec::new();
     for (at, given) in given.into_iter().enumerate() {
         let given = given.map(|ends| Band { ends, from: BandFrom::Given(why.clone()) });
@@ -115,7 +117,11 @@ fn bands_of_numbers(
             (None, Some(percent)) if percent <= 100.0 => Ok(bands::of_count(percent, count)),
             _ => Err(s.error(format!("count.{} needs a published percentage, and no band", variants[at].name))),
         });
-        all.push(given.or(counted.transpose()?));
+        let drawn = draws[at].map(|exact| match (&given, &counted, published[at]) {
+            (None, None, Some(n)) => Ok(Band { ends: [n - exact, n + exact], from: BandFrom::Draw }),
+            _ => Err(s.error(format!("draw.{} needs a published number, and no band", variants[at].name))),
+        });
+        all.push(given.or(counted.transpose()?).or(drawn.transpose()?));
     }
     Ok(all)
 }

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::config::lru::Lru;
 use crate::config::readahead::{MmapHits, OrderGrowth};
 use crate::config::settings::{Setting, Value, settings};
+use crate::config::swap::SwapSplit;
 
 /// A kernel, or what a series was measured on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -82,11 +83,19 @@ impl Kernel {
     /// Gives a configuration the rules of this kernel, where it has those of 6.12.
     pub fn apply(self, cfg: &mut Config) {
         settings().for_each(|setting| setting.apply_kernel(cfg, self));
+        cfg.swap.policy.split = self.swap_split();
     }
 
     /// The rules in which this kernel differs from 6.12, by subject.
     pub fn rules(self) -> impl Iterator<Item = &'static KernelRule> {
         KernelRule::all().into_iter().filter(move |rule| rule.kernels.contains(&self))
+    }
+
+    /// In which order the pages of a folio take slots that is split for want of a range. Folios are
+    /// split anew since "mm/huge_memory: add buddy allocator like (non-uniform) folio_split()" of
+    /// Linux 6.15.
+    pub fn swap_split(self) -> SwapSplit {
+        if SINCE_6_14.contains(&self) { SwapSplit::FirstThenBack } else { SwapSplit::Ascending }
     }
 
     /// How the order of the folios of a file grows from window to window, where it has large ones.

@@ -64,7 +64,8 @@ pub enum SwapAllocator {
     /// Partly used clusters of the order before free ones (version 3 of the series).
     NonfullFirst,
     /// As `NonfullFirst` where nothing is discarded, and one fragmented cluster is tried and no
-    /// more (since Linux 6.13).
+    /// more (since Linux 6.13). A cluster that was scanned counts as fragmented, whether slots were
+    /// found or not, until slots of it are freed.
     OneFrag,
     /// Before the series (Linux 6.10): large orders from free clusters only; order 0 from its
     /// cluster, then by scanning the map.
@@ -95,6 +96,15 @@ pub enum SwapRotational {
     Clusters,
 }
 
+/// The order in which the pages of a large folio take slots that was split for want of a range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapSplit {
+    /// From the first to the last (Linux 6.12).
+    Ascending,
+    /// The first, then from the last on back to the second (Linux 6.18).
+    FirstThenBack,
+}
+
 /// How slots are handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwapPolicy {
@@ -108,6 +118,8 @@ pub struct SwapPolicy {
     pub cluster_pages: u32,
     /// Single slots are taken and given back by way of per-CPU caches of 64 (before Linux 6.14).
     pub slot_cache: bool,
+    /// Pages of folios that are split for want of a range.
+    pub split: SwapSplit,
     /// Pages of zeros leave a bit and are not written (since Linux 6.12).
     pub zeromap: bool,
 }
@@ -121,6 +133,7 @@ impl Default for SwapPolicy {
             rotational: SwapRotational::Cursor,
             cluster_pages: 512,
             slot_cache: false,
+            split: SwapSplit::Ascending,
             zeromap: true,
         }
     }

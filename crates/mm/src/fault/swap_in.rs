@@ -80,7 +80,10 @@ impl<W: World> Fault<'_, W> {
         let drop_copy =
             synchronous || touch.is_write() || self.mem.swap.is_swap_full(&self.mem.pages, &self.mem.groups, f);
         if drop_copy && !self.mem.pages.folios.st(f).has(State::WRITEBACK) {
-            self.mem.swap_cache(self.world).release_swap_cache(f);
+            match synchronous {
+                true => self.mem.swap_cache(self.world).release_read_folio(f),
+                false => self.mem.swap_cache(self.world).release_swap_cache(f),
+            }
         }
         pages.for_each(|p| self.mem.pages.map_page(self.world, f, PageId(p), true, true));
         Ok(outcome)

@@ -4,6 +4,7 @@
 //! `docs/mechanisms.md#verdicts-on-an-isolated-folio`.
 
 use crate::config::lru::{Generations, Lru};
+use crate::config::swap::SwapSplit;
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
@@ -309,7 +310,10 @@ impl<W: World> Reclaim<'_, W> {
         let order = self.mem.pages.folios.st(f).order();
         let parts = self.mem.pages.pages_of(f).skip(1).map(FolioId);
         self.mem.split_folio(f);
-        list.splice(at + 1..at + 1, parts);
+        match self.mem.cfg.swap.policy.split {
+            SwapSplit::Ascending => _ = list.splice(at + 1..at + 1, parts),
+            SwapSplit::FirstThenBack => _ = list.splice(at + 1..at + 1, parts.rev()),
+        }
         let memcg = self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg;
         self.mem.pages.count_size(memcg, order, SizeCounter::SwpoutFallback);
         self.mem.swap_cache(self.world).add_to_swap(f)

@@ -4,7 +4,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`.
 
-use super::cluster::{ClusterListId, Flag, NR_ORDERS};
+use super::cluster::{Cluster, ClusterListId, Flag, NR_ORDERS};
 use super::device::{Common, Device, SwapHost};
 use super::scan::Found;
 use crate::config::swap::SwapAllocator;
@@ -55,7 +55,8 @@ impl Device {
             return None;
         }
         let ((c, start), pages) = (self.place(next), self.clusters.pages() as usize);
-        let at = start + self.clusters.take_free_slot(c, start, memcg)?;
+        let is_scanned = common.policy.allocator == SwapAllocator::OneFrag;
+        let at = start + self.clusters.take_free_slot(c, start, memcg, is_scanned)?;
         let offset = self.first_of(c) + at as u32;
         common.work.calls += 1;
         common.work.clusters += 1;
@@ -89,7 +90,7 @@ impl Device {
         let one_frag = common.policy.allocator == SwapAllocator::OneFrag;
         let mut found = match self.next[cpu][usize::from(order)] {
             0 => Found::default(),
-            next => self.scan(next, order, common, host),
+            next => self.scan_next(next, order, common, host),
         };
         let mut tried = 0;
         if found.offset.is_none() && nonfull_first {
@@ -99,6 +100,7 @@ impl Device {
             && let Some(c) = self.clusters.first_free()
         {
             found = self.scan(self.first_of(c), order, common, host);
+            self.relocate(c, common);
         }
         if found.offset.is_some() {
             return found;
@@ -115,6 +117,40 @@ impl Device {
         found
     }
 
+    /// The rest of the cluster in which the CPU got its last slots of the order.
+    fn scan_next<H: SwapHost>(&mut self, next: u32, order: u8, common: &mut Common, host: &mut H) -> Found {
+        if common.policy.allocator != SwapAllocator::OneFrag {
+            return self.scan(next, order, common, host);
+        }
+        let (c, _) = self.place(next);
+        let cluster = self.clusters.get(c);
+        // It may have become free since, and have been taken for another order.
+        let from = match cluster.flag {
+            Flag::Free if order == 0 => self.first_of(c),
+            Flag::Nonfull | Flag::Frag if order == 0 || cluster.order == order => next,
+            _ => return Found::default(),
+        };
+        let found = self.scan(from, order, common, host);
+        if self.clusters.get(c).flag == Flag::Nonfull {
+            self.clusters.move_tail(c, Flag::Frag);
+        }
+        found
+    }
+
+    /// A cluster that was taken off its list to be scanned goes to the tail of the fragmented ones,
+    /// if it is still used in part (`one-frag`).
+    fn relocate(&mut self, c: u32, common: &Common) {
+        if common.policy.allocator != SwapAllocator::OneFrag {
+            return;
+        }
+        let Cluster { flag, order, .. } = *self.clusters.get(c);
+        match flag {
+            Flag::Nonfull => self.clusters.move_tail(c, Flag::Frag),
+            Flag::Frag => self.clusters.rotate(c, ClusterListId::frag(usize::from(order))),
+            Flag::None | Flag::Free | Flag::Full => {}
+        }
+    }
+
     /// Clusters of the order that were not scanned since slots of them were freed. A scanned one
     /// counts as fragmented.
     fn scan_nonfull<H: SwapHost>(&mut self, order: u8, tried: &mut u32, common: &mut Common, host: &mut H) -> Found {
@@ -124,6 +160,7 @@ impl Device {
         while let Some(c) = self.clusters.first(ClusterListId::nonfull(usize::from(order))) {
             self.clusters.move_tail(c, Flag::Frag);
             let found = self.scan(self.first_of(c), order, common, host);
+            self.relocate(c, common);
             *tried += 1;
             if found.offset.is_some() {
                 return found;
@@ -132,7 +169,8 @@ impl Device {
         Found::default()
     }
 
-    /// Fragmented clusters of the order, each once; those that were just moved there count.
+    /// Fragmented clusters of the order, each once; those that were just moved there count. `one`:
+    /// the first, and no more.
     fn scan_frag<H: SwapHost>(
         &mut self,
         order: u8,
@@ -142,10 +180,11 @@ impl Device {
         host: &mut H,
     ) -> Found {
         let list = ClusterListId::frag(usize::from(order));
-        while tried < self.clusters.frag_nr(usize::from(order)) {
+        while one || tried < self.clusters.frag_nr(usize::from(order)) {
             let Some(c) = self.clusters.first(list) else { break };
             self.clusters.rotate(c, list);
             let found = self.scan(self.first_of(c), order, common, host);
+            self.relocate(c, common);
             tried += 1;
             if found.offset.is_some() || one {
                 return found;
@@ -160,6 +199,7 @@ impl Device {
             for list in [ClusterListId::frag(order), ClusterListId::nonfull(order)] {
                 if let Some(c) = self.clusters.first(list) {
                     let found = self.scan(self.first_of(c), 0, common, host);
+                    self.relocate(c, common);
                     debug_assert!(found.offset.is_some(), "{list:?} holds clusters with free slots");
                     return found;
                 }

@@ -186,12 +186,13 @@ impl Clusters {
     }
 
     /// Takes the first free slot from a place on for a group, of a cluster that stays partly used,
-    /// and on its list. How far on it was.
+    /// and on its list. `is_scanned`: that is the one of the fragmented. How far on it was.
     #[inline]
-    pub(super) fn take_free_slot(&mut self, c: u32, from: usize, memcg: MemcgId) -> Option<usize> {
+    pub(super) fn take_free_slot(&mut self, c: u32, from: usize, memcg: MemcgId, is_scanned: bool) -> Option<usize> {
         let pages = self.pages() as usize;
         let cluster = self.all.get_mut(c as usize)?;
-        if !matches!(cluster.flag, Flag::Nonfull | Flag::Frag) || usize::from(cluster.count) + 1 >= pages {
+        let stays = cluster.flag == Flag::Frag || (cluster.flag == Flag::Nonfull && !is_scanned);
+        if !stays || usize::from(cluster.count) + 1 >= pages {
             return None;
         }
         let slots = cluster.slots.as_mut()?;

@@ -68,6 +68,15 @@ impl Swap {
         }
     }
 
+    /// A folio was read from its slots past the swap cache, and nobody needs them any more. By way
+    /// of slot caches they go one by one, else as a whole.
+    pub(crate) fn free_read(&mut self, slot: SwapSlot, order: u8) {
+        if !self.caches.are_enabled() {
+            return self.drop_cache(slot, order, None);
+        }
+        (0..1 << order).for_each(|i| self.drop_cache(slot.nth(i), 0, None));
+    }
+
     /// The data of a page is in a slot that was just taken for it: one page table refers to the
     /// slot, and no folio is in the swap cache.
     #[inline]

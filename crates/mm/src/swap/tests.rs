@@ -240,6 +240,7 @@ fn machine(seed: u64) -> (Machine, usize) {
         rotational: if rng.one_in(2) { SwapRotational::Cursor } else { SwapRotational::Clusters },
         cluster_pages: if rng.one_in(4) { 256 } else { 512 },
         slot_cache: rng.one_in(2),
+        split: crate::config::swap::SwapSplit::Ascending,
         zeromap: true,
     };
     let mut swap_devices = Vec::new();

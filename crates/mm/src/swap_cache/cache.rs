@@ -172,12 +172,25 @@ impl<W: World> SwapCache<'_, W> {
     /// Takes a folio out of the swap cache if no page table needs a slot of it. Its data exists
     /// only here then: dirty.
     pub(crate) fn release_swap_cache(&mut self, f: FolioId) {
+        self.release_slots(f, false);
+    }
+
+    /// The same for a folio that was read from a device that answers at once: Linux does that past
+    /// the swap cache, and so frees its slots otherwise.
+    pub(crate) fn release_read_folio(&mut self, f: FolioId) {
+        self.release_slots(f, true);
+    }
+
+    fn release_slots(&mut self, f: FolioId, is_read_past: bool) {
         let (slot, order) = (self.pages.folios.swap(f), self.pages.folios.st(f).order());
         if self.swap.slots.is_referenced(slot, order) {
             return;
         }
         leave_swap_cache(&mut self.pages.folios, &mut self.groups.memcgs, &self.pages.lruvecs, f);
-        self.swap.slots.drop_cache(slot, order, None);
+        match is_read_past {
+            true => self.swap.slots.free_read(slot, order),
+            false => self.swap.slots.drop_cache(slot, order, None),
+        }
         self.settle_swap();
     }
 

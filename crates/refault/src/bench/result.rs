@@ -185,7 +185,7 @@ impl BenchRow {
         let numbers = (0..variants).map(|n| {
             let all: Vec<f64> = all.iter().copied().skip(n).step_by(variants).collect();
             let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-            let band = spec.bands[n].clone();
+            let band = spec.bands[n].clone().and_then(|band| of_seeds(band, &all));
             let within = band.as_ref().map(|b| is_in(b.ends, mean * to_full_size));
             Number { published: spec.published[n], band, mean, all, within }
         });
@@ -221,6 +221,23 @@ impl Ratio {
     }
 }
 
+/// The band of a published draw: wider by where one more seed would be in 95 of 100 cases. None:
+/// one seed says nothing about that.
+fn of_seeds(band: Band, all: &[f64]) -> Option<Band> {
+    /// Quantiles of Student's distribution, of 1, 2, ... degrees of freedom.
+    const T: [f64; 15] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13];
+    if band.from != BandFrom::Draw {
+        return Some(band);
+    }
+    let n = all.len() as f64;
+    let degrees = all.len().checked_sub(2)?;
+    let mean = all.iter().sum::<f64>() / n;
+    let variance = all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let more = T.get(degrees).copied().unwrap_or(2.0) * (variance * (1.0 + 1.0 / n)).sqrt();
+    let [low, high] = band.ends;
+    Some(Band { ends: [low - more, high + more], ..band })
+}
+
 fn is_in([low, high]: [f64; 2], n: f64) -> bool {
     (low..=high).contains(&n)
 }
@@ -246,18 +263,29 @@ pub(super) fn band_from_name(from: &BandFrom) -> &'static str {
         BandFrom::NoChange => "no-change",
         BandFrom::Difference => "difference",
         BandFrom::Count(_) => "count",
+        BandFrom::Draw => "draw",
         BandFrom::Given(_) => "given",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ratio;
+    use super::{Band, BandFrom, of_seeds, ratio};
 
     #[test]
     fn ratios_of_nothing() {
         assert_eq!(ratio(3.0, 2.0), 1.5);
         assert_eq!(ratio(0.0, 0.0), 1.0);
         assert_eq!(ratio(3.0, 0.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_draw_may_be_where_one_more_seed_would_be() {
+        let band = Band { ends: [9.0, 11.0], from: BandFrom::Draw };
+        let ends = of_seeds(band.clone(), &[1.0, 3.0]).map(|b| b.ends).expect("two seeds");
+        // t = 12.71, s = √2, √(1 + 1/2).
+        assert!((ends[0] - (9.0 - 22.014)).abs() < 0.01 && (ends[1] - (11.0 + 22.014)).abs() < 0.01, "{ends:?}");
+        assert_eq!(of_seeds(band.clone(), &[5.0; 8]), Some(band.clone()), "nothing varies");
+        assert_eq!(of_seeds(band, &[5.0]), None);
     }
 }

@@ -108,6 +108,9 @@ pub enum BandFrom {
     Difference,
     /// The confidence interval of a published percentage of so many.
     Count(u64),
+    /// The published number is of one draw at random, exact to half of the band's width: where one
+    /// more seed of ours would be is added to it.
+    Draw,
     /// The scenario gives it; why, if it says so.
     Given(Option<String>),
 }
