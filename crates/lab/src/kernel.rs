@@ -70,8 +70,19 @@ impl LabKernel {
 
     /// Carries out what an engine call asked for, from `at_ns` on, and says what it costs.
     pub(crate) fn settle(&mut self, at_ns: u64, clock: &mut Clock, threads: &mut Threads) -> CallCost {
+        self.settle_after(at_ns, 0, clock, threads)
+    }
+
+    /// The same, of a call that works for `before_ns` before it makes its requests.
+    pub(crate) fn settle_after(
+        &mut self,
+        at_ns: u64,
+        before_ns: u64,
+        clock: &mut Clock,
+        threads: &mut Threads,
+    ) -> CallCost {
         let mut bill = self.work_done(at_ns);
-        self.send_requests(&mut bill, at_ns, clock);
+        self.send_requests(&mut bill, at_ns + before_ns, clock);
         if self.hw.storage.take_memory_change() {
             let pages = self.hw.storage.swap_memory_pages();
             let granted = self.engine.set_external_pages(pages);

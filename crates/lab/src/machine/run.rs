@@ -122,14 +122,7 @@ impl Machine {
     fn stop_running(&mut self, cpu: usize) {
         let Some(t) = self.threads.running(cpu) else { return };
         let now_ns = self.clock.now_ns();
-        let debt = std::mem::take(&mut self.threads[t].debt_ns);
-        if debt > 0 {
-            self.threads.set_psi_state(t, PsiState::Stalled, now_ns);
-            if let Some(task) = self.threads[t].task_mut() {
-                task.reclaim(debt);
-                self.direct_reclaim_ns += debt;
-            }
-            self.clock.push(now_ns + debt, Event::Cpu(cpu));
+        if self.pay_debts(t, cpu) {
             return;
         }
         if self.pay_for_interrupts(t, cpu) {
@@ -156,6 +149,26 @@ impl Machine {
         if self.threads.running(cpu).is_none() {
             self.dispatch(cpu);
         }
+    }
+
+    /// Reclaim and synchronous reads that a burst leaves to be paid for, as stalls. What reclaims
+    /// for a file of a group (`memory.reclaim`, a lower limit) is not stalled. True: it stops later.
+    fn pay_debts(&mut self, t: usize, cpu: usize) -> bool {
+        let now_ns = self.clock.now_ns();
+        let debt = std::mem::take(&mut self.threads[t].debt_ns);
+        let ns = debt + std::mem::take(&mut self.threads[t].stall_ns);
+        if ns == 0 {
+            return false;
+        }
+        if !matches!(self.threads[t].work, Some(ThreadWork::Admin(_))) {
+            self.threads.set_psi_state(t, PsiState::Reclaiming, now_ns);
+        }
+        if let (Some(task), true) = (self.threads[t].task_mut(), debt > 0) {
+            task.reclaim(debt);
+            self.direct_reclaim_ns += debt;
+        }
+        self.clock.push(now_ns + ns, Event::Cpu(cpu));
+        true
     }
 
     /// Adds the time that a CPU has lost to interrupts to what its thread does there. True: it lost

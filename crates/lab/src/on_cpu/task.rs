@@ -17,6 +17,7 @@ impl OnCpu<'_> {
         }
         let spec = self.spec;
         let (mut clock, end) = (start_ns, start_ns + self.turn_ns());
+        task.close_op(clock);
         if std::mem::take(&mut self.threads[t].owes_reclaim) {
             return self.reclaim_before(t, task, clock);
         }

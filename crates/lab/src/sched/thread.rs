@@ -84,6 +84,8 @@ pub(crate) struct Thread {
     pub(crate) ran_ns: u64,
     /// Reclaim that it must still pay for with CPU time, before it stops.
     pub(crate) debt_ns: u64,
+    /// Time of reading a page of the working set by the CPU that it must still pay for.
+    pub(crate) stall_ns: u64,
     pub(crate) stop: Stop,
     /// Nanoseconds of the slice under way that it has used, while it has no CPU.
     pub(crate) used_ns: u64,
@@ -118,6 +120,7 @@ impl Thread {
             waits_since_ns: 0,
             ran_ns: 0,
             debt_ns: 0,
+            stall_ns: 0,
             stop: Stop::Preempted,
             used_ns: 0,
             vruntime_ns: 0,

@@ -177,8 +177,12 @@ impl Threads {
         self.all[t].state = ThreadState::Queued;
         self.all[t].has_begun = true;
         // kswapd and direct reclaim count as stalled while they work.
-        let kswapd = matches!(self.all[t].work, Some(ThreadWork::Kswapd(_)));
-        self.set_psi_state(t, if kswapd { PsiState::Stalled } else { PsiState::Productive }, now_ns);
+        let state = if self.is_kswapd(t) { PsiState::Queued } else { PsiState::Productive };
+        self.set_psi_state(t, state, now_ns);
+    }
+
+    fn is_kswapd(&self, t: usize) -> bool {
+        (self.tasks..self.tasks + self.nodes).contains(&t)
     }
 
     /// A thread begins, when it is woken; the number of its wait.
@@ -218,6 +222,9 @@ impl Threads {
         self.all[t].next_wait(Wait::Nothing, now_ns);
         self.all[t].state = ThreadState::Running;
         self.all[t].woken = false;
+        if self.is_kswapd(t) {
+            self.set_psi_state(t, PsiState::Reclaiming, now_ns);
+        }
         Some((t, switched))
     }
 
@@ -289,7 +296,8 @@ impl Threads {
         if self.eevdf.is_some() {
             self.dequeue_entity(t, now_ns);
         }
-        self.set_psi_state(t, psi_state, now_ns);
+        let for_device = self.all[t].waits_for == Wait::Io;
+        self.set_psi_state(t, psi_state.asleep(for_device), now_ns);
     }
 
     /// A thread is gone.
