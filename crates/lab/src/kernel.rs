@@ -134,12 +134,20 @@ impl LabKernel {
         bill
     }
 
-    /// Requests and discards reach their devices once the CPU has made them.
+    /// Requests and discards reach their devices once the CPU has made them: reads after the reclaim
+    /// that made room for their pages.
     fn send_requests(&mut self, bill: &mut CallCost, at_ns: u64, clock: &mut Clock) {
         if self.hw.storage.is_plugged() {
-            let submissions = self.hw.storage.unplug();
-            bill.io_ns += submissions.len() as u64 * self.costs.io_submit_ns;
-            clock.push_submission(at_ns + bill.io_ns, submissions);
+            let (writes, reads): (Vec<_>, Vec<_>) = self.hw.storage.unplug().into_iter().partition(|s| s.request.write);
+            for (submissions, at_ns) in [(writes, at_ns), (reads, at_ns + bill.reclaim_ns)] {
+                if submissions.is_empty() {
+                    continue;
+                }
+                let filled = submissions.iter().filter(|s| !s.request.write && s.waiter.is_none());
+                bill.io_ns += submissions.len() as u64 * self.costs.io_submit_ns
+                    + filled.map(|s| u64::from(s.request.pages)).sum::<u64>() * self.costs.fill_page_ns;
+                clock.push_submission(at_ns + bill.io_ns, submissions);
+            }
         }
         self.send_discards(at_ns, clock);
     }

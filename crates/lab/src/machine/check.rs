@@ -93,7 +93,8 @@ impl Machine {
     fn check_pressure(&mut self) -> Result<(), String> {
         let now_ns = self.clock.now_ns();
         for g in 0..self.threads.pressure.len() {
-            let [some, full] = [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(g, now_ns, Resource::Memory, k));
+            let [some, full] =
+                [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(g, now_ns, Resource::Memory, k));
             if full.total_us > some.total_us {
                 return Err(format!("pressure of group {g}: full {full:?}, some {some:?}"));
             }

@@ -24,5 +24,5 @@ mod usage;
 pub(crate) use event::{Clock, Event};
 pub(crate) use pressure::{PsiState, Resource};
 pub(crate) use thread::{Stop, Thread, ThreadState, ThreadWork, Wait};
-pub(crate) use threads::{ANY_WAIT, TICK_NS, Threads};
+pub(crate) use threads::{ANY_WAIT, Place, TICK_NS, Threads};
 pub(crate) use usage::Usage;

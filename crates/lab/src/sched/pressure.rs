@@ -14,7 +14,7 @@ pub(crate) enum PsiState {
     Productive,
     /// Reclaiming, or reading a page of the working set, with a CPU.
     Reclaiming,
-    /// About to reclaim, and waiting for a CPU.
+    /// In a stall, and waiting for a CPU: to reclaim, or to see that its page is there.
     Queued,
     /// Asleep: throttled.
     Stalled,
@@ -148,11 +148,20 @@ mod tests {
     fn a_wait_for_a_page_of_the_working_set_is_both_and_any_other_is_io() {
         let mut p = Pressure::new(1, 1);
         p.change(0, &[0], PsiState::Idle, PsiState::Idle.asleep(true));
-        assert_eq!((total(&mut p, 1_000_000, Resource::Io), total(&mut p, 1_000_000, Resource::Memory)), ([1000; 2], [0; 2]));
+        assert_eq!(
+            (total(&mut p, 1_000_000, Resource::Io), total(&mut p, 1_000_000, Resource::Memory)),
+            ([1000; 2], [0; 2])
+        );
         p.change(1_000_000, &[0], PsiState::Io, PsiState::Stalled.asleep(true));
-        assert_eq!((total(&mut p, 2_000_000, Resource::Io), total(&mut p, 2_000_000, Resource::Memory)), ([2000; 2], [1000; 2]));
+        assert_eq!(
+            (total(&mut p, 2_000_000, Resource::Io), total(&mut p, 2_000_000, Resource::Memory)),
+            ([2000; 2], [1000; 2])
+        );
         // Somebody else runs: some waits, and not all.
         p.change(2_000_000, &[0], PsiState::Idle, PsiState::Productive);
-        assert_eq!((total(&mut p, 3_000_000, Resource::Io), total(&mut p, 3_000_000, Resource::Memory)), ([3000, 2000], [2000, 1000]));
+        assert_eq!(
+            (total(&mut p, 3_000_000, Resource::Io), total(&mut p, 3_000_000, Resource::Memory)),
+            ([3000, 2000], [2000, 1000])
+        );
     }
 }

@@ -71,14 +71,17 @@ impl Case {
     fn phase(&self, keys: &str) -> String {
         let head = format!("[[task.phase]]\ncpu = \"{}ns\"\n{keys}", self.own_ns());
         let part = |size: &str, weight: u64| {
-            format!("[[task.phase.stream]]\nread = \"data\"\npattern = \"uniform\"\nadvice = \"random\"\n{size}weight = {weight}\n")
+            format!(
+                "[[task.phase.stream]]\nread = \"data\"\npattern = \"uniform\"\nadvice = \"random\"\n{size}weight = {weight}\n"
+            )
         };
         match self.program {
             Program::File { hot_mib: 0, .. } => head + "read = \"data\"\npattern = \"uniform\"\nadvice = \"random\"\n",
             Program::File { hot_mib, .. } => head + &part(&format!("size = \"{hot_mib}M\"\n"), 4) + &part("", 1),
             Program::Scan { .. } => head + "read = \"data\"\n",
             Program::Anon { mib: 0 } => {
-                head + &part("", 1) + "[[task.phase.stream]]\nwrite = \"heap\"\npattern = \"uniform\"\nshare = \"split\"\nweight = 1\n"
+                head + &part("", 1)
+                    + "[[task.phase.stream]]\nwrite = \"heap\"\npattern = \"uniform\"\nshare = \"split\"\nweight = 1\n"
             }
             Program::Anon { .. } => head + "write = \"heap\"\npattern = \"uniform\"\nshare = \"split\"\n",
         }
@@ -90,31 +93,43 @@ impl Case {
         let anon = matches!(self.program, Program::Anon { .. });
         let mib = match self.program {
             Program::File { mib, .. } | Program::Scan { mib } => mib,
-            Program::Anon { mib } => if mixed { 128 } else { mib },
+            Program::Anon { mib } => {
+                if mixed {
+                    128
+                } else {
+                    mib
+                }
+            }
         };
-        let (hit, unmap) = match (self.program, self.swap) {
-            (Program::Scan { .. }, _) => (13_300, 13_400),
-            (_, Swap::Disk) => (4_240, 27_200),
-            _ => (4_240, 13_400),
-        };
-        let disk = format!("{{ preset = \"nvme\", channels = 64, read_latency = \"{0}\", write_latency = \"{0}\", read_bandwidth = \"100GB/s\", write_bandwidth = \"100GB/s\", max_request = \"512K\" }}", self.latency);
+        // Of swap on a disk the order to write is in the time to unmap.
+        let (unmap, fault) = if self.swap == Swap::Disk { (27_200, 7_500) } else { (13_400, 16_200) };
+        let free = if policy == "lru" { 2_550 } else { 2_950 };
+        let disk = format!(
+            "{{ preset = \"nvme\", channels = 64, read_latency = \"{0}\", write_latency = \"{0}\", read_bandwidth = \"100GB/s\", write_bandwidth = \"100GB/s\", max_request = \"64K\" }}",
+            self.latency
+        );
         let mut text = format!(
             r#"name = "pressure"
 machine.cpus = 1
 machine.memory = "475848K"
 machine.tick = "4ms"
-machine.costs = {{ read_hit = "{hit}ns", write_hit = "{hit}ns", map_hit = "12ns", minor_fault = "2us", major_fault = "16.2us", read_miss = "8.8us", io_submit = "17.3us", anon_fault = "8us", scan_page = "1us", reclaim_page = "2950ns", unmap_page = "{unmap}ns", pte_walk = "100ns", context_switch = "3us" }}
+machine.costs = {{ read_hit = "4240ns", write_hit = "4240ns", map_hit = "12ns", minor_fault = "2us", major_fault = "{fault}ns", read_miss = "100ns", fill_page = "9.1us", io_submit = "16.9us", anon_fault = "8us", scan_page = "1us", reclaim_page = "{free}ns", unmap_page = "{unmap}ns", pte_walk = "343ns", context_switch = "3600ns" }}
 policy = {{ name = "{policy}", kernel = "6.12" }}
 memcg."/g" = {{ {} = "64M" }}
 "#,
             self.limit
         );
         if !anon || mixed {
-            text += &format!("device.disk = {disk}\nobject.data = {{ kind = \"file\", size = \"{}M\", device = \"disk\" }}\n", if mixed { 64 } else { mib });
+            text += &format!(
+                "device.disk = {disk}\nobject.data = {{ kind = \"file\", size = \"{}M\", device = \"disk\" }}\n",
+                if mixed { 64 } else { mib }
+            );
         }
         match self.swap {
             Swap::None => {}
-            Swap::Zram => text += "device.zram = { preset = \"zram\", compress = \"34.7us\", decompress = \"10.5us\", compression_ratio = 3.0 }\nswap = { device = \"zram\", size = \"256M\" }\n",
+            Swap::Zram => {
+                text += "device.zram = { preset = \"zram\", compress = \"34.7us\", decompress = \"10.5us\", compression_ratio = 3.0 }\nswap = { device = \"zram\", size = \"256M\" }\n"
+            }
             Swap::Disk => text += &format!("device.swap = {disk}\nswap = {{ device = \"swap\", size = \"1G\" }}\n"),
         }
         if anon {
