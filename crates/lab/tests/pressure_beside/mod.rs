@@ -29,7 +29,7 @@ const SHARE_OF_RUN: f64 = 0.01;
 
 /// Figures that are further apart: the page says why, or that it is not known. One that is met
 /// again fails, too.
-const MISSES: [&str; 29] = [
+const MISSES: [&str; 30] = [
     "file1 lru: memory_some_us",
     "file1 lru: memory_full_us",
     "file4 lru: memory_some_us",
@@ -57,8 +57,9 @@ const MISSES: [&str; 29] = [
     "high1 lru: p99_us",
     "high1 mglru: memory_some_us",
     "high1 mglru: memory_full_us",
+    "high1 mglru: p99_us",
     "high1 mglru: run_us",
-    "mixed2 mglru: memory_some_us",
+    "mixed2 mglru: p99_us",
 ];
 
 fn run(case: &Case, policy: &str, is_measured: bool) -> RunResult {
