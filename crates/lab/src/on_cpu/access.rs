@@ -173,7 +173,7 @@ impl OnCpu<'_> {
         // The outcome says whether somebody is to be killed: the access may find room all the same.
         let _ = self.kernel.take_oom();
         let throttle = self.kernel.take_throttle();
-        // What it reclaims and how long it is held up is a part of the access.
+        // The access lasts until it has reclaimed and is not held up any more.
         task.is_held_up = bill.reclaim_ns + stall_ns > 0 || throttle.is_some();
         let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
         task.is_held_up = false;

@@ -67,7 +67,7 @@ impl Case {
         }
     }
 
-    /// What a phase accesses; `begin` and `end` are its other keys.
+    /// A phase of accesses; `begin` and `end` are its other keys.
     fn phase(&self, keys: &str) -> String {
         let head = format!("[[task.phase]]\ncpu = \"{}ns\"\n{keys}", self.own_ns());
         let part = |size: &str, weight: u64| {
@@ -101,7 +101,7 @@ impl Case {
                 }
             }
         };
-        // Of swap on a disk the order to write is in the time to unmap.
+        // The time to unmap has the order to write to a disk in it.
         let (unmap, fault) = if self.swap == Swap::Disk { (27_200, 7_500) } else { (13_400, 16_200) };
         let free = if policy == "lru" { 2_550 } else { 2_950 };
         let disk = format!(
