@@ -11,6 +11,7 @@ mod memory_tiers;
 mod min_ttl;
 mod nfs_and_marks;
 mod oracle;
+mod pressure_beside;
 mod random;
 mod reports;
 mod scenario;

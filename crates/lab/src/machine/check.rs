@@ -4,6 +4,7 @@ use refault_mm::{Counter, PageId, PsiKind};
 
 use super::state::Machine;
 use crate::device::PAGE_BYTES;
+use crate::sched::Resource;
 
 impl Machine {
     /// Checks the invariants of the machine. An error says what does not, and when.
@@ -92,7 +93,8 @@ impl Machine {
     fn check_pressure(&mut self) -> Result<(), String> {
         let now_ns = self.clock.now_ns();
         for g in 0..self.threads.pressure.len() {
-            let [some, full] = [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(g, now_ns, k));
+            let [some, full] =
+                [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(g, now_ns, Resource::Memory, k));
             if full.total_us > some.total_us {
                 return Err(format!("pressure of group {g}: full {full:?}, some {some:?}"));
             }

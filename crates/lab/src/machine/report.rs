@@ -15,7 +15,7 @@ use crate::results::{
     ContentionResult, CpuResult, DeviceResult, Ending, GroupTasks, KthreadResult, LockResult, MemcgResult, NodeResult,
     RunResult, SwapResult, TaskResult, ZoneResult,
 };
-use crate::sched::{Thread, Threads, Wait};
+use crate::sched::{Resource, Thread, Threads, Wait};
 
 impl Machine {
     pub(super) fn result(&mut self) -> RunResult {
@@ -175,6 +175,7 @@ impl Machine {
             removed_ns: None,
             counters: BTreeMap::new(),
             psi: [PsiLine { avg10: 0.0, avg60: 0.0, avg300: 0.0, total_us: 0 }; 2],
+            io_psi: [PsiLine { avg10: 0.0, avg60: 0.0, avg300: 0.0, total_us: 0 }; 2],
             psi_peaks: [[0.0; 3]; 2],
             events: MemcgEvents::default().iter().collect(),
             swap_events: MemcgEvents::default().swap_iter().collect(),
@@ -210,7 +211,8 @@ impl Machine {
             made_ns,
             removed_ns: None,
             counters,
-            psi: kinds.map(|k| self.threads.pressure.read(group, now_ns, k)),
+            psi: kinds.map(|k| self.threads.pressure.read(group, now_ns, Resource::Memory, k)),
+            io_psi: kinds.map(|k| self.threads.pressure.read(group, now_ns, Resource::Io, k)),
             psi_peaks: kinds.map(|k| self.threads.pressure.peaks(group, now_ns, k)),
             events: events.map_or_else(Vec::new, |e| e.iter().collect()),
             swap_events: events.map_or_else(Vec::new, |e| e.swap_iter().collect()),

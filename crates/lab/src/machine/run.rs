@@ -3,7 +3,7 @@
 use super::state::Machine;
 use crate::on_cpu;
 use crate::results::{Ending, RunResult};
-use crate::sched::{Event, PsiState, Stop, ThreadWork, Threads};
+use crate::sched::{Event, Place, PsiState, Stop, ThreadWork, Threads};
 
 /// How a run reports on itself: virtual time, events so far. False: stop.
 pub type ProgressFn<'a> = dyn FnMut(u64, u64) -> bool + 'a;
@@ -85,6 +85,11 @@ impl Machine {
     fn dispatch(&mut self, cpu: usize) {
         let Some((t, switched)) = self.threads.give_cpu(cpu, self.clock.now_ns()) else { return };
         let start = self.clock.now_ns() + if switched { self.kernel.costs.context_switch_ns } else { 0 };
+        if self.threads[t].owes() {
+            self.threads.resume_in_debt(t);
+            self.clock.push(start, Event::Cpu(cpu));
+            return;
+        }
         self.kernel.engine.set_cpu(cpu);
         let hint = self.threads[t].task().map_or(0, |task| self.spec.tasks[task.spec].cache_ext_hint);
         self.kernel.engine.set_cache_ext_hint(hint);
@@ -122,14 +127,7 @@ impl Machine {
     fn stop_running(&mut self, cpu: usize) {
         let Some(t) = self.threads.running(cpu) else { return };
         let now_ns = self.clock.now_ns();
-        let debt = std::mem::take(&mut self.threads[t].debt_ns);
-        if debt > 0 {
-            self.threads.set_psi_state(t, PsiState::Stalled, now_ns);
-            if let Some(task) = self.threads[t].task_mut() {
-                task.reclaim(debt);
-                self.direct_reclaim_ns += debt;
-            }
-            self.clock.push(now_ns + debt, Event::Cpu(cpu));
+        if self.pay_debts(t, cpu) {
             return;
         }
         if self.pay_for_interrupts(t, cpu) {
@@ -156,6 +154,39 @@ impl Machine {
         if self.threads.running(cpu).is_none() {
             self.dispatch(cpu);
         }
+    }
+
+    /// Reclaim and synchronous reads that a burst leaves to be paid for, as stalls; with ticks a
+    /// quantum at a time, since who waits for the CPU may take it. What reclaims for a file of a
+    /// group (`memory.reclaim`, a lower limit) is not stalled. True: it stops later.
+    fn pay_debts(&mut self, t: usize, cpu: usize) -> bool {
+        let now_ns = self.clock.now_ns();
+        let pays = std::mem::take(&mut self.threads[t].pays);
+        if !self.threads[t].owes() {
+            return false;
+        }
+        let place = self.threads.place(cpu, now_ns).filter(|&place| pays && place != Place::First);
+        if let Some(place) = place {
+            self.threads.take_cpu(cpu, now_ns);
+            self.threads.queue_in_debt(t, place, now_ns);
+            self.dispatch(cpu);
+            return true;
+        }
+        let most_ns = if self.threads.has_ticks() { self.spec.machine.quantum_ns } else { u64::MAX };
+        let thread = &mut self.threads[t];
+        thread.pays = true;
+        let stall = thread.stall_ns.min(most_ns);
+        let debt = thread.debt_ns.min(most_ns - stall);
+        (thread.stall_ns, thread.debt_ns) = (thread.stall_ns - stall, thread.debt_ns - debt);
+        if !matches!(thread.work, Some(ThreadWork::Admin(_))) {
+            self.threads.set_psi_state(t, PsiState::Reclaiming, now_ns);
+        }
+        if let (Some(task), true) = (self.threads[t].task_mut(), debt > 0) {
+            task.reclaim(debt);
+            self.direct_reclaim_ns += debt;
+        }
+        self.clock.push(now_ns + stall + debt, Event::Cpu(cpu));
+        true
     }
 
     /// Adds the time that a CPU has lost to interrupts to what its thread does there. True: it lost

@@ -7,7 +7,7 @@ use crate::groups::Group;
 use crate::record::{column_values, gone_values, group_values};
 use crate::results::RunResult;
 use crate::scenario::group_columns;
-use crate::sched::{Event, Thread};
+use crate::sched::{Event, Resource, Thread};
 use crate::task::Task;
 
 impl Machine {
@@ -21,7 +21,8 @@ impl Machine {
         let vmstat = engine.vmstat();
         let refaults = vmstat.get(Counter::WorkingsetRefaultFile) + vmstat.get(Counter::WorkingsetRefaultAnon);
         let seqs = engine.lru_gen_seqs(MemcgId::ROOT);
-        let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(0, now_ns, k).avg10);
+        let psi =
+            [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(0, now_ns, Resource::Memory, k).avg10);
         let cpu_us = self.reclaim_cpu_us();
         let mut row = vec![
             ops as f64,
@@ -65,7 +66,8 @@ impl Machine {
         match self.groups.get(group - 1) {
             &Group::There { id, .. } => {
                 row.extend(group_values(&self.kernel.engine, id));
-                let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.threads.pressure.read(group, now_ns, k).avg10);
+                let psi = [PsiKind::Some, PsiKind::Full]
+                    .map(|k| self.threads.pressure.read(group, now_ns, Resource::Memory, k).avg10);
                 row.extend(psi);
             }
             Group::Removed(last) => row.extend(gone_values(last)),

@@ -4,7 +4,7 @@ use refault_mm::PsiKind;
 
 use super::state::Machine;
 use crate::scenario::{Amount, Condition, EventAction, Victim, WatchSpec};
-use crate::sched::Event;
+use crate::sched::{Event, Resource};
 
 /// How far the watch of an event is.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +70,7 @@ impl Machine {
             Condition::FreeSwapBelow(amount) => self.is_swap_low(*amount),
             Condition::Avg10Above { memcg, kind, percent } => {
                 let now_ns = self.clock.now_ns();
-                self.threads.pressure.read(group(memcg), now_ns, *kind).avg10 > *percent
+                self.threads.pressure.read(group(memcg), now_ns, Resource::Memory, *kind).avg10 > *percent
             }
             Condition::StallAbove { memcg, kind, ns } => {
                 let total_us = self.stalled_us(group(memcg), *kind);
@@ -85,7 +85,7 @@ impl Machine {
 
     fn stalled_us(&mut self, group: usize, kind: PsiKind) -> u64 {
         let now_ns = self.clock.now_ns();
-        self.threads.pressure.read(group, now_ns, kind).total_us
+        self.threads.pressure.read(group, now_ns, Resource::Memory, kind).total_us
     }
 
     /// By how much this rose since the last look; before the first: not.

@@ -156,20 +156,27 @@ impl OnCpu<'_> {
         {
             own_ns += contention.fault(task.program, space, clock);
         }
-        let bill = self.settle(clock);
+        // A read is ordered once there is a frame for it, which is in the page cache.
+        let before_ns = if outcome == Outcome::Waiting { own_ns } else { 0 };
+        let bill = self.settle_after(clock, before_ns);
         if done && !self.kernel.hw.nodes.is_empty() {
             own_ns += match mapped {
                 true => first_touch_of(self.kernel, page, write, phase.lines, clock),
                 false => copy_of(self.kernel, page, write, clock),
             };
         }
-        let ns = (own_ns + bill.io_ns).max(1);
+        let stall_ns = self.stall_of(page, bill.io_ns);
+        let ns = (own_ns + bill.io_ns).max(1) - stall_ns;
         self.threads[t].debt_ns = bill.reclaim_ns;
-        task.spend(phase, if done { phase.cpu_ns } else { 0 }, ns + bill.reclaim_ns);
+        self.threads[t].stall_ns = stall_ns;
+        task.spend(phase, if done { phase.cpu_ns } else { 0 }, ns + stall_ns + bill.reclaim_ns);
         // The outcome says whether somebody is to be killed: the access may find room all the same.
         let _ = self.kernel.take_oom();
         let throttle = self.kernel.take_throttle();
+        // The access lasts until it has reclaimed and is not held up any more.
+        task.is_held_up = bill.reclaim_ns + stall_ns > 0 || throttle.is_some();
         let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
+        task.is_held_up = false;
         match (throttle, step) {
             // Reclaim of a group came upon nothing but dirty pages, and waits for the flusher.
             (Some((reason @ ThrottleReason::Writeback, max_wait_ns)), AccessEnd::Stop(ns, stop))
@@ -191,6 +198,11 @@ impl OnCpu<'_> {
             }
             (None, step) => step,
         }
+    }
+
+    /// The part of the time that the CPU reads a page which is a memory stall, paid for as one.
+    fn stall_of(&self, page: PageId, io_ns: u64) -> u64 {
+        if io_ns > 0 && self.kernel.engine.is_refault_read(page) { io_ns } else { 0 }
     }
 
     /// A task touches a page that was marked: what the engine makes of it. The touch itself comes

@@ -127,7 +127,7 @@ impl OnCpu<'_> {
             match stop {
                 Stop::Preempted => {
                     self.threads.wait_throttled(t, reason, end + bill.reclaim_ns + max_wait_ns, self.clock);
-                    stop = Stop::Blocked(PsiState::Stalled);
+                    stop = Stop::Blocked(PsiState::Idle);
                 }
                 _ => self.kernel.engine.throttle_ended(reason),
             }
@@ -204,7 +204,7 @@ impl OnCpu<'_> {
     fn wait_for_writes(&mut self, t: usize, now_ns: u64) -> Stop {
         let is_full = self.kernel.hw.is_write_queue_full();
         self.threads.wait_for_room(t, is_full, now_ns, self.clock);
-        Stop::Blocked(PsiState::Stalled)
+        Stop::Blocked(PsiState::Idle)
     }
 
     /// A group has a new limit, and still uses more.

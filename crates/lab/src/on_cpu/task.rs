@@ -17,6 +17,7 @@ impl OnCpu<'_> {
         }
         let spec = self.spec;
         let (mut clock, end) = (start_ns, start_ns + self.turn_ns());
+        task.close_op(clock);
         if std::mem::take(&mut self.threads[t].owes_reclaim) {
             return self.reclaim_before(t, task, clock);
         }
@@ -33,7 +34,7 @@ impl OnCpu<'_> {
         if task.streams.is_empty() && task.phase == 0 && task.done.first_ns.is_none() {
             self.enter_phase(task, clock);
         }
-        while clock < end && self.threads[t].debt_ns == 0 {
+        while clock < end && !self.threads[t].owes() {
             let phase = &spec.tasks[task.spec].phases[task.phase];
             if task.is_at_hits() && !self.threads[t].read_failed {
                 clock = self.run_hits(task, phase, clock, end);

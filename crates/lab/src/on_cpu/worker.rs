@@ -20,7 +20,7 @@ impl OnCpu<'_> {
         let end = start_ns + self.settle(start_ns).worker_ns();
         if let Some((reason, max_wait_ns)) = self.kernel.take_throttle() {
             self.threads.wait_throttled(t, reason, end + max_wait_ns, self.clock);
-            return (end, Stop::Blocked(PsiState::Idle));
+            return (end, Stop::Blocked(PsiState::Stalled));
         }
         match step {
             KswapdStep::Again => (end, Stop::Preempted),

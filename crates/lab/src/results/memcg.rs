@@ -21,6 +21,8 @@ pub struct MemcgResult {
     pub counters: BTreeMap<String, u64>,
     /// Memory pressure: some and full.
     pub psi: [PsiLine; 2],
+    /// Pressure of devices: some and full.
+    pub io_psi: [PsiLine; 2],
     /// The highest that the averages of 10, 60 and 300 seconds ever were: of some and full, in
     /// percent.
     pub psi_peaks: [[f64; 3]; 2],
@@ -75,8 +77,12 @@ impl MemcgResult {
         })
     }
 
-    /// `some_us`, `full_avg60`, `some_avg300_max`.
+    /// `some_us`, `full_avg60`, `some_avg300_max`, `io_some_us`.
     fn pressure(&self, name: &str) -> Option<f64> {
+        if let Some(kind) = name.strip_prefix("io_") {
+            let kind = ["some_us", "full_us"].iter().position(|k| *k == kind)?;
+            return Some(self.io_psi[kind].total_us as f64);
+        }
         let (kind, what) = name.split_once('_')?;
         let kind = ["some", "full"].iter().position(|k| *k == kind)?;
         let (line, peaks) = (&self.psi[kind], &self.psi_peaks[kind]);

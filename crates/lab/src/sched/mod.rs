@@ -22,7 +22,7 @@ mod ticks;
 mod usage;
 
 pub(crate) use event::{Clock, Event};
-pub(crate) use pressure::PsiState;
+pub(crate) use pressure::{PsiState, Resource};
 pub(crate) use thread::{Stop, Thread, ThreadState, ThreadWork, Wait};
-pub(crate) use threads::{ANY_WAIT, TICK_NS, Threads};
+pub(crate) use threads::{ANY_WAIT, Place, TICK_NS, Threads};
 pub(crate) use usage::Usage;

@@ -84,6 +84,11 @@ pub(crate) struct Thread {
     pub(crate) ran_ns: u64,
     /// Reclaim that it must still pay for with CPU time, before it stops.
     pub(crate) debt_ns: u64,
+    /// Time of reading a page of the working set by the CPU that it must still pay for.
+    pub(crate) stall_ns: u64,
+    /// It pays for these; and the wait that begins when it has, while others have its CPU.
+    pub(crate) pays: bool,
+    pub(super) waits_then: Wait,
     pub(crate) stop: Stop,
     /// Nanoseconds of the slice under way that it has used, while it has no CPU.
     pub(crate) used_ns: u64,
@@ -118,6 +123,9 @@ impl Thread {
             waits_since_ns: 0,
             ran_ns: 0,
             debt_ns: 0,
+            stall_ns: 0,
+            pays: false,
+            waits_then: Wait::Nothing,
             stop: Stop::Preempted,
             used_ns: 0,
             vruntime_ns: 0,
@@ -125,6 +133,11 @@ impl Thread {
             wants_resched: false,
             owes_reclaim: false,
         }
+    }
+
+    /// Whether it has yet to pay for what it did.
+    pub(crate) fn owes(&self) -> bool {
+        self.debt_ns + self.stall_ns > 0
     }
 
     /// Begins another wait; its number. A wake-up for an earlier one comes too late from now on.

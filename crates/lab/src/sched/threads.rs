@@ -144,7 +144,7 @@ impl Threads {
         if thread.wait != wait && wait != ANY_WAIT {
             return false;
         }
-        thread.woken |= thread.state == ThreadState::Running;
+        thread.woken |= thread.state == ThreadState::Running || thread.state == ThreadState::Queued && thread.owes();
         thread.state == ThreadState::Blocked
     }
 
@@ -176,9 +176,18 @@ impl Threads {
         self.all[t].next_wait(Wait::Cpu, now_ns);
         self.all[t].state = ThreadState::Queued;
         self.all[t].has_begun = true;
-        // kswapd and direct reclaim count as stalled while they work.
-        let kswapd = matches!(self.all[t].work, Some(ThreadWork::Kswapd(_)));
-        self.set_psi_state(t, if kswapd { PsiState::Stalled } else { PsiState::Productive }, now_ns);
+        let state = match self.all[t].psi_state {
+            // A stall is over when the thread has a CPU again, and says so itself.
+            PsiState::Reclaiming if !self.all[t].owes() && !self.is_kswapd(t) => PsiState::Productive,
+            PsiState::Reclaiming | PsiState::Queued | PsiState::Stalled | PsiState::Refault => PsiState::Queued,
+            _ if self.is_kswapd(t) => PsiState::Queued,
+            _ => PsiState::Productive,
+        };
+        self.set_psi_state(t, state, now_ns);
+    }
+
+    fn is_kswapd(&self, t: usize) -> bool {
+        (self.tasks..self.tasks + self.nodes).contains(&t)
     }
 
     /// A thread begins, when it is woken; the number of its wait.
@@ -217,7 +226,10 @@ impl Threads {
         self.cpus[cpu] = Cpu { running: Some(t), last: Some(t), slice_began_ns, need_resched: false, since_ns: now_ns };
         self.all[t].next_wait(Wait::Nothing, now_ns);
         self.all[t].state = ThreadState::Running;
-        self.all[t].woken = false;
+        self.all[t].woken &= self.all[t].owes();
+        let stalls = self.all[t].psi_state == PsiState::Queued && self.all[t].owes();
+        let state = if stalls || self.is_kswapd(t) { PsiState::Reclaiming } else { PsiState::Productive };
+        self.set_psi_state(t, state, now_ns);
         Some((t, switched))
     }
 
@@ -281,6 +293,21 @@ impl Threads {
         }
     }
 
+    /// A thread loses its CPU while it pays for what it did.
+    pub(crate) fn queue_in_debt(&mut self, t: usize, place: Place, now_ns: u64) {
+        self.all[t].waits_then = self.all[t].waits_for;
+        self.queue_again(t, place, now_ns);
+    }
+
+    /// It has a CPU again.
+    pub(crate) fn resume_in_debt(&mut self, t: usize) {
+        self.all[t].waits_for = std::mem::replace(&mut self.all[t].waits_then, Wait::Nothing);
+    }
+
+    pub(crate) fn has_ticks(&self) -> bool {
+        self.ticks.is_some()
+    }
+
     pub(crate) fn block(&mut self, t: usize, psi_state: PsiState, now_ns: u64) {
         debug_assert_eq!(self.all[t].state, ThreadState::Running, "thread {t}");
         self.all[t].state = ThreadState::Blocked;
@@ -289,7 +316,8 @@ impl Threads {
         if self.eevdf.is_some() {
             self.dequeue_entity(t, now_ns);
         }
-        self.set_psi_state(t, psi_state, now_ns);
+        let for_device = self.all[t].waits_for == Wait::Io;
+        self.set_psi_state(t, psi_state.asleep(for_device), now_ns);
     }
 
     /// A thread is gone.

@@ -59,6 +59,10 @@ pub(crate) struct Task {
     pub(crate) counted: bool,
     op_accesses: u32,
     op_start_ns: Option<u64>,
+    /// The access under way ends later than it seems: its thread has yet to reclaim, or to wait.
+    pub(crate) is_held_up: bool,
+    /// Begin of the operation that such an access ended.
+    held_up_since_ns: Option<u64>,
     /// Neither think time nor rate let it go on before.
     not_before_ns: u64,
     /// The next operation is due then, by rate.
@@ -98,6 +102,8 @@ impl Task {
             counted: false,
             op_accesses: 0,
             op_start_ns: None,
+            is_held_up: false,
+            held_up_since_ns: None,
             not_before_ns: 0,
             due_ns: 0,
             choices: Choices::new(Rng::new(seed, &[spec as u64, u64::from(copy)])),
@@ -356,13 +362,24 @@ impl Task {
         let start = self.op_start_ns.take().unwrap_or(now_ns);
         if spec.measured {
             self.done.ops += 1;
-            self.done.latency.record(now_ns - start);
+            match self.is_held_up {
+                true => self.held_up_since_ns = Some(start),
+                false => self.done.latency.record(now_ns - start),
+            }
         }
         self.not_before_ns = now_ns + spec.think_ns;
         if let Some(rate) = spec.rate_per_s {
             // A task that fell behind does not catch up more than one operation.
             self.due_ns = (self.due_ns + (1e9 / rate) as u64).max(start);
             self.not_before_ns = self.not_before_ns.max(self.due_ns);
+        }
+    }
+
+    /// Goes on after an operation that was held up in the end: that is over now.
+    pub(crate) fn close_op(&mut self, now_ns: u64) {
+        if let Some(start) = self.held_up_since_ns.take() {
+            self.done.latency.record(now_ns - start);
+            self.done.last_ns = now_ns;
         }
     }
 

@@ -164,12 +164,20 @@ impl Engine {
     /// Whether waiting for this page is a memory stall (pressure stall information): it is read
     /// again after it was evicted from the working set.
     pub fn is_refault_wait(&self, page: PageId) -> bool {
+        self.stalls(page, State::LOCKED | State::WORKINGSET)
+    }
+
+    /// Whether the time in which the CPU reads this page, or gives the order for it, is a memory
+    /// stall: it was evicted from the working set. To be asked after the access that read it.
+    pub fn is_refault_read(&self, page: PageId) -> bool {
+        self.stalls(page, State::WORKINGSET)
+    }
+
+    fn stalls(&self, page: PageId, flags: u32) -> bool {
         let cached = || self.mem.pages.swap_entry(page).and_then(|s| self.mem.swap.slots.cached(s));
         let folio = self.mem.pages.folios.slot(page).folio().or_else(cached);
         self.mem.cfg.lru.refault != RefaultTest::None
-            && folio.is_some_and(|f| {
-                self.mem.pages.folios.st(f).has(State::LOCKED) && self.mem.pages.folios.st(f).has(State::WORKINGSET)
-            })
+            && folio.is_some_and(|f| self.mem.pages.folios.st(f).0 & flags == flags)
     }
 
     /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A
