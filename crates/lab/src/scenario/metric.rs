@@ -9,6 +9,8 @@ use refault_mm::ThpConfig;
 
 /// Ways to make one number of several times through a loop.
 const FOLDS: [&str; 7] = ["mean", "min", "lower-quartile", "median", "upper-quartile", "max", "nonzero"];
+/// Ways to make one number of a column of the time series.
+const SERIES_FOLDS: [&str; 3] = ["mean", "min", "max"];
 /// Figures of a node in the phases that count.
 pub(super) const TIER_METRICS: [&str; 6] =
     ["accesses", "share", "mean_access_ns", "promoted_bytes_per_s", "demoted_bytes_per_s", "utilization"];
@@ -77,8 +79,8 @@ fn series(name: &str, last: &str, scenario: &Scenario) -> std::result::Result<()
         return one_of("series", &known, name)
             .map_err(|e| e + ", or a counter or size, of the machine or of memcg.PATH");
     }
-    one_of("series", &FOLDS[..3], last)
-        .map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
+    one_of("series", &SERIES_FOLDS, last)
+        .map_err(|_| format!("is not a result; after the column comes {}", SERIES_FOLDS.join(", ")))
 }
 
 /// CPU time, in all or of a thread of the kernel.
