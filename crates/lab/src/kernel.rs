@@ -70,19 +70,8 @@ impl LabKernel {
 
     /// Carries out what an engine call asked for, from `at_ns` on, and says what it costs.
     pub(crate) fn settle(&mut self, at_ns: u64, clock: &mut Clock, threads: &mut Threads) -> CallCost {
-        self.settle_after(at_ns, 0, clock, threads)
-    }
-
-    /// The same, of a call that works for `before_ns` before it makes its requests.
-    pub(crate) fn settle_after(
-        &mut self,
-        at_ns: u64,
-        before_ns: u64,
-        clock: &mut Clock,
-        threads: &mut Threads,
-    ) -> CallCost {
         let mut bill = self.work_done(at_ns);
-        self.send_requests(&mut bill, at_ns + before_ns, clock);
+        self.send_requests(&mut bill, at_ns, clock);
         if self.hw.storage.take_memory_change() {
             let pages = self.hw.storage.swap_memory_pages();
             let granted = self.engine.set_external_pages(pages);
@@ -134,20 +123,14 @@ impl LabKernel {
         bill
     }
 
-    /// Requests and discards reach their devices once the CPU has made them: reads after the reclaim
-    /// that made room for their pages.
+    /// Requests and discards reach their devices once the CPU has made them.
     fn send_requests(&mut self, bill: &mut CallCost, at_ns: u64, clock: &mut Clock) {
         if self.hw.storage.is_plugged() {
-            let (writes, reads): (Vec<_>, Vec<_>) = self.hw.storage.unplug().into_iter().partition(|s| s.request.write);
-            for (submissions, at_ns) in [(writes, at_ns), (reads, at_ns + bill.reclaim_ns)] {
-                if submissions.is_empty() {
-                    continue;
-                }
-                let filled = submissions.iter().filter(|s| !s.request.write && s.waiter.is_none());
-                bill.io_ns += submissions.len() as u64 * self.costs.io_submit_ns
-                    + filled.map(|s| u64::from(s.request.pages)).sum::<u64>() * self.costs.fill_page_ns;
-                clock.push_submission(at_ns + bill.io_ns, submissions);
-            }
+            let submissions = self.hw.storage.unplug();
+            let filled = submissions.iter().filter(|s| !s.request.write && s.waiter.is_none());
+            bill.io_ns += submissions.len() as u64 * self.costs.io_submit_ns
+                + filled.map(|s| u64::from(s.request.pages)).sum::<u64>() * self.costs.fill_page_ns;
+            clock.push_submission(at_ns + bill.io_ns, submissions);
         }
         self.send_discards(at_ns, clock);
     }

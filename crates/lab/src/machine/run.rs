@@ -87,6 +87,11 @@ impl Machine {
         let start = self.clock.now_ns() + if switched { self.kernel.costs.context_switch_ns } else { 0 };
         if self.threads[t].owes() {
             self.threads.resume_in_debt(t);
+            if let Some(contention) = &mut self.kernel.contention {
+                let program = self.threads[t].task().map(|task| task.program);
+                contention.enter(cpu, program, self.clock.now_ns());
+                contention.leave();
+            }
             self.clock.push(start, Event::Cpu(cpu));
             return;
         }
@@ -167,6 +172,10 @@ impl Machine {
         }
         let place = self.threads.place(cpu, now_ns).filter(|&place| pays && place != Place::First);
         if let Some(place) = place {
+            if self.pay_for_interrupts(t, cpu) {
+                self.threads[t].pays = true;
+                return true;
+            }
             self.threads.take_cpu(cpu, now_ns);
             self.threads.queue_in_debt(t, place, now_ns);
             self.dispatch(cpu);

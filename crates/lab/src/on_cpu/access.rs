@@ -156,9 +156,7 @@ impl OnCpu<'_> {
         {
             own_ns += contention.fault(task.program, space, clock);
         }
-        // A read is ordered once there is a frame for it, which is in the page cache.
-        let before_ns = if outcome == Outcome::Waiting { own_ns } else { 0 };
-        let bill = self.settle_after(clock, before_ns);
+        let bill = self.settle(clock);
         if done && !self.kernel.hw.nodes.is_empty() {
             own_ns += match mapped {
                 true => first_touch_of(self.kernel, page, write, phase.lines, clock),

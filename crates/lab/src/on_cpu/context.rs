@@ -40,11 +40,6 @@ impl OnCpu<'_> {
         self.kernel.settle(at_ns, self.clock, self.threads)
     }
 
-    /// The same, where the call itself takes so long before it makes its requests.
-    pub(super) fn settle_after(&mut self, at_ns: u64, before_ns: u64) -> CallCost {
-        self.kernel.settle_after(at_ns, before_ns, self.clock, self.threads)
-    }
-
     /// A change of the hottest pages: a task leaves (-1) or enters its phase.
     pub(super) fn count_hottest(&mut self, task: &Task, sign: f64) {
         let phase = &self.spec.tasks[task.spec].phases[task.phase];

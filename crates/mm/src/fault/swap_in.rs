@@ -73,10 +73,16 @@ impl<W: World> Fault<'_, W> {
             self.mem.pages.folios.store(PageId(p), Slot::resident(f));
             self.mem.swap.slots.put(self.mem.pages.folios.swap(f).nth(p - f.0));
         }
-        let synchronous = self.mem.swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot);
         self.mem.swap_cache(self.world).settle_swap();
-        // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading
-        // again costs nothing.
+        self.drop_swap_copy(f, slot, touch);
+        pages.for_each(|p| self.mem.pages.map_page(self.world, f, PageId(p), true, true));
+        Ok(outcome)
+    }
+
+    /// The copy in swap is dropped if it will be stale at once, if swap is short, or if reading
+    /// again costs nothing.
+    fn drop_swap_copy(&mut self, f: FolioId, slot: SwapSlot, touch: Touch) {
+        let synchronous = self.mem.swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot);
         let drop_copy =
             synchronous || touch.is_write() || self.mem.swap.is_swap_full(&self.mem.pages, &self.mem.groups, f);
         if drop_copy && !self.mem.pages.folios.st(f).has(State::WRITEBACK) {
@@ -85,8 +91,6 @@ impl<W: World> Fault<'_, W> {
                 false => self.mem.swap_cache(self.world).release_swap_cache(f),
             }
         }
-        pages.for_each(|p| self.mem.pages.map_page(self.world, f, PageId(p), true, true));
-        Ok(outcome)
     }
 
     /// A folio for a page that is in swap, not read yet.
