@@ -9,7 +9,7 @@ use refault_mm::{
 use std::collections::BTreeSet;
 
 /// Settings that change nothing here, and why.
-const EXCEPTIONS: [(&str, &str); 13] = [
+const EXCEPTIONS: [(&str, &str); 12] = [
     ("kswapd_revival", "of kswapd, which run has and a replay has not"),
     ("retry_without_trim", "of kswapd"),
     ("kswapd_writes_files", "of kswapd"),
