@@ -16,6 +16,7 @@ mod random;
 mod reports;
 mod scenario;
 mod swap_slots;
+mod tables;
 mod tiers;
 mod trace_task;
 mod zram;

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::tables::write_or_compare;
 use figures::{COMPARED, Figures};
 use refault_lab::machine::{Machine, RunResult};
 use serde_json::Value;
@@ -191,18 +192,7 @@ fn compare() -> (String, Vec<String>) {
 #[test]
 fn beside_a_real_kernel() {
     let (table, misses) = compare();
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements/groups-beside-linux.md");
-    let text = std::fs::read_to_string(&page).expect("the page");
-    let (head, rest) = text.split_once("<!-- table: begin -->\n").expect("the mark");
-    let (old, tail) = rest.split_once("<!-- table: end -->").expect("the mark");
-    if std::env::var_os("REFAULT_WRITE_TABLES").is_some() {
-        let new = format!("{head}<!-- table: begin -->\n{table}<!-- table: end -->{tail}");
-        std::fs::write(&page, new).expect("the page");
-    } else {
-        let anew = "write it anew: REFAULT_WRITE_TABLES=1 cargo test -p refault-lab groups_beside";
-        assert_eq!(old.lines().count(), guests().len() + 2, "{anew}");
-        table.lines().for_each(|row| assert!(old.contains(row), "not on the page: {row}; {anew}"));
-    }
+    write_or_compare("groups-beside-linux.md", &table, guests().len(), "groups_beside::");
     let names: Vec<String> = compared().into_iter().map(|(name, _)| format!("{name} ")).collect();
     let known: Vec<&str> =
         MISSES.iter().copied().filter(|m| names.iter().any(|name| m.starts_with(name.as_str()))).collect();

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 
+use crate::tables::write_or_compare;
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::Scenario;
 use serde_json::Value;
@@ -169,18 +169,7 @@ fn compare() -> (String, Vec<String>) {
 fn beside_a_real_kernel() {
     let (table, misses) = compare();
     println!("{table}");
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements/tiers-beside-linux.md");
-    let text = std::fs::read_to_string(&page).expect("the page");
-    let (head, rest) = text.split_once("<!-- table: begin -->\n").expect("the mark");
-    let (old, tail) = rest.split_once("<!-- table: end -->").expect("the mark");
-    if std::env::var_os("REFAULT_WRITE_TABLES").is_some() {
-        let new = format!("{head}<!-- table: begin -->\n{table}<!-- table: end -->{tail}");
-        std::fs::write(&page, new).expect("the page");
-    } else {
-        let anew = "write it anew: REFAULT_WRITE_TABLES=1 cargo test -p refault-lab memory_tiers";
-        assert_eq!(old.lines().count(), guests().len() + 2, "{anew}");
-        table.lines().for_each(|row| assert!(old.contains(row), "not on the page: {row}; {anew}"));
-    }
+    write_or_compare("tiers-beside-linux.md", &table, guests().len(), "memory_tiers::");
     let names: Vec<String> = compared().into_iter().map(|(name, _)| format!("{name}: ")).collect();
     let known: Vec<&str> = MISSES.into_iter().filter(|m| names.iter().any(|name| m.starts_with(name))).collect();
     assert_eq!(misses, known, "what is beyond the bars");

@@ -7,8 +7,8 @@
 mod guest;
 
 use std::fmt::Write as _;
-use std::path::Path;
 
+use crate::tables::write_or_compare;
 use guest::{CASES, Case};
 use refault_lab::machine::{Machine, RunResult};
 use serde_json::Value;
@@ -145,18 +145,7 @@ fn compare() -> (String, Vec<String>) {
 fn beside_a_real_kernel() {
     let (table, misses) = compare();
     println!("{table}");
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements/pressure-beside-linux.md");
-    let text = std::fs::read_to_string(&page).expect("the page");
-    let (head, rest) = text.split_once("<!-- table: begin -->\n").expect("the mark");
-    let (old, tail) = rest.split_once("<!-- table: end -->").expect("the mark");
-    if std::env::var_os("REFAULT_WRITE_TABLES").is_some() {
-        let new = format!("{head}<!-- table: begin -->\n{table}<!-- table: end -->{tail}");
-        std::fs::write(&page, new).expect("the page");
-    } else {
-        let anew = "write it anew: REFAULT_WRITE_TABLES=1 cargo test -p refault-lab --test all pressure_beside";
-        assert_eq!(old.lines().count(), 2 * CASES.len() + 2, "{anew}");
-        table.lines().for_each(|row| assert!(old.contains(row), "not on the page: {row}; {anew}"));
-    }
+    write_or_compare("pressure-beside-linux.md", &table, 2 * CASES.len(), "pressure_beside::");
     let names: Vec<String> = compared().iter().map(|(case, policy)| format!("{} {policy}: ", case.name)).collect();
     let known: Vec<&str> = MISSES.into_iter().filter(|m| names.iter().any(|name| m.starts_with(name))).collect();
     assert_eq!(misses, known, "what is beyond the bars");

@@ -7,8 +7,7 @@
 mod driver;
 mod recordings;
 
-use std::path::Path;
-
+use crate::tables::write_or_compare;
 use driver::{Case, run};
 use recordings::{Lines, split_percent, sums};
 use refault_mm::Kernel;
@@ -99,18 +98,7 @@ fn beside_real_kernels() {
     let short = |case: &Case| case.sizes == "64,2048" && case.mode == "as" && case.device_mib == 64;
     let (table, misses) = table(|case| is_whole || short(case));
     println!("{table}");
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements/swap-slots-beside-linux.md");
-    let text = std::fs::read_to_string(&page).expect("the page");
-    let (head, rest) = text.split_once("<!-- table: begin -->\n").expect("the mark");
-    let (old, tail) = rest.split_once("<!-- table: end -->").expect("the mark");
-    if writes {
-        let new = format!("{head}<!-- table: begin -->\n{table}<!-- table: end -->{tail}");
-        std::fs::write(&page, new).expect("the page");
-    } else {
-        let anew = "write it anew: REFAULT_WRITE_TABLES=1 cargo test -p refault-lab swap_slots";
-        assert_eq!(old.lines().count(), recordings::load().len() + 2, "{anew}");
-        table.lines().for_each(|row| assert!(old.contains(row), "not on the page: {row}; {anew}"));
-    }
+    write_or_compare("swap-slots-beside-linux.md", &table, recordings::load().len(), "swap_slots::");
     let known: Vec<&str> = if is_whole { MISSES.to_vec() } else { Vec::new() };
     assert_eq!(misses, known, "what is more than half a point apart");
 }
