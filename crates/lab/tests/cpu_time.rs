@@ -138,3 +138,12 @@ phase = [{ read = "f2", rate = "10000/s" }]
     let scenario = Scenario::parse("full.toml", text).unwrap_or_else(|e| panic!("{e}"));
     Machine::new(&scenario, &scenario.policy).expect("a machine").checked().run().expect("a run");
 }
+
+/// An operation that ends with reclaim, as the last one may, has a latency like all others.
+#[test]
+fn every_operation_has_its_latency() {
+    for accesses in 30_000..30_040 {
+        let task = &run("cpus = 1", "zram", &format!("accesses = {accesses}")).tasks[0];
+        assert_eq!(task.latency.count(), task.ops, "{accesses} accesses");
+    }
+}
