@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
             regions.push(Region { pages: start..end, is_there, is_file, touched });
         }
     }
-    let scan = Scan::of(&mappings, &regions, bytes.len() % 2 == 0);
+    let scan = Scan::of(&mappings, &regions, bytes.len().is_multiple_of(2));
     let has = |page: u64| mappings.iter().any(|m| m.pages.contains(&page));
     assert!(scan.memory.iter().all(|m| m.pages > 0 && has(m.first) && has(m.first + m.pages - 1)));
     assert!(scan.memory.windows(2).all(|two| two[0].first + two[0].pages <= two[1].first));

@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refault_mm::{SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational, SwapSlot, SwapSpace};
+use refault_mm::{
+    SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational, SwapSlot, SwapSpace, SwapSplit,
+};
 
 /// Bytes as numbers; 0 when there are none left.
 struct Bytes<'a>(&'a [u8]);
@@ -23,6 +25,7 @@ fn space(bytes: &mut Bytes<'_>) -> Option<SwapSpace> {
         rotational: if policy & 8 == 0 { SwapRotational::Cursor } else { SwapRotational::Clusters },
         cluster_pages: if policy & 16 == 0 { 512 } else { 256 },
         slot_cache: policy & 32 != 0,
+        split: if policy & 64 == 0 { SwapSplit::Ascending } else { SwapSplit::FirstThenBack },
         // Not asked by the map of slots.
         zeromap: true,
     };

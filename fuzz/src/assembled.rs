@@ -16,7 +16,7 @@ impl Files for Lengths {
     }
 
     fn of_descriptor(&mut self, _: u32, fd: u64) -> Option<Inode> {
-        (fd % 2 == 0).then_some(Inode { dev: 1, ino: fd })
+        fd.is_multiple_of(2).then_some(Inode { dev: 1, ino: fd })
     }
 
     fn of_memory(&mut self, _: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)> {
@@ -34,11 +34,11 @@ impl Files for Lengths {
     }
 
     fn is_anonymous(&mut self, pid: u32, address: u64) -> bool {
-        (address ^ u64::from(pid)) % 2 == 0
+        (address ^ u64::from(pid)).is_multiple_of(2)
     }
 
     fn executable(&mut self, _: u32, address: u64) -> Option<(Inode, u64, u64)> {
-        (address % 3 == 0).then_some((Inode { dev: 0, ino: address % 4 }, address >> 12, address % 64 + 1))
+        address.is_multiple_of(3).then_some((Inode { dev: 0, ino: address % 4 }, address >> 12, address % 64 + 1))
     }
 
     fn memory_numbered(&mut self, _: u32, _: u32) {}
@@ -75,7 +75,7 @@ fn event_kind(kind: u8, inode: Inode, a: u64, b: u64) -> EventKind {
 /// Records of the events that bytes stand for, and the number of their objects.
 pub fn records(bytes: &[u8]) -> (Vec<Record>, u32) {
     let mut assembler = Assembler::new(5, [1]);
-    if bytes.len() % 2 == 0 {
+    if bytes.len().is_multiple_of(2) {
         assembler.record_memory();
     }
     let (mut time_ns, mut out) = (0u64, Vec::new());
@@ -111,7 +111,8 @@ pub fn records(bytes: &[u8]) -> (Vec<Record>, u32) {
         if flags & 32 == 0 {
             assembler.register(Inode { ino: 4, ..inode }, 1, &mut Lengths(flags));
             for (inode, _) in assembler.to_look() {
-                let pages = (a % 2 == 0).then(|| vec![u64::from(b)..u64::from(b) + 1]);
+                let page = u64::from(b)..u64::from(b) + 1;
+                let pages = a.is_multiple_of(2).then(|| std::iter::once(page).collect());
                 assembler.looked(inode, pages, time_ns);
             }
             assembler.passed(time_ns);
