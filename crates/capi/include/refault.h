@@ -34,7 +34,7 @@ enum {
     REFAULT_ERR_INTERNAL = -7     /* a defect of refault */
 };
 
-/* What the last failed call of this thread said: one line, valid until the next call of this thread that fails. Never null. */
+/* Message of the last failed call of this thread: one line, valid until the next call of this thread that fails. Never null. */
 const char *refault_last_error(void);
 /* The errno of that, or 0. */
 int refault_last_errno(void);
@@ -47,7 +47,7 @@ const char *refault_version(void);
 /* How the pool compresses. */
 enum { REFAULT_POOL_NONE = 0, REFAULT_POOL_LZ4 = 1, REFAULT_POOL_ZSTD = 2 };
 
-/* Who serves faults of a region: its threads, or whoever makes them, in a handler of SIGBUS, which is faster. Then
+/* Server of a region's faults: its threads, or whoever makes them, in a handler of SIGBUS, which is faster. Then
  * - a system call that is handed memory which is not in place fails with EFAULT: REFAULT_POPULATE it first;
  * - threads that touch the region do not block SIGBUS, or the kernel ends the process, and have 64 KiB of stack left;
  * - malloc takes no memory from the region, because a fault takes memory from malloc;
@@ -200,7 +200,7 @@ int refault_file_advise_access(refault_file *file, int advice);
  * be done it is REFAULT_ERR_LIMIT, and the limit is as it was. */
 int refault_file_set_memory_max(refault_file *file, uint64_t memory_max);
 
-/* What was written to the memory before is in the file, on its medium, when this returns REFAULT_OK. An error of writing is told by one flush;
+/* All that was written to the memory before is in the file, on its medium, when this returns REFAULT_OK. An error of writing is told by one flush;
  * the pages are dirty as before, and the next flush tries again. */
 int refault_file_flush(refault_file *file);
 

@@ -4,7 +4,7 @@
 use crate::common::command::{Sandbox, error, ok};
 use refault_lab::machine::Machine;
 use refault_lab::scenario::{BandFrom, Parameters, Published, Scenario};
-use refault_testing::{is_long, one_in, only_long};
+use refault_testing::{is_long, one_in, only_long, short_or_long};
 use serde_json::Value;
 
 /// Two sets that fit one by one; with a change that adapts, and one that does not.
@@ -353,7 +353,7 @@ fn every_benchmark_has_its_numbers() {
             [512, 256, 128, 64, 32, 1].into_iter().find_map(|k| scenario.scale(f64::from(k)).ok()).expect(name);
         // A loop's change is known at its end, which takes a while.
         if !published.rows.iter().any(|row| row.metric.starts_with("iteration")) {
-            small.end_ns = Some(100_000_000);
+            small.end_ns = Some(short_or_long(10_000_000, 100_000_000));
         } else if !is_long() {
             continue;
         }

@@ -232,7 +232,7 @@ fn the_reference_has_every_key_of_json() {
         ("size.md", &["size", sqlite, "--target", "hit_rate>95%", "--json"], &[""]),
         (
             "bench.md",
-            &["bench", "db-switch", "--scale", "64", "--json"],
+            &["bench", "db-switch", "--scale", "512", "--json"],
             &["/benchmarks/0", "/benchmarks/0/variants/0", "/benchmarks/0/rows/1"],
         ),
         (

@@ -123,7 +123,7 @@ fn nothing_beats_opt_on_public_traces() {
     }
     paths.sort();
     assert!(!paths.is_empty());
-    for path in paths.into_iter().step_by(one_in(3)) {
+    for path in paths.into_iter().step_by(one_in(5)) {
         for via in [Via::Fd, Via::Map] {
             let trace = load(&path, false, via, false);
             for &percent in short_or_long(&[20][..], &[5, 20, 60]) {
@@ -167,7 +167,7 @@ fn policies_as_plug_ins_are_those_of_the_textbook() {
         (CacheExtPolicy::WTinyLfu, "WTinyLFU", 0.06),
     ];
     let mut wrong = Vec::new();
-    for golden in compared(&root) {
+    for golden in compared(&root).step_by(one_in(3)) {
         let mut trace = load(&file(&root, &golden.trace), golden.trace == "cphy", Via::Fd, true);
         // To the textbook a read that goes on in the page of the last one is an access like others.
         trace.accesses.iter_mut().for_each(|a| *a = PackedAccess::new(a.page(), false, Via::Fd, false));
@@ -199,7 +199,7 @@ fn multi_gen_as_a_plug_in_is_the_native_one() {
     let Some(root) = traces() else { return };
     for name in ["OLTP", "cphy", "sprite", "2_pools", "zigzag", "ps", "cpp"] {
         let trace = load(&file(&root, name), false, Via::Fd, true);
-        for percent in [10, 25, 50, 75] {
+        for &percent in short_or_long(&[25][..], &[10, 25, 50, 75]) {
             let pages = u64::from(trace.footprint_pages()) * percent / 100;
             // Without swap: how file refaults compare with those of anonymous memory is not a
             // matter of the policy for files.

@@ -76,7 +76,7 @@ fn regression_advice_is_taken_by_the_command_that_gives_it() {
         &["replay", "tiny.toml"],
         &["report", "trace.parquet", "-o", "out"],
     ];
-    for words in lines.into_iter().step_by(one_in(3)) {
+    for words in lines.into_iter().step_by(one_in(5)) {
         for said in refused(&s, words) {
             assert!(said.contains("are needed, and --max-memory is ") || said.contains("itself has "), "{said}");
             // Flags of the advice with their values, as far as they have some.

@@ -4,6 +4,7 @@
 //! The changes of each kernel are in `data/older-rules/README.md`. The workloads come from a seed,
 //! so that nothing is needed but this repository.
 
+use refault_testing::{is_long, one_in};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -111,7 +112,7 @@ fn every_access_beside_kernels_with_older_rules() {
         "profile  policy workload       by    kernel     ours  points  agree %  by 6.12  restores: both; refilled: both"
     );
     let (mut rows, mut beyond, mut worse) = (Vec::new(), Vec::new(), Vec::new());
-    for recording in file["recordings"].as_array().expect("a list") {
+    for recording in file["recordings"].as_array().expect("a list").iter().step_by(one_in(4)) {
         let row = compare(&file["workloads"], recording);
         println!("{}", row.line);
         let is_unstable = is_unstable(text(recording, "workload"), text(recording, "policy"));
@@ -125,7 +126,8 @@ fn every_access_beside_kernels_with_older_rules() {
     }
     assert!(beyond.is_empty(), "beyond the bar: {beyond:#?}");
     assert!(worse.is_empty(), "further off under their profile than under 6.12: {worse:#?}");
-    for (kernel, points, least) in TELLS_APART {
+    // Few rows where tests are short.
+    for (kernel, points, least) in TELLS_APART.into_iter().filter(|_| is_long()) {
         let shown = rows.iter().filter(|r| r.kernel == kernel && r.gain() > points).count();
         assert!(shown >= least, "only {shown} rows tell {kernel} from 6.12");
     }

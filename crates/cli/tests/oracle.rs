@@ -9,7 +9,7 @@ use std::path::Path;
 
 use refault_cli::replay::cell::{Cell, MissBits};
 use refault_mm::{AccessAdvice, Config, Kernel, Policy, Recency};
-use refault_testing::{one_in, oracle};
+use refault_testing::{one_in, oracle, short_or_long};
 use refault_trace::generate::{Interleave, Pattern, Phase, Stream, Workload};
 use refault_trace::{LoadOptions, ObjectKind, OpenOptions, Trace, Via, open};
 use serde_json::Value;
@@ -164,7 +164,7 @@ fn beside_the_kernels(root: &Path, recorded: &Path, worse_points: f64) {
         "kernel, policy                   workload             by     kernel           repeats     ours  points  agree %  by 6.12"
     );
     let (mut beyond, mut worse) = (0, Vec::new());
-    for case in cases.iter().step_by(one_in(3)) {
+    for case in cases.iter().step_by(one_in(5)) {
         if case["limit_pages"].is_null() {
             let name = |k: &str| case[k].as_str().unwrap_or_default().to_owned();
             println!(
@@ -310,7 +310,7 @@ fn hit_rates_of_generated_workloads_beside_the_kernels() {
         "kernel policy   workload             by     kernel     ours  points   (other random numbers, the same distribution)"
     );
     let mut seen = 0;
-    for f in figures.iter().chain(&newer) {
+    for f in figures.iter().chain(&newer).step_by(one_in(3)) {
         let text = |key: &str| f[key].as_str().unwrap_or_default();
         let (kernel, policy, name, access) = (text("kernel"), text("policy"), text("workload"), text("access"));
         if workload(name).is_none() {
@@ -327,5 +327,5 @@ fn hit_rates_of_generated_workloads_beside_the_kernels() {
         assert!(points.abs() <= bar || is_known, "{kernel} {policy} {name} {access}: {points:+.3} points");
         seen += 1;
     }
-    assert!(seen > 30);
+    assert!(seen > short_or_long(10, 30));
 }

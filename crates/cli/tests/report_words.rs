@@ -151,7 +151,7 @@ fn a_finished_report_says_where_it_is() {
 fn a_page_that_is_read_back_has_the_same_digits() {
     let sandbox = Sandbox::new();
     let scenario = root().join("scenarios/db-switch.toml");
-    ok(&sandbox.run(&["bench", scenario.to_str().expect("text"), "--scale", "64", "--json", "-o", "bench.json"]));
+    ok(&sandbox.run(&["bench", scenario.to_str().expect("text"), "--scale", "512", "--json", "-o", "bench.json"]));
     let run = include_str!("report/run.json")
         .replace("16777216", "745253993")
         .replace("\"faults\": 19944", "\"faults\": 12345678");

@@ -96,7 +96,7 @@ fn the_machine_as_a_whole() {
     let cases: Vec<&Value> = cases.iter().filter(whole).collect();
     assert_eq!(cases.len(), 10);
     let mut beyond = Vec::new();
-    for case in cases.into_iter().step_by(one_in(6)) {
+    for case in cases.into_iter().step_by(one_in(10)) {
         let r = run(&dir, case);
         let (theirs, ours) = (case["hit_rate"].as_f64().expect("a rate"), r.tasks[0].hit_rate());
         let name = format!("{} {} {}", case["workload"], case["policy"], case["recency"]).replace('"', "");

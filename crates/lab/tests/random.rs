@@ -439,7 +439,7 @@ fn seeds(n: u64) -> std::ops::Range<u64> {
 fn machines_of_any_shape() {
     let seeds = match number("REFAULT_SEED") {
         Some(seed) => seed..seed + 1,
-        None => seeds(number("REFAULT_SEEDS").unwrap_or(short_or_long(20, 200))),
+        None => seeds(number("REFAULT_SEEDS").unwrap_or(short_or_long(12, 200))),
     };
     let tried = seeds.end - seeds.start;
     let (mut kills, mut errors, mut swapped, mut events, mut excused) = (0, 0, 0, 0, 0);
@@ -495,7 +495,7 @@ fn regression_slots_of_a_task_that_was_killed_are_discarded() {
 /// Checks take most of the time of a machine: two runs without cost less than one with them.
 #[test]
 fn a_seed_means_the_same_every_time() {
-    for seed in seeds(20) {
+    for seed in seeds(short_or_long(6, 20)) {
         let (Ok(a), Ok(b)) = (run_machine(seed, false), run_machine(seed, false)) else { continue };
         assert_eq!(a.series.csv(), b.series.csv(), "seed {seed}");
         assert_eq!(format!("{:?}", a.memcgs), format!("{:?}", b.memcgs), "seed {seed}");

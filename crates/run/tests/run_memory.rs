@@ -3,7 +3,7 @@
 
 use crate::common::command::Sandbox;
 use crate::common::programs::{Run, memory};
-use refault_testing::{Need, absent, short_or_long};
+use refault_testing::{Need, absent, one_in, short_or_long};
 
 const LIMIT: u64 = 24 << 20;
 const MIB: u64 = 1 << 20;
@@ -15,6 +15,13 @@ fn run(before: &[&str], words: &[&str]) -> Option<Run> {
     let s = Sandbox::new();
     let words = [before, &[program.to_str().expect("plain text")], words].concat();
     Run::of(&s, &["--memory-max", "24M", "--swap-max", "256M"], &words)
+}
+
+/// The same with so much swap.
+fn run_with_swap(swap: &str, words: &[&str]) -> Option<Run> {
+    let program = memory()?;
+    let words = [&[program.to_str().expect("plain text")], words].concat();
+    Run::of(&Sandbox::new(), &["--memory-max", "24M", "--swap-max", swap], &words)
 }
 
 /// All that there was is limited, or is said: on the last line, and for machines.
@@ -112,7 +119,7 @@ fn what_is_said_at_the_end_is_what_there_was() {
         ["private", "populate", "locked", "noreserve", "raw-populate", "grown", "memfd-private", "zero"];
     const OTHERS: [&str; 5] = ["shared", "shared-populate", "memfd", "sysv", "hugetlb"];
     let places = short_or_long(&["plain", "both"][..], &["plain", "thread", "fork", "both"]);
-    for (i, kind) in OWN.iter().chain(&OTHERS).enumerate() {
+    for (i, kind) in OWN.iter().chain(&OTHERS).enumerate().step_by(one_in(2)) {
         // In one of the places where tests are short.
         let chosen = short_or_long(1, places.len());
         for place in places.iter().cycle().skip(i % places.len()).take(chosen) {
@@ -152,8 +159,8 @@ fn regression_a_program_that_moves_pages_in_threads_survives() {
 /// Tables for each process grew to four times the limit, and one process was killed in ten seconds.
 #[test]
 fn regression_forks_that_do_not_fit_are_killed_and_the_manager_stays_small() {
-    let forks = short_or_long("60", "200");
-    let Some(r) = run(&[], &["forks", forks, "40", "1"]) else { return };
+    let (forks, swap) = short_or_long(("24", "64M"), ("200", "256M"));
+    let Some(r) = run_with_swap(swap, &["forks", forks, "40", "1"]) else { return };
     check(&r, "forks");
     assert!(r.number("processes_killed") > 0 && r.number("lost_pages") == 0, "{}", r.json);
     assert!(!r.said.contains("content is lost"), "{}", r.said);

@@ -5,6 +5,7 @@ use super::crates::{crates, root, rust_files};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// The crates whose comments are checked.
 const CHECKED: [&str; 11] =
@@ -172,18 +173,30 @@ fn vague_starts(text: &str) -> Vec<(usize, &str)> {
     (0..lines.len()).filter_map(|at| Some((at + 1, said(at)?))).collect()
 }
 
+/// Files beside the crates' sources, as git keeps them: settings, scenarios, scripts, C and Python.
+fn other_files() -> Vec<std::path::PathBuf> {
+    let kept = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
+    let Some(kept) = kept.ok().filter(|kept| kept.status.success()) else { return Vec::new() };
+    let kept = String::from_utf8(kept.stdout).expect("names are text");
+    let is_other = |name: &&str| {
+        let ending = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default();
+        ["toml", "c", "h", "py", "pyi", "sh"].contains(&ending) || [".ci/run", "fuzz/run-all"].contains(name)
+    };
+    kept.split('\0').filter(is_other).map(|name| root().join(name)).filter(|path| path.is_file()).collect()
+}
+
 #[test]
 fn comments_begin_with_a_noun_or_a_verb() {
     let mut wrong = Vec::new();
     let folders = crates().into_iter().map(|name| root().join("crates").join(name));
     let folders = folders.chain(["fuzz/src", "fuzz/fuzz_targets", "python/src"].map(|folder| root().join(folder)));
-    let python = ["python/refault", "python/refault/sweeps", "python/tests"].map(|folder| root().join(folder));
-    let python = python.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder of the package"));
-    let python =
-        python.map(|entry| entry.expect("a file").path()).filter(|path| path.extension().is_some_and(|e| e == "py"));
-    for path in folders.flat_map(|folder| rust_files(&folder)).chain(python) {
+    for path in folders.flat_map(|folder| rust_files(&folder)).chain(other_files()) {
         let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let text = if path.extension().is_some_and(|e| e == "py") { text.replace("# ", "// ") } else { text };
+        let text = match path.extension().and_then(|e| e.to_str()) {
+            Some("rs") => text,
+            Some("c" | "h") => text.replace("/* ", "// "),
+            _ => text.replace("# ", "// "),
+        };
         wrong.extend(vague_starts(&text).iter().map(|(line, said)| format!("{}:{line}: {said}", path.display())));
     }
     assert!(wrong.is_empty(), "begin with a noun or a verb, and give the unit:\n  {}", wrong.join("\n  "));

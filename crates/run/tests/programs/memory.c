@@ -158,7 +158,7 @@ static void move(size_t from, size_t to, int flags) {
     is_at[to] = is_at[from];
 }
 
-/* Of `n` pages, and one that nothing is at: pages are moved one by one, in ways that come to the
+/* Moves of `n` pages, and one that nothing is at: pages are moved one by one, in ways that come to the
    same where the order is not known. */
 static int move_about(size_t n, int rounds) {
     size_t spare = n;
