@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use refault_mm::{
-    Config, Engine, HugeAdvice, Kernel, MappingKind, MemcgId, Outcome, PageId, Policy, SizeCounter, SwapDeviceConfig,
-    Touch,
+    Ack, Config, Effect, Engine, HugeAdvice, Kernel, MappingKind, MemcgId, Outcome, PageId, Policy, SizeCounter,
+    SwapDeviceConfig, Touch,
 };
 use refault_testing::AtOnce;
 
@@ -24,6 +24,16 @@ pub struct Case {
     pub mode: String,
 }
 
+/// The swap device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// It answers at once.
+    Zram,
+    /// Writes end when all were begun; what was swapped out is in the swap cache until somebody
+    /// reclaims, which nobody does.
+    Disk,
+}
+
 /// An area: its first page, its pages.
 #[derive(Clone, Copy)]
 struct Area {
@@ -37,6 +47,11 @@ impl Area {
     }
 }
 
+/// Whether an effect is a request to the swap device.
+fn is_io(effect: Effect) -> bool {
+    matches!(effect, Effect::SwapOut { .. } | Effect::SwapIn { .. })
+}
+
 /// The program, with its memory.
 struct Program {
     engine: Engine,
@@ -45,18 +60,22 @@ struct Program {
 }
 
 impl Program {
-    fn new(case: &Case, kernel: Kernel, seed: u64) -> Program {
+    fn new(case: &Case, kernel: Kernel, device: Device, seed: u64) -> Program {
         let mut cfg = Config::new(Policy::Lru);
         kernel.apply(&mut cfg);
-        let zram = SwapDeviceConfig { synchronous: true, ..SwapDeviceConfig::new(case.device_mib * MIB) };
-        cfg.swap.devices = vec![zram];
+        let synchronous = device == Device::Zram;
+        cfg.swap.devices = vec![SwapDeviceConfig { synchronous, ..SwapDeviceConfig::new(case.device_mib * MIB) }];
         // From zram both kernels bring whole folios back. Profiles leave the caches of 6.12 out.
         cfg.thp.swap_in = true;
         cfg.swap.policy.slot_cache = kernel == Kernel::V6_12;
         for size in case.sizes.split(',') {
             cfg.thp.set(&format!("{size}k=madvise")).expect("a size");
         }
-        Program { engine: Engine::new(cfg).expect("an engine"), world: AtOnce::answering(|_, _| None), state: seed }
+        let world = match device {
+            Device::Zram => AtOnce::default(),
+            Device::Disk => AtOnce::answering(|_, effect| is_io(effect).then_some(Ack::Pending)),
+        };
+        Program { engine: Engine::new(cfg).expect("an engine"), world, state: seed }
     }
 
     fn draw(&mut self, n: u64) -> u64 {
@@ -79,7 +98,10 @@ impl Program {
         for n in from..from + pages {
             let page = area.page(n);
             if self.world.mapped(page).is_none() {
-                let outcome = self.engine.access(&mut self.world, page, Touch::MapWrite);
+                let mut outcome = self.engine.access(&mut self.world, page, Touch::MapWrite);
+                while outcome == Outcome::Waiting && self.end_io() {
+                    outcome = self.engine.access(&mut self.world, page, Touch::MapWrite);
+                }
                 assert!(!matches!(outcome, Outcome::Waiting | Outcome::Oom(_)), "{outcome:?}");
             }
             self.world.set_young(page);
@@ -90,7 +112,21 @@ impl Program {
     fn page_out(&mut self, area: Area) {
         if area.pages > 0 {
             self.engine.page_out(&mut self.world, area.first, area.pages as u32);
+            self.end_io();
         }
+    }
+
+    /// Requests to the disk end. False: there were none.
+    fn end_io(&mut self) -> bool {
+        let requests = std::mem::take(&mut self.world.noted);
+        for &request in &requests {
+            match request {
+                Effect::SwapOut { page, .. } => self.engine.write_done(&mut self.world, page, true),
+                Effect::SwapIn { page, .. } => self.engine.read_done(&mut self.world, page, true),
+                _ => {}
+            }
+        }
+        !requests.is_empty()
     }
 
     fn counters(&self) -> Vec<[u64; 2]> {
@@ -105,8 +141,8 @@ impl Program {
 }
 
 /// The lines of a run, as the program prints them.
-pub fn run(case: &Case, kernel: Kernel, iterations: u64, seed: u64) -> Vec<String> {
-    let mut p = Program::new(case, kernel, seed);
+pub fn run(case: &Case, kernel: Kernel, device: Device, iterations: u64, seed: u64) -> Vec<String> {
+    let mut p = Program::new(case, kernel, device, seed);
     let (is_aligned, has_small) = (case.mode.contains('a'), case.mode.contains('s'));
     let large = p.area(60, HugeAdvice::Huge);
     let small = p.area(if has_small { 4 } else { 0 }, HugeAdvice::NoHuge);

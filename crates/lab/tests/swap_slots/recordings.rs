@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::Kernel;
-
+use super::MACHINES;
 use super::driver::Case;
 
 /// An iteration: what it prints.
 pub type Lines = Vec<String>;
 
-/// Runs of the same, by case and kernel.
+/// Runs of the same, by case and machine.
 pub fn load() -> BTreeMap<Case, BTreeMap<&'static str, Vec<Lines>>> {
     let packed: &[u8] = include_bytes!("../data/swap_slots/recordings.txt.zst");
     let text = String::from_utf8(zstd::decode_all(packed).expect("zstd")).expect("a text");
@@ -17,10 +16,10 @@ pub fn load() -> BTreeMap<Case, BTreeMap<&'static str, Vec<Lines>>> {
     for run in text.split("# ").skip(1) {
         let mut lines = run.lines();
         let head: Vec<&str> = lines.next().expect("a head").split(' ').collect();
-        let kernel = if head[0] == Kernel::V6_12.name() { "6.12" } else { "6.18" };
+        let (machine, ..) = MACHINES.into_iter().find(|m| m.0 == head[0]).expect("a machine");
         let case =
             Case { device_mib: head[1].parse().expect("a size"), sizes: head[2].to_owned(), mode: head[3].to_owned() };
-        all.entry(case).or_default().entry(kernel).or_default().push(lines.map(str::to_owned).collect());
+        all.entry(case).or_default().entry(machine).or_default().push(lines.map(str::to_owned).collect());
     }
     all
 }

@@ -1,6 +1,7 @@
 // Touches memory of a guest with two nodes by a pattern, and prints counters of /proc/vmstat.
 //
-// usage: tiers MIB SECONDS PATTERN [SHARE [THREADS]]
+// usage: tiers MIB SECONDS PATTERN [SHARE [THREADS [FILE]]]
+//   FILE is mapped, shared and writable, and read alone, where one is given
 //   hot   SHARE of accesses (percent) go to the last tenth of memory, the others everywhere
 //   half  as hot, with the last half
 //   move  as hot, with a tenth that is another one every 5 s
@@ -8,6 +9,7 @@
 //   scan  one page after the other, round and round
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -74,7 +76,7 @@ static void show(double t, uint64_t n)
 	while (fgets(line, sizeof line, f))
 		if (!strncmp(line, "numa_hint_faults ", 17) || !strncmp(line, "numa_pte", 8) || !strncmp(line, "pgpromote", 9) ||
 		    !strncmp(line, "pgdemote", 8) || !strncmp(line, "pgmigrate", 9) || !strncmp(line, "pgscan_", 7) || !strncmp(line, "pgrefill", 8) || !strncmp(line, "pgactivate", 10) || !strncmp(line, "pgdeactivate", 12) || !strncmp(line, "kswapd_", 7) || !strncmp(line, "pageoutrun", 10) || !strncmp(line, "pgrotated", 9) ||
-		    !strncmp(line, "pswp", 4)) {
+		    !strncmp(line, "pswp", 4) || !strncmp(line, "pgsteal_", 8) || !strncmp(line, "pgmajfault", 10) || !strncmp(line, "workingset_", 11)) {
 			line[strlen(line) - 1] = 0;
 			printf(" %s", line);
 		}
@@ -90,6 +92,8 @@ static void show(double t, uint64_t n)
 				printf(" free%d %lu", node, kb / 4);
 			if (sscanf(line, "Node %*d AnonPages: %lu", &kb) == 1)
 				printf(" anon%d %lu", node, kb / 4);
+			if (sscanf(line, "Node %*d FilePages: %lu", &kb) == 1)
+				printf(" file%d %lu", node, kb / 4);
 		}
 		fclose(f);
 	}
@@ -100,6 +104,15 @@ static void show(double t, uint64_t n)
 static volatile char *mem;
 static uint64_t pages, tenth, share;
 static uint32_t *popular;
+static int is_file;
+
+static void first_touch(uint64_t page)
+{
+	if (is_file)
+		(void)mem[page * 4096];
+	else
+		mem[page * 4096] = 1;
+}
 #define TABLE (1 << 20)
 
 static inline uint64_t pick(const char *pattern, uint64_t k, double t)
@@ -158,11 +171,15 @@ int main(int argc, char **argv)
 		}
 		free(place);
 	}
-	mem = mmap(0, pages * 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	is_file = argc > 6;
+	if (is_file)
+		mem = mmap(0, pages * 4096, 3, MAP_SHARED, open(argv[6], O_RDWR), 0);
+	else
+		mem = mmap(0, pages * 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	show(-1, 0);
 	double t0 = now(), c0 = cpu();
 	for (uint64_t i = 0; i < 4096; i++)
-		mem[i * 4096] = 1;
+		first_touch(i);
 	printf("anon_fault_ns %.0f\n", (cpu() - c0) / 4096 * 1e9);
 	uint64_t of_all = pages, k = 0;
 	pages = 4096;
@@ -178,7 +195,7 @@ int main(int argc, char **argv)
 	printf("access_ns %.1f\n", (cpu() - c0) / 1e6 * 1e9);
 	pages = of_all, tenth = of_tenth;
 	for (uint64_t i = 4096; i < pages; i++)
-		mem[i * 4096] = 1;
+		first_touch(i);
 	printf("filled %.2f\n", now() - t0);
 	double start = now(), next = 2, t = 0;
 	int threads = argc > 5 ? atoi(argv[5]) : 1;
