@@ -38,6 +38,8 @@ pub enum SwapoffError {
 /// Why a page is not back yet.
 enum Held {
     Io,
+    /// There is no room now; writes under way, or kswapd, may make some.
+    Room(MemcgId),
     For(SwapoffError),
 }
 
@@ -72,6 +74,10 @@ impl<W: World> World for Patient<'_, W> {
         self.0.content(page)
     }
 
+    fn is_write_queue_full(&self) -> bool {
+        self.0.is_write_queue_full()
+    }
+
     fn is_hottest(&mut self, page: PageId) -> bool {
         self.0.is_hottest(page)
     }
@@ -102,8 +108,12 @@ impl<W: World> Fault<'_, W> {
                 self.mem.swap.slots.cancel_removal(device);
                 Swapoff::Failed(error)
             }
+            Err(Held::Room(over)) if self.mem.swap.slots.is_removal_fruitless(device) => {
+                self.mem.swap.slots.cancel_removal(device);
+                Swapoff::Failed(SwapoffError::NoMemory(over))
+            }
             Ok(()) if self.mem.swap.slots.finish_removal(device) => Swapoff::Done,
-            Ok(()) | Err(Held::Io) => Swapoff::Waiting,
+            Ok(()) | Err(Held::Io | Held::Room(_)) => Swapoff::Waiting,
         }
     }
 
@@ -132,6 +142,8 @@ impl<W: World> Fault<'_, W> {
             match self.unuse_page(page, slot) {
                 Ok(()) => {}
                 Err(Held::Io) => waiting = true,
+                // Pages that are on their way come first: they are room, or bring the end nearer.
+                Err(Held::Room(_)) if waiting => return Err(Held::Io),
                 Err(held) => return Err(held),
             }
         }
@@ -184,7 +196,7 @@ impl<W: World> Fault<'_, W> {
     fn no_room_for_swapoff(&mut self, over: MemcgId) -> Held {
         let exhausted = over == MemcgId::ROOT && self.mem.frames.is_kswapd_first();
         match exhausted || self.alloc().is_io_pending(over) {
-            true => Held::Io,
+            true => Held::Room(over),
             false => Held::For(SwapoffError::NoMemory(over)),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Swap;
 use crate::ids::FolioId;
+use crate::scan::MAX_RECLAIM_RETRIES;
 
 impl Swap {
     /// From now on nothing is put on the device. False: there is no such device.
@@ -17,6 +18,7 @@ impl Swap {
         self.avail.retain(|&d| d != number);
         if let Some(d) = &mut self.devices[usize::from(number)] {
             (d.writable, d.listed, d.wants_reclaim) = (false, false, false);
+            (d.inuse_at_removal, d.fruitless_removals) = (d.inuse, 0);
             self.common.total -= u64::from(d.usable);
             self.common.used -= u64::from(d.inuse);
             self.common.removing += u64::from(d.inuse);
@@ -35,6 +37,15 @@ impl Swap {
             self.list(number);
         }
         self.enable_caches();
+    }
+
+    /// There was no room for a page of the device: whether nothing has come back in so many calls
+    /// in a row that there will not be any.
+    pub(crate) fn is_removal_fruitless(&mut self, number: u8) -> bool {
+        let Some(d) = &mut self.devices[usize::from(number)] else { return false };
+        d.fruitless_removals = if d.inuse < d.inuse_at_removal { 0 } else { d.fruitless_removals + 1 };
+        d.inuse_at_removal = d.inuse;
+        d.fruitless_removals > MAX_RECLAIM_RETRIES
     }
 
     /// Forgets the device if nothing is on it. False: something is, or a cluster of it is being
