@@ -13,6 +13,10 @@ use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::world::{Ack, Content, Effect, World};
 
+/// Calls in a row that found no room and brought nothing back, before it is given up: as many as
+/// Linux has retries of reclaim.
+const MAX_FRUITLESS_CALLS: u32 = 16;
+
 /// How far taking a swap device away is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Swapoff {
@@ -108,7 +112,7 @@ impl<W: World> Fault<'_, W> {
                 self.mem.swap.slots.cancel_removal(device);
                 Swapoff::Failed(error)
             }
-            Err(Held::Room(over)) if self.mem.swap.slots.is_removal_fruitless(device) => {
+            Err(Held::Room(over)) if self.mem.swap.slots.note_fruitless_removal(device) > MAX_FRUITLESS_CALLS => {
                 self.mem.swap.slots.cancel_removal(device);
                 Swapoff::Failed(SwapoffError::NoMemory(over))
             }

@@ -2,7 +2,6 @@
 
 use super::Swap;
 use crate::ids::FolioId;
-use crate::scan::MAX_RECLAIM_RETRIES;
 
 impl Swap {
     /// From now on nothing is put on the device. False: there is no such device.
@@ -39,13 +38,12 @@ impl Swap {
         self.enable_caches();
     }
 
-    /// There was no room for a page of the device: whether nothing has come back in so many calls
-    /// in a row that there will not be any.
-    pub(crate) fn is_removal_fruitless(&mut self, number: u8) -> bool {
-        let Some(d) = &mut self.devices[usize::from(number)] else { return false };
+    /// There was no room for a page of the device; how often in a row, and nothing had come back.
+    pub(crate) fn note_fruitless_removal(&mut self, number: u8) -> u32 {
+        let Some(d) = &mut self.devices[usize::from(number)] else { return 0 };
         d.fruitless_removals = if d.inuse < d.inuse_at_removal { 0 } else { d.fruitless_removals + 1 };
         d.inuse_at_removal = d.inuse;
-        d.fruitless_removals > MAX_RECLAIM_RETRIES
+        d.fruitless_removals
     }
 
     /// Forgets the device if nothing is on it. False: something is, or a cluster of it is being
