@@ -93,6 +93,19 @@ fn swapoff_without_room_leaves_the_device_as_it_was() {
     assert!(m.used()[0].1 >= 190, "{:?}", m.used());
 }
 
+/// Writes under way were a reason to try again for ever, whatever came of them.
+#[test]
+fn regression_swapoff_without_room_gives_up_while_writes_are_under_way() {
+    let mut m = Machine::new(vec![device(501, 5)], 60, u64::MAX);
+    m.write(0..200);
+    let used = m.used()[0].1;
+    m.engine.swapon(device(11, 9)).expect("room for a device");
+    m.world.answer = |_, e| matches!(e, Effect::SwapOut { .. }).then_some(Ack::Pending);
+    let results: Vec<Swapoff> = (0..100).map(|_| m.swapoff(0)).take_while(|&r| r == Swapoff::Waiting).collect();
+    assert!((1..40).contains(&results.len()), "{} times", results.len());
+    assert!(m.used().iter().any(|&(number, left)| number == 0 && left + 20 > used), "{:?} of {used}", m.used());
+}
+
 #[test]
 fn swapoff_that_cannot_read_leaves_the_device_as_it_was() {
     let mut m = Machine::new(vec![device(501, 5)], 200, u64::MAX);

@@ -148,6 +148,11 @@ fn sections(name: &str, shift_ms: u64, dir: &Path) -> String {
     text
 }
 
+/// Groups with a limit of zswap have it on.
+fn zswap_of(name: &str) -> &'static str {
+    if name.starts_with("zswap-") { "zswap = {}\n" } else { "" }
+}
+
 /// Times of the guest, of which an instruction takes a nanosecond: `data/groups/README.md`.
 const COSTS: &str = r#"{ read_hit = "12800ns", map_hit = "9200ns", anon_fault = "19300ns", minor_fault = "19300ns", major_fault = "9300ns", read_miss = "8300ns", scan_page = "300ns", skip_page = "90ns", reclaim_page = "1800ns", visit_group = "8us", pte_walk = "300ns" }"#;
 
@@ -163,6 +168,7 @@ pub(super) fn scenario(row: &Value, shift_ms: u64, seed: u64, dir: &Path) -> Sce
     let policy = row["policy"].as_str().expect("a text");
     let flat = if name.ends_with("-flat") { "memory_recursiveprot = false, " } else { "" };
     let min_free = &row["min_free_kbytes"];
+    let zswap = zswap_of(name);
     let head = format!(
         r#"name = "groups"
 sample = "100ms"
@@ -172,7 +178,7 @@ policy = {{ name = "{policy}", kernel = "{profile}" }}
 device.disk = {{ preset = "ramdisk" }}
 device.zram = {{ preset = "zram", compression_ratio = 64.0, compress = "20us", decompress = "10us" }}
 swap = {{ device = "zram", size = "768M" }}
-[object.initrd]
+{zswap}[object.initrd]
 kind = "anon"
 size = "{others}p"
 [[task]]

@@ -102,6 +102,18 @@ fn mean(all: &[f64]) -> f64 {
 }
 
 impl Figures {
+    /// Means over several groups, each of the same weight; when the last ended.
+    pub(super) fn of_all(all: &[Figures]) -> Figures {
+        let mean = |figure: Figure| figure.mean(all);
+        Figures {
+            hit_rate: mean(Figure::HitRate),
+            keeps: mean(Figure::Keeps),
+            reclaimed: mean(Figure::Reclaimed),
+            refaulted: mean(Figure::Refaulted),
+            ends: all.iter().map(|f| f.ends).fold(0.0, f64::max),
+        }
+    }
+
     pub(super) fn of_kernel(row: &Value, group: &str) -> Figures {
         let stat = &row["groups"][group];
         let counter = |key: &str| stat[key].as_f64().unwrap_or(0.0);

@@ -55,6 +55,23 @@ const MISSES: &[&str] = &[
     "6.12 eight-low mglru /g7: hit rate, %",
     "6.12 eight-low mglru /g7: pages kept",
     "6.12 eight-low mglru /g7: reclaimed",
+    "6.12 hundred lru /g00: hit rate, %",
+    "6.12 hundred lru /g00: ends, s",
+    "6.12 hundred lru /g10: hit rate, %",
+    "6.12 hundred lru /g10: ends, s",
+    "6.12 hundred lru /g20: ends, s",
+    "6.12 hundred lru /g30: hit rate, %",
+    "6.12 hundred lru /g40: hit rate, %",
+    "6.12 hundred lru /g50: hit rate, %",
+    "6.12 hundred lru /g60: hit rate, %",
+    "6.12 hundred lru /g60: ends, s",
+    "6.12 hundred lru /g70: hit rate, %",
+    "6.12 hundred lru /g80: hit rate, %",
+    "6.12 hundred mglru /g20: hit rate, %",
+    "6.12 hundred mglru /g40: hit rate, %",
+    "6.12 hundred mglru /g50: hit rate, %",
+    "6.12 hundred mglru /g80: hit rate, %",
+    "6.12 hundred mglru /g90: hit rate, %",
     "6.12 low-nested mglru /p/a: hit rate, %",
     "6.12 low-nested mglru /p/a: pages kept",
     "6.12 low-nested mglru /p/b: hit rate, %",
@@ -80,11 +97,6 @@ const MISSES: &[&str] = &[
     "6.12 low-parent-flat mglru /c: pages kept",
     "6.12 low-parent-flat mglru /c: reclaimed",
     "6.12 low-parent-flat mglru /c: refaulted",
-    "6.12 max-anon lru /a: hit rate, %",
-    "6.12 max-anon lru /a: pages kept",
-    "6.12 max-anon lru /a: reclaimed",
-    "6.12 max-anon lru /a: refaulted",
-    "6.12 max-anon lru /a: ends, s",
     "6.12 min-alone lru /a: hit rate, %",
     "6.12 min-alone lru /a: reclaimed",
     "6.12 min-alone lru /a: refaulted",
@@ -107,6 +119,9 @@ const MISSES: &[&str] = &[
 
 /// How many of the figures the table shows.
 const SHOWN: usize = 2;
+
+/// More groups than that are compared by tens.
+const MANY: usize = 20;
 
 /// How much later the lab starts than a flush of the statistics, for the kernel's repeats.
 const SHIFTS_MS: [u64; 3] = [0, 700, 1400];
@@ -149,17 +164,26 @@ fn compare_one(name: &str, rows: &[Value], dir: &Path) -> ([String; SHOWN], Vec<
     let shifts = &SHIFTS_MS[..rows.len().min(SHIFTS_MS.len())];
     let runs: Vec<RunResult> = shifts.iter().map(|&shift| run(&rows[0], shift, dir)).collect();
     let (mut cells, mut misses) = ([const { String::new() }; SHOWN], Vec::new());
-    for (i, group) in groups.iter().enumerate() {
-        let theirs: Vec<Figures> = rows.iter().map(|row| Figures::of_kernel(row, group)).collect();
-        let of_lab = |(r, &shift): (&RunResult, &u64)| Figures::of_lab(r, case, group, shift);
+    // Groups with a few hundred accesses each are compared by tens.
+    let together = if groups.len() > MANY { 10 } else { 1 };
+    let parts = groups.len() / together;
+    for (i, some) in groups.chunks(together).enumerate() {
+        let group = some[0];
+        let of_kernel =
+            |row: &Value| Figures::of_all(&some.iter().map(|group| Figures::of_kernel(row, group)).collect::<Vec<_>>());
+        let theirs: Vec<Figures> = rows.iter().map(of_kernel).collect();
+        let of_lab = |(r, &shift): (&RunResult, &u64)| {
+            Figures::of_all(&some.iter().map(|group| Figures::of_lab(r, case, group, shift)).collect::<Vec<_>>())
+        };
         let ours: Vec<Figures> = runs.iter().zip(shifts).map(of_lab).collect();
         for (nr, (figure, bar)) in COMPARED.into_iter().enumerate() {
             let (kernel, lab) = (figure.mean(&theirs), figure.mean(&ours));
             if !bar.is_met(kernel, lab) && !figure.is_between(&theirs, lab) {
+                println!("{name} {group}: {}: {kernel:.1} / {lab:.1}", figure.name());
                 misses.push(format!("{name} {group}: {}", figure.name()));
             }
             // All groups but of the large cases: of these the first and the last.
-            if nr < SHOWN && (groups.len() <= 3 || i == 0 || i + 1 == groups.len()) {
+            if nr < SHOWN && (parts <= 3 || i == 0 || i + 1 == parts) {
                 let separator = if cells[nr].is_empty() { "" } else { "; " };
                 write!(cells[nr], "{separator}{} / {}", figure.text(kernel), figure.text(lab)).expect("a text");
             }
@@ -197,4 +221,17 @@ fn beside_a_real_kernel() {
     let known: Vec<&str> =
         MISSES.iter().copied().filter(|m| names.iter().any(|name| m.starts_with(name.as_str()))).collect();
     assert_eq!(misses, known, "what is beyond the bars");
+}
+
+/// A group of anon at its limit whose pages are all active has nothing to scan, and statistics that
+/// are up to 2 s old still say that there are inactive ones: 6.12 kills then, by when it started.
+#[test]
+fn a_task_is_killed_while_statistics_are_old_as_by_the_kernel() {
+    let rows = &guests()["6.12 max-anon"]["lru"];
+    let of_kernel: Vec<bool> = rows.iter().map(|row| row["groups"]["/a"]["events_oom_kill"].is_u64()).collect();
+    let dir = tempfile::tempdir().expect("a directory");
+    let of_lab = SHIFTS_MS.map(|shift| run(&rows[0], shift, dir.path()).oom_kills > 0);
+    for killed in [of_kernel, of_lab.to_vec()] {
+        assert_eq!(killed.iter().filter(|&&killed| killed).count(), 1, "{killed:?}");
+    }
 }

@@ -13,6 +13,10 @@ use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::world::{Ack, Content, Effect, World};
 
+/// Calls in a row that found no room and brought nothing back, before it is given up: as many as
+/// Linux has retries of reclaim.
+const MAX_FRUITLESS_CALLS: u32 = 16;
+
 /// How far taking a swap device away is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Swapoff {
@@ -38,6 +42,8 @@ pub enum SwapoffError {
 /// Why a page is not back yet.
 enum Held {
     Io,
+    /// There is no room now; writes under way, or kswapd, may make some.
+    Room(MemcgId),
     For(SwapoffError),
 }
 
@@ -72,6 +78,10 @@ impl<W: World> World for Patient<'_, W> {
         self.0.content(page)
     }
 
+    fn is_write_queue_full(&self) -> bool {
+        self.0.is_write_queue_full()
+    }
+
     fn is_hottest(&mut self, page: PageId) -> bool {
         self.0.is_hottest(page)
     }
@@ -102,8 +112,12 @@ impl<W: World> Fault<'_, W> {
                 self.mem.swap.slots.cancel_removal(device);
                 Swapoff::Failed(error)
             }
+            Err(Held::Room(over)) if self.mem.swap.slots.note_fruitless_removal(device) > MAX_FRUITLESS_CALLS => {
+                self.mem.swap.slots.cancel_removal(device);
+                Swapoff::Failed(SwapoffError::NoMemory(over))
+            }
             Ok(()) if self.mem.swap.slots.finish_removal(device) => Swapoff::Done,
-            Ok(()) | Err(Held::Io) => Swapoff::Waiting,
+            Ok(()) | Err(Held::Io | Held::Room(_)) => Swapoff::Waiting,
         }
     }
 
@@ -132,6 +146,8 @@ impl<W: World> Fault<'_, W> {
             match self.unuse_page(page, slot) {
                 Ok(()) => {}
                 Err(Held::Io) => waiting = true,
+                // Pages that are on their way come first: they are room, or bring the end nearer.
+                Err(Held::Room(_)) if waiting => return Err(Held::Io),
                 Err(held) => return Err(held),
             }
         }
@@ -184,7 +200,7 @@ impl<W: World> Fault<'_, W> {
     fn no_room_for_swapoff(&mut self, over: MemcgId) -> Held {
         let exhausted = over == MemcgId::ROOT && self.mem.frames.is_kswapd_first();
         match exhausted || self.alloc().is_io_pending(over) {
-            true => Held::Io,
+            true => Held::Room(over),
             false => Held::For(SwapoffError::NoMemory(over)),
         }
     }

@@ -36,6 +36,11 @@ impl Memcgs {
         self.chain(id).map(|m| self.get(m)).all(|m| m.zswap.bytes / PAGE_BYTES < m.zswap_max)
     }
 
+    /// The highest group, from one up, whose limit of zswap is compared with what it stores.
+    pub(crate) fn limited_in_zswap(&self, id: MemcgId) -> Option<MemcgId> {
+        self.chain(id).filter(|&m| (1..u64::MAX).contains(&self.get(m).zswap_max)).last()
+    }
+
     /// A compressed page is stored, even beyond the limit: the page that it was made of goes in
     /// return.
     pub(crate) fn charge_zswap(&mut self, id: MemcgId, bytes: u64) {

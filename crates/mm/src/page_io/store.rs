@@ -66,6 +66,13 @@ impl<W: World> PageIo<'_, W> {
         }
     }
 
+    /// A limit of zswap is compared with statistics that are added up for it.
+    fn flush_for_limit(&mut self, memcg: MemcgId) {
+        if let Some(limited) = self.mem.groups.memcgs.limited_in_zswap(memcg).filter(|_| self.mem.groups.stats_lag()) {
+            self.mem.pages.flush_stats(&self.mem.groups, limited);
+        }
+    }
+
     fn zswap_store(&mut self, slot: SwapSlot, page: PageId, memcg: MemcgId, content: Content) -> bool {
         let Some(cfg) = &self.mem.cfg.zswap else { return false };
         let bytes = match content {
@@ -73,6 +80,7 @@ impl<W: World> PageIo<'_, W> {
             Content::Zero | Content::SameFilled => SAME_FILLED_BYTES,
             Content::Compressed { bytes } => bytes.max(1),
         };
+        self.flush_for_limit(memcg);
         if !self.mem.groups.memcgs.may_zswap(memcg) && !self.make_zswap_room(memcg) {
             return false;
         }

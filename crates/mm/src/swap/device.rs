@@ -107,6 +107,10 @@ pub(super) struct Device {
     pub(super) listed: bool,
     /// Not while it is being removed.
     pub(super) writable: bool,
+    /// Used slots when there was no room for a page of it last, and how often in a row there was
+    /// none, and nothing had come back.
+    pub(super) inuse_at_removal: u32,
+    pub(super) fruitless_removals: u32,
     /// It became 100 % used: cache-only slots of full clusters are to be reclaimed.
     pub(super) wants_reclaim: bool,
     /// Clusters that are being discarded: on no list.
@@ -133,6 +137,8 @@ impl Device {
             lowest: 1,
             listed: true,
             writable: true,
+            inuse_at_removal: 0,
+            fruitless_removals: 0,
             wants_reclaim: false,
             discarding: Vec::new(),
             continued: std::collections::BTreeMap::new(),

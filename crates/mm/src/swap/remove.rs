@@ -17,6 +17,7 @@ impl Swap {
         self.avail.retain(|&d| d != number);
         if let Some(d) = &mut self.devices[usize::from(number)] {
             (d.writable, d.listed, d.wants_reclaim) = (false, false, false);
+            (d.inuse_at_removal, d.fruitless_removals) = (d.inuse, 0);
             self.common.total -= u64::from(d.usable);
             self.common.used -= u64::from(d.inuse);
             self.common.removing += u64::from(d.inuse);
@@ -35,6 +36,14 @@ impl Swap {
             self.list(number);
         }
         self.enable_caches();
+    }
+
+    /// There was no room for a page of the device; how often in a row, and nothing had come back.
+    pub(crate) fn note_fruitless_removal(&mut self, number: u8) -> u32 {
+        let Some(d) = &mut self.devices[usize::from(number)] else { return 0 };
+        d.fruitless_removals = if d.inuse < d.inuse_at_removal { 0 } else { d.fruitless_removals + 1 };
+        d.inuse_at_removal = d.inuse;
+        d.fruitless_removals
     }
 
     /// Forgets the device if nothing is on it. False: something is, or a cluster of it is being

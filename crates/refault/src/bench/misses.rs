@@ -36,7 +36,7 @@ pub const KNOWN: &[Missing] = &[
     Missing {
         name: "read-again",
         what: "after the change more refaults are restored than before it, for four of five blocks are \
-            read five times in every round. That is not how they were read: with all blocks read so \
+            read five times in every round. They were read otherwise: with all blocks read so \
             71 % of refaults are restored before, where 79 % are published",
         rows: &[
             "stock-level: vmstat.workingset_activate_file",

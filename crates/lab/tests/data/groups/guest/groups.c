@@ -3,8 +3,8 @@
  * usage: groups CASE DELAY_MS
  *
  * A case is lines: `group PATH [KEY PAGES]...`, `play PATH KIND PATTERN PAGES ACCESSES NS SEED START`,
- * `at MS set PATH KEY PAGES`, `at MS reclaim PATH PAGES`, `at MS remove PATH`. KIND is file or anon,
- * PATTERN uniform, zipf or loop; a block of 32 accesses is due every 32 * NS nanoseconds, and START ms
+ * `at MS set PATH KEY PAGES`, `at MS reclaim PATH PAGES`, `at MS remove PATH`. KIND is file, anon, or noise: anon
+ * that compresses to 1 / 2.2. PATTERN uniform, zipf or loop; a block of 32 accesses is due every 32 * NS nanoseconds, and START ms
  * is when the first one is.
  */
 #define _GNU_SOURCE
@@ -29,6 +29,8 @@
 #define BLOCK 32
 #define TABLE (1 << 16)
 #define TEXT (1 << 18)
+/* Bytes of a page of noise that nothing compresses. */
+#define NOISE (1840 / 8)
 #define ROOT "/sys/fs/cgroup"
 
 struct player {
@@ -99,6 +101,7 @@ static int set_pages(const char *group, const char *key, uint64_t pages)
 	char name[40], text[32];
 	snprintf(name, sizeof name, "memory.%s", key);
 	if (!strcmp(key, "swap_max")) strcpy(name, "memory.swap.max");
+	if (!strcmp(key, "zswap_max")) strcpy(name, "memory.zswap.max");
 	snprintf(text, sizeof text, "%lu", pages * PAGE);
 	return try_set(group, name, text);
 }
@@ -138,10 +141,16 @@ static void flush(volatile char *memory)
 	memory[0] = memory[64 * PAGE - 1] = 1;
 }
 
+static void fill(volatile uint64_t *page, uint64_t at)
+{
+	uint64_t state = (at + 1) * 0x9e3779b97f4a7c15ull;
+	for (int i = 2; i < 2 + NOISE; i++) page[i] = draw(&state) * 0x9e3779b97f4a7c15ull;
+}
+
 static void play(struct player *p, int index, uint64_t start)
 {
 	uint32_t *table = p->pattern[0] == 'z' ? zipf_table(p->pages) : 0;
-	int is_file = p->kind[0] == 'f', file = -1;
+	int is_file = p->kind[0] == 'f', is_noise = p->kind[0] == 'n', file = -1;
 	char path[64], page[PAGE];
 	char *flushed = mmap(0, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memset(page, 0, sizeof page);
@@ -169,7 +178,10 @@ static void play(struct player *p, int index, uint64_t start)
 		mincore((void *)(map + at * PAGE), PAGE, &is_there);
 		if (is_file) {
 			if (pread(file, page, PAGE, at * PAGE) != PAGE) die("pread");
-		} else map[at * PAGE]++, map[at * PAGE + 8] = at;
+		} else {
+			if (is_noise && !map[at * PAGE + 9]) fill((volatile uint64_t *)(map + at * PAGE), at);
+			map[at * PAGE]++, map[at * PAGE + 8] = at, map[at * PAGE + 9] = 1;
+		}
 		p->did[window]++;
 		p->missed[window] += !(is_there & 1);
 	}
@@ -250,7 +262,7 @@ static void print_counters(const char *text, const char **names, const char *pre
 static const char *of_group[] = { "anon", "file", "inactive_anon", "active_anon", "inactive_file", "active_file",
 	"pagetables", "slab", "workingset_refault_anon", "workingset_refault_file", "workingset_activate_anon",
 	"workingset_activate_file", "pgscan_kswapd", "pgscan_direct", "pgscan_proactive", "pgsteal_kswapd",
-	"pgsteal_direct", "pgsteal_proactive", "pswpin", "pswpout", 0 };
+	"pgsteal_direct", "pgsteal_proactive", "pswpin", "pswpout", "zswpin", "zswpout", "zswpwb", 0 };
 static const char *of_machine[] = { "pgscan_kswapd", "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct", "pgscan_anon",
 	"pgscan_file", "pgsteal_anon", "pgsteal_file", "pageoutrun", "allocstall_normal", "allocstall_dma32",
 	"allocstall_movable", "pswpin", "pswpout", "workingset_refault_anon", "workingset_refault_file", 0 };

@@ -4,7 +4,7 @@
 # usage: run.sh KERNEL POLICY CASE DELAY
 #   KERNEL  an unpacked package linux-image-* (of newer ones: linux-binary-* and linux-modules-*)
 #   POLICY  lru or mglru
-#   CASE    a section of ../cases.txt
+#   CASE    a section of ../cases.txt; those called zswap-* take a kernel with zswap
 #   DELAY   ms: 0, 700 and 1400 for repeats
 # MEM (MiB) can be set, and TRACE: a script that the guest runs before it plays.
 #
@@ -20,7 +20,7 @@ cp "$(command -v busybox)" "$root/bin/busybox"; ln -s busybox "$root/bin/sh"
 cp "$here/init" "$root/init"; chmod +x "$root/init"
 n=10
 for name in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk \
-	lz4_compress lz4hc_compress zsmalloc zram; do
+	crc16 crc32c_generic mbcache jbd2 ext4 lz4_compress lz4hc_compress lz4 zsmalloc zram; do
 	file=$(find "$kernel" -name "$name.ko*" | head -1); n=$((n + 1))
 	case $file in # one that is built into the kernel is simply not there
 	"") ;;
@@ -34,8 +34,9 @@ gcc -O2 -static -o "$play/groups" "$here/groups.c"
 sed -n "/^case $case\$/,/^\$/p" "$here/../cases.txt" | grep -v -e '^case ' -e '^$' >"$play/$case"
 options=memory_recursiveprot
 case $case in *-flat) options= ;; esac
+zswap=; case $case in zswap-*) zswap=yes ;; esac
 [ -z "${TRACE:-}" ] || cp "$TRACE" "$play/trace"
-printf '%s\n' "POLICY=$policy CASE=$case DELAY=$delay OPTIONS=$options TRACE=${TRACE:+yes}" >"$play/env"
+printf '%s\n' "POLICY=$policy CASE=$case DELAY=$delay OPTIONS=$options ZSWAP=$zswap TRACE=${TRACE:+yes}" >"$play/env"
 truncate -s 3G "$tmp/data"; mkfs.ext4 -q -O ^has_journal -E lazy_itable_init=0 -d "$play" "$tmp/data"
 
 qemu-system-x86_64 -accel tcg,thread=single -icount "shift=0,sleep=off" -cpu max,-la57 -machine q35 \
