@@ -62,9 +62,9 @@ pub struct Costs {
     /// KiB took 5044 ns, of which splitting is all but 408 ns: 290 ns a page; median of 21. With 16
     /// KiB it is 400 ns a page, with 256 KiB 262, with 2 MiB 115.
     pub split_page_ns: u64,
-    /// A request for swap slots, without the two below. Measured on the allocator of this program,
-    /// which has no locks to take, as are they (`cargo bench -p refault-mm --bench swap_slots --
-    /// --steps`): 42 ns for a request that looks into one cluster and tests one place.
+    /// A request for swap slots, without clusters and places, the next two costs. All three are
+    /// measured on the allocator of this program, which takes no locks (`cargo bench -p refault-mm
+    /// --bench swap_slots -- --steps`): 42 ns for a request that looks into one cluster and tests one place.
     pub swap_call_ns: u64,
     /// A swap cluster that is looked into. Measured: 4.9 to 5.1 ns, requests that fail since every
     /// cluster has too few free slots.

@@ -24,7 +24,7 @@
 //! | I9.4 | no folio of the top tier has a stamp |
 
 use crate::engine::Engine;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, PageId};
 use crate::lru::lru_list::list_index;
 use crate::lru::policy::LruPolicy;
@@ -101,8 +101,11 @@ impl Engine {
         for (l, &list) in lruvec.lists.iter().enumerate() {
             self.mem.pages.walk_list(list, on_list, |f, st| {
                 size[l] += st.nr_pages();
-                let right =
-                    if st.has(State::UNEVICTABLE) { 4 } else { list_index(st.type_index(), st.has(State::ACTIVE)) };
+                let right = if st.has(FolioFlags::UNEVICTABLE) {
+                    4
+                } else {
+                    list_index(st.type_index(), st.has(FolioFlags::ACTIVE))
+                };
                 (right == l && self.mem.pages.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
             })?;
         }
@@ -120,16 +123,16 @@ impl Engine {
         for f in self.mem.pages.folios.in_use() {
             let st = self.mem.pages.folios.st(f);
             let (listed, waits) = (on_list[f.index()], waiting[f.index()]);
-            if st.has(State::MIGRATING) != self.mem.frames.migrating.contains_key(&f)
-                || (st.has(State::MIGRATING) && st.has(State::MAPPED))
+            if st.has(FolioFlags::MIGRATING) != self.mem.frames.migrating.contains_key(&f)
+                || (st.has(FolioFlags::MIGRATING) && st.has(FolioFlags::MAPPED))
             {
                 return Err(format!("{f:?} ({st:?}): whether it is on its way to another node"));
             }
-            let expected = if st.has(State::MIGRATING) {
+            let expected = if st.has(FolioFlags::MIGRATING) {
                 (0, 0)
-            } else if st.has(State::ADDING) {
+            } else if st.has(FolioFlags::ADDING) {
                 (0, 1)
-            } else if st.has(State::LRU) {
+            } else if st.has(FolioFlags::LRU) {
                 (1, 0)
             } else {
                 (1, 1)
@@ -138,7 +141,7 @@ impl Engine {
             if (listed, waits) != expected {
                 return fail("lru flag");
             }
-            if st.has(State::ACTIVE) && st.has(State::UNEVICTABLE) {
+            if st.has(FolioFlags::ACTIVE) && st.has(FolioFlags::UNEVICTABLE) {
                 return fail("active and unevictable");
             }
             self.validate_pages(f, st).or_else(|what| fail(&what))?;
@@ -147,7 +150,7 @@ impl Engine {
             self.mem
                 .swap
                 .folio_of(&self.mem.pages, *p)
-                .is_some_and(|f| self.mem.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK))
+                .is_some_and(|f| self.mem.pages.folios.st(f).has(FolioFlags::LOCKED | FolioFlags::WRITEBACK))
         };
         if let Some(p) = self.mem.pages.zapping.iter().find(|p| !waits(p) || self.mem.pages.space.is_mapped(**p)) {
             return Err(format!("{p:?} was dropped and is still there"));
@@ -164,7 +167,7 @@ impl Engine {
 
     /// I1.5: the pages of a folio are an aligned range. Each stands in its slot, or in the swap
     /// cache at its place of the folio's run of swap slots.
-    fn validate_pages(&self, f: FolioId, st: State) -> Result<(), String> {
+    fn validate_pages(&self, f: FolioId, st: FolioFlags) -> Result<(), String> {
         let (pages, nr) = (self.mem.pages.pages_of(f), st.nr_pages());
         let (first, last) =
             (self.mem.pages.page_index(PageId(pages.start)), self.mem.pages.page_index(PageId(pages.end - 1)));
@@ -175,10 +178,10 @@ impl Engine {
         let mut mapped = false;
         for (i, page) in pages.map(PageId).enumerate() {
             let slot = self.mem.pages.folios.swap(f).nth(i as u32);
-            let in_cache = st.has(State::SWAPCACHE) && self.mem.swap.slots.cached(slot) == Some(f);
+            let in_cache = st.has(FolioFlags::SWAPCACHE) && self.mem.swap.slots.cached(slot) == Some(f);
             let in_slot = self.mem.pages.folios.slot(page).folio() == Some(f);
             let swapped = in_cache && self.mem.pages.swap_entry(page) == Some(slot);
-            if !(in_slot || swapped) || st.has(State::SWAPCACHE) != in_cache {
+            if !(in_slot || swapped) || st.has(FolioFlags::SWAPCACHE) != in_cache {
                 return Err(format!("the slot of page {} does not hold it", page.0));
             }
             if self.mem.pages.space.is_mapped(page) && !in_slot {
@@ -186,7 +189,7 @@ impl Engine {
             }
             mapped |= self.mem.pages.space.is_mapped(page);
         }
-        match mapped == st.has(State::MAPPED) {
+        match mapped == st.has(FolioFlags::MAPPED) {
             true => Ok(()),
             false => Err("whether it is mapped".into()),
         }
@@ -200,8 +203,8 @@ impl Engine {
             let st = self.mem.pages.folios.st(f);
             let m = self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg.index();
             own[m] += st.nr_pages();
-            dirty[m] += st.nr_pages() * u64::from(st.has(State::DIRTY) && !st.has(State::ANON));
-            writeback[m] += st.nr_pages() * u64::from(st.has(State::WRITEBACK));
+            dirty[m] += st.nr_pages() * u64::from(st.has(FolioFlags::DIRTY) && !st.has(FolioFlags::ANON));
+            writeback[m] += st.nr_pages() * u64::from(st.has(FolioFlags::WRITEBACK));
         }
         self.validate_node()?;
         let mut usage = vec![0u64; own.len()];

@@ -11,7 +11,7 @@ pub(crate) use crate::core::WINDOW;
 /// Empties places of the windows at `base`, neighbours by one call: each interrupts other CPUs.
 ///
 /// # Safety
-/// They were given out, and nobody refers to what is in them.
+/// The places were given out, and nobody refers to their content.
 pub(crate) unsafe fn empty(base: usize, places: &mut [u32]) {
     places.sort_unstable();
     for run in places.chunk_by(|a, b| a + 1 == *b) {

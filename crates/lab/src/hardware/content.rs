@@ -7,8 +7,8 @@ use refault_trace::generate::Rng;
 use crate::scenario::ContentSpec;
 
 impl ContentSpec {
-    /// Where a scenario does not say: the pages of the measurement that the costs of compressing
-    /// are from (lz4).
+    /// Compression ratio where a scenario gives none: that of the pages by which the costs of
+    /// compressing were measured (lz4).
     pub(crate) const RATIO: f64 = 2.2;
     /// Content of a page, be it written or not: by its object and its place in it.
     pub(crate) fn of_page(&self, seed: u64, extent: usize, page: u32) -> Content {

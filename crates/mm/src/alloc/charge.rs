@@ -9,7 +9,7 @@ use crate::alloc::Alloc;
 use crate::ids::{MemcgId, PageId, XaNodeId, ZoneId};
 use crate::lru::pages::Pages;
 use crate::memcg::group::NODE_CHARGE_BYTES;
-use crate::node::page_blocks::Mobility;
+use crate::node::page_blocks::MigrateType;
 use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
 use crate::stat::Counter;
 use crate::world::{Effect, World};
@@ -42,12 +42,12 @@ impl<W: World> Alloc<'_, W> {
     /// be relieved.
     #[inline(always)]
     pub(crate) fn charge(&mut self, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
-        self.charge_for(memcg, nr, Mobility::Movable)
+        self.charge_for(memcg, nr, MigrateType::Movable)
     }
 
     /// The same for pages of a kind.
     #[inline(always)]
-    fn charge_for(&mut self, memcg: MemcgId, nr: u64, kind: Mobility) -> Result<ZoneId, MemcgId> {
+    fn charge_for(&mut self, memcg: MemcgId, nr: u64, kind: MigrateType) -> Result<ZoneId, MemcgId> {
         let zone = self.take_frames(nr, kind)?;
         if let Err(over) = self.mem.groups.memcgs.try_charge(memcg, nr, true)
             && let Err(over) = self.charge_slow(memcg, nr, over, true)
@@ -110,8 +110,8 @@ impl<W: World> Alloc<'_, W> {
             return Ok(());
         }
         if self.mem.cfg.memcg.charge_kernel {
-            let zone = self.charge_for(memcg, 1, Mobility::Unmovable)?;
-            self.mem.frames.nodes.note_kernel(zone, 1, Mobility::Unmovable);
+            let zone = self.charge_for(memcg, 1, MigrateType::Unmovable)?;
+            self.mem.frames.nodes.note_kernel(zone, 1, MigrateType::Unmovable);
             let m = self.mem.groups.memcgs.get_mut(memcg);
             m.kernel += 1;
             m.page_tables += 1;
@@ -144,14 +144,14 @@ impl<W: World> Alloc<'_, W> {
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
         while paid < missing(&self.mem.pages) {
             if !self.mem.groups.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
-                let zone = match self.charge_for(memcg, 1, Mobility::Reclaimable) {
+                let zone = match self.charge_for(memcg, 1, MigrateType::Reclaimable) {
                     Ok(zone) => zone,
                     Err(over) => {
                         (0..paid).for_each(|_| self.mem.memcontrol().free_node_object(memcg));
                         return Err(over);
                     }
                 };
-                self.mem.frames.nodes.note_kernel(zone, 1, Mobility::Reclaimable);
+                self.mem.frames.nodes.note_kernel(zone, 1, MigrateType::Reclaimable);
                 self.mem.groups.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
             }
             paid += 1;

@@ -6,9 +6,9 @@
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, NodeId, ZoneId};
 use crate::lru::lru_list::UNEVICTABLE;
-use crate::node::page_blocks::Mobility;
+use crate::node::page_blocks::MigrateType;
 use crate::node::throttle::EXHAUSTED_WAIT_NS;
-use crate::node::zones::Mark;
+use crate::node::zones::AllocWatermark;
 use crate::scan::MAX_RECLAIM_RETRIES;
 use crate::stat::Counter;
 use crate::world::{Effect, ThrottleReason, World};
@@ -17,11 +17,11 @@ impl<W: World> Alloc<'_, W> {
     /// Frames for pages of a kind, where the node has a size. A boost that this causes is told to
     /// kswapd. The error is the root: nothing is left to reclaim.
     #[inline(always)]
-    pub(crate) fn take_frames(&mut self, nr: u64, kind: Mobility) -> Result<ZoneId, MemcgId> {
+    pub(crate) fn take_frames(&mut self, nr: u64, kind: MigrateType) -> Result<ZoneId, MemcgId> {
         if !self.mem.frames.nodes.is_limited() {
             return Ok(ZoneId::default());
         }
-        let zone = match self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, Mark::Low, kind) {
+        let zone = match self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, AllocWatermark::Low, kind) {
             Some(zone) => zone,
             None => self.take_frames_slow(nr, kind)?,
         };
@@ -30,10 +30,10 @@ impl<W: World> Alloc<'_, W> {
     }
 
     #[cold]
-    fn take_frames_slow(&mut self, nr: u64, kind: Mobility) -> Result<ZoneId, MemcgId> {
+    fn take_frames_slow(&mut self, nr: u64, kind: MigrateType) -> Result<ZoneId, MemcgId> {
         self.mem.frames.yielded = false;
         self.mem.frames.wake_all_kswapds(&mut self.mem.pages, self.mem.now_ns, self.world);
-        let mark = if self.mem.frames.memalloc { Mark::None } else { Mark::Min };
+        let mark = if self.mem.frames.memalloc { AllocWatermark::None } else { AllocWatermark::Min };
         if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, mark, kind) {
             return Ok(zone);
         }
@@ -50,7 +50,7 @@ impl<W: World> Alloc<'_, W> {
             let before = self.mem.pages.work.reclaimed;
             self.reclaim_memcg(MemcgId::ROOT, nr);
             let reclaimed = self.mem.pages.work.reclaimed - before;
-            if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, Mark::Min, kind) {
+            if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, AllocWatermark::Min, kind) {
                 return Ok(zone);
             }
             if self.mem.frames.reclaim_blocked {
@@ -58,7 +58,7 @@ impl<W: World> Alloc<'_, W> {
             }
             // Pages on the lists of other CPUs are of use to nobody else.
             self.mem.frames.nodes.drain_pcp();
-            if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, Mark::Min, kind) {
+            if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, AllocWatermark::Min, kind) {
                 return Ok(zone);
             }
             // Folios that wait in batches cannot be found on a list.

@@ -4,7 +4,7 @@
 use crate::alloc::Alloc;
 use crate::config::thp::HugeAdvice;
 use crate::ids::{MemcgId, ZoneId};
-use crate::node::zones::Mark;
+use crate::node::zones::AllocWatermark;
 use crate::world::World;
 
 /// The reason why a large folio was not made.
@@ -44,19 +44,21 @@ impl<W: World> Alloc<'_, W> {
         if !self.mem.frames.nodes.is_limited() {
             return Some(ZoneId::default());
         }
-        if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Low) {
+        if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, AllocWatermark::Low) {
             return Some(zone);
         }
         if wakes {
             self.mem.frames.wake_all_kswapds(&mut self.mem.pages, self.mem.now_ns, self.world);
         }
-        if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Min) {
+        if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, AllocWatermark::Min) {
             return Some(zone);
         }
         if !reclaim || self.mem.frames.nodes.get(self.mem.frames.nid).is_exhausted() {
             return None;
         }
         self.reclaim_memcg(MemcgId::ROOT, nr);
-        [Mark::Low, Mark::Min].into_iter().find_map(|mark| self.mem.frames.nodes.take(self.mem.frames.nid, nr, mark))
+        [AllocWatermark::Low, AllocWatermark::Min]
+            .into_iter()
+            .find_map(|mark| self.mem.frames.nodes.take(self.mem.frames.nid, nr, mark))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, ZoneId};
-use crate::node::zones::Mark;
+use crate::node::zones::AllocWatermark;
 use crate::page_io::zswap_writeback::{MAX_FAILURES, Visit};
 use crate::world::World;
 use crate::zswap::ZswapStep;
@@ -64,11 +64,11 @@ impl<W: World> Alloc<'_, W> {
 
     /// A frame for a page that comes out of zswap; reclaims if there is none.
     fn charge_for_write_back(&mut self, memcg: MemcgId) -> Option<ZoneId> {
-        let zone = match self.mem.frames.take_write_back_frame(Mark::Min) {
+        let zone = match self.mem.frames.take_write_back_frame(AllocWatermark::Min) {
             Some(zone) => zone,
             None => {
                 self.reclaim_memcg(MemcgId::ROOT, 1);
-                self.mem.frames.take_write_back_frame(Mark::Min)?
+                self.mem.frames.take_write_back_frame(AllocWatermark::Min)?
             }
         };
         let mut charged = self.mem.groups.memcgs.try_charge(memcg, 1, false);

@@ -2,7 +2,7 @@
 //! `memory.move_charge_at_immigrate` of cgroup v1 does.
 
 use crate::cgroupfs::Cgroupfs;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::world::World;
 
@@ -59,9 +59,9 @@ impl<W: World> Cgroupfs<'_, W> {
             let st = self.mem.pages.folios.st(f);
             let nr = st.nr_pages();
             pages += nr;
-            dirty += nr * u64::from(st.has(State::DIRTY) && !st.has(State::ANON));
-            writeback += nr * u64::from(st.has(State::WRITEBACK));
-            cached += nr * u64::from(st.has(State::SWAPCACHE));
+            dirty += nr * u64::from(st.has(FolioFlags::DIRTY) && !st.has(FolioFlags::ANON));
+            writeback += nr * u64::from(st.has(FolioFlags::WRITEBACK));
+            cached += nr * u64::from(st.has(FolioFlags::SWAPCACHE));
         }
         let m = self.mem.groups.memcgs.get_mut(from);
         (m.dirty, m.writeback, m.swap_cached) = (m.dirty - dirty, m.writeback - writeback, m.swap_cached - cached);
@@ -94,7 +94,7 @@ impl<W: World> Cgroupfs<'_, W> {
     fn slots_known_by(&self, page: PageId) -> Option<(SwapSlot, u32)> {
         let of_folio = |f: FolioId| {
             let nr = page.0 - self.mem.pages.folios.page(f).0;
-            let cached = self.mem.pages.folios.st(f).has(State::SWAPCACHE);
+            let cached = self.mem.pages.folios.st(f).has(FolioFlags::SWAPCACHE);
             cached.then(|| match nr {
                 0 => (self.mem.pages.folios.swap(f), 1 << self.mem.pages.folios.st(f).order()),
                 n => (self.mem.pages.folios.swap(f).nth(n), 1),

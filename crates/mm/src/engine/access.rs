@@ -4,7 +4,7 @@ use crate::config::lru::RefaultTest;
 use crate::config::recency::AccessAdvice;
 use crate::engine::Engine;
 use crate::fault::readahead::Readahead;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{NodeId, PageId};
 use crate::node::hint::HintOutcome;
 use crate::tiering::Promoter;
@@ -35,7 +35,7 @@ impl Engine {
     /// A read by descriptor that is more than a plain hit, as [`Engine::read_hits`] has found.
     #[inline(always)]
     pub fn read_beyond_hit<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
-        if u32::from(self.mem.pages.folios.hot[page.index()]) & State::UPTODATE != 0 {
+        if u32::from(self.mem.pages.folios.hot[page.index()]) & FolioFlags::UPTODATE != 0 {
             self.fault(w).read_again(page)
         } else {
             self.fault(w).read_absent(page)
@@ -164,13 +164,13 @@ impl Engine {
     /// Whether waiting for this page is a memory stall (pressure stall information): it is read
     /// again after it was evicted from the working set.
     pub fn is_refault_wait(&self, page: PageId) -> bool {
-        self.stalls(page, State::LOCKED | State::WORKINGSET)
+        self.stalls(page, FolioFlags::LOCKED | FolioFlags::WORKINGSET)
     }
 
     /// Whether the time in which the CPU reads this page, or gives the order for it, is a memory
     /// stall: it was evicted from the working set. To be asked after the access that read it.
     pub fn is_refault_read(&self, page: PageId) -> bool {
-        self.stalls(page, State::WORKINGSET)
+        self.stalls(page, FolioFlags::WORKINGSET)
     }
 
     fn stalls(&self, page: PageId, flags: u32) -> bool {

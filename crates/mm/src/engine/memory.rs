@@ -4,12 +4,12 @@ use crate::config::recency::AccessAdvice;
 use crate::config::thp::HugeAdvice;
 use crate::engine::Engine;
 use crate::fault::advise::Advice;
+use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
 use crate::folio::size_stats::SizeStats;
-use crate::folio::state::State;
 use crate::ids::{MAX_ORDER, MappingId, PageId};
 use crate::lru::batch::Batch;
-use crate::lru::recency::Reference;
+use crate::lru::recency::VmaRecency;
 use crate::world::World;
 use crate::writeback::expired::FlushStep;
 
@@ -37,10 +37,12 @@ impl Engine {
             };
             at = next;
             // A bit that stands for an accessed bit counts where that would.
-            if advice == Advice::InUse && self.mem.pages.reference(self.mem.pages.folios.page(f)) != Reference::Counts {
+            if advice == Advice::InUse
+                && self.mem.pages.vma_recency(self.mem.pages.folios.page(f)) != VmaRecency::Counts
+            {
                 continue;
             }
-            if !self.mem.pages.folios.st(f).has(State::UNEVICTABLE) {
+            if !self.mem.pages.folios.st(f).has(FolioFlags::UNEVICTABLE) {
                 self.mem.pages.batch_add(batch, f);
             }
         }
@@ -160,7 +162,7 @@ impl Engine {
         }
         let is_written = |&p: &PageId| {
             let folio = self.mem.pages.folios.slot(p).folio();
-            folio.is_some_and(|f| self.mem.pages.folios.st(f).has(State::WRITEBACK))
+            folio.is_some_and(|f| self.mem.pages.folios.st(f).has(FolioFlags::WRITEBACK))
         };
         (first.0..first.0 + nr).map(PageId).find(is_written)
     }

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId, PageId};
 use crate::node::kswapd::KswapdStep;
-use crate::node::page_blocks::Mobility;
+use crate::node::page_blocks::MigrateType;
 use crate::node::resize::MIN_PAGES;
 use crate::node::zones::{Node, Watermarks};
 use crate::stat::ReclaimWork;
@@ -70,8 +70,8 @@ impl Engine {
 
     /// A system call takes a page for itself and gives it back, as `mincore` does.
     pub fn borrow_frame<W: World>(&mut self, world: &mut W) {
-        if let Ok(zone) = self.alloc(world).take_frames(1, Mobility::Unmovable) {
-            self.mem.frames.nodes.give_back_for(zone, 1, Mobility::Unmovable);
+        if let Ok(zone) = self.alloc(world).take_frames(1, MigrateType::Unmovable) {
+            self.mem.frames.nodes.give_back_for(zone, 1, MigrateType::Unmovable);
         }
     }
 

@@ -5,8 +5,8 @@
 
 use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
+use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::{Fill, MappingKind};
-use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
@@ -21,12 +21,12 @@ impl<W: World> Fault<'_, W> {
         if self.mem.swap.zswap.is_due() {
             self.alloc().run_zswap();
         }
-        let up_to_date = |f: &FolioId| self.mem.pages.folios.st(*f).has(State::UPTODATE);
+        let up_to_date = |f: &FolioId| self.mem.pages.folios.st(*f).has(FolioFlags::UPTODATE);
         if let (Some(f), false) = (self.mem.pages.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
                 Touch::Read => self.mem.pages.mark_accessed(f),
                 // A write now would not be in the copy.
-                Touch::Write if self.mem.pages.folios.st(f).has(State::MIGRATING) => return Outcome::Waiting,
+                Touch::Write if self.mem.pages.folios.st(f).has(FolioFlags::MIGRATING) => return Outcome::Waiting,
                 Touch::Write => self.mem.writeout(self.world).set_dirty(f),
                 _ => {}
             }
@@ -68,7 +68,7 @@ impl<W: World> Fault<'_, W> {
         let ack = self.world.effect(Effect::Read { page, order: 0 });
         if ack == Ack::Done {
             // Nothing has marked a new folio: this is the first access, under any policy.
-            self.mem.pages.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
+            self.mem.pages.folios.hot[page.index()] |= (FolioFlags::UPTODATE | FolioFlags::REFERENCED) as u8;
             if self.mem.pages.ext.is_some() {
                 self.mem.pages.cache_ext_read(f);
             }
@@ -158,20 +158,20 @@ impl<W: World> Fault<'_, W> {
         }
         let mut outcome = Outcome::Minor;
         let mut f = match self.mem.pages.folios.slot(page).folio() {
-            Some(f) if self.mem.pages.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
+            Some(f) if self.mem.pages.folios.st(f).has(FolioFlags::LOCKED) => return Ok(Outcome::Waiting),
             Some(f) => f,
             None => {
                 outcome = Outcome::Major;
                 self.add_file_folio(page, touch, memcg)?
             }
         };
-        if !self.mem.pages.folios.st(f).has(State::UPTODATE) {
+        if !self.mem.pages.folios.st(f).has(FolioFlags::UPTODATE) {
             if touch == Touch::Write {
                 // The other pages of a large folio that could not be read are still to come.
-                if self.mem.pages.folios.st(f).has(State::LARGE) && self.mem.split_unless_busy(f) {
+                if self.mem.pages.folios.st(f).has(FolioFlags::LARGE) && self.mem.split_unless_busy(f) {
                     f = FolioId(page.0);
                 }
-                self.mem.pages.folios.set(f, State::UPTODATE);
+                self.mem.pages.folios.set(f, FolioFlags::UPTODATE);
                 outcome = Outcome::Fresh;
             } else {
                 outcome = Outcome::Major;
@@ -215,7 +215,7 @@ impl<W: World> Fault<'_, W> {
         self.alloc().charge_table(table, memcg)?;
         let there = self.mem.pages.folios.slot(page);
         if let Some(f) = there.folio() {
-            if self.mem.pages.folios.st(f).has(State::LOCKED) {
+            if self.mem.pages.folios.st(f).has(FolioFlags::LOCKED) {
                 return Ok(Outcome::Waiting);
             }
             self.mem.pages.map_page(self.world, f, page, true, true);
@@ -229,15 +229,15 @@ impl<W: World> Fault<'_, W> {
         {
             if touch.is_write() {
                 // The entries of all its pages start dirty.
-                self.mem.pages.folios.set(f, State::DIRTY);
+                self.mem.pages.folios.set(f, FolioFlags::DIRTY);
             }
             self.mem.pages.map_folio_with(self.world, f, true, true);
             return Ok(Outcome::Fresh);
         }
         let zone = self.alloc().charge(memcg, 1)?;
         self.mem.pages.count_memcg(memcg, Counter::Pgalloc, 1);
-        let mut st = State::new(0);
-        st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
+        let mut st = FolioFlags::new(0);
+        st.set(FolioFlags::UPTODATE | FolioFlags::SWAPBACKED | FolioFlags::ANON);
         self.mem.pages.folios.note_frames(page, 1, zone);
         let f = self.mem.pages.add_folio(page, st, self.mem.pages.is_fault_a_use(page));
         self.mem.pages.map_folio_with(self.world, f, true, true);

@@ -1,7 +1,7 @@
 //! Advice of programs on ranges of their memory: `madvise` and `fadvise`.
 
 use crate::fault::Fault;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::scan::ScanControl;
 use crate::world::World;
@@ -50,7 +50,7 @@ impl<W: World> Fault<'_, W> {
             };
             at = next;
             let st = self.mem.pages.folios.st(f);
-            if st.has(State::LRU) && !st.has(State::UNEVICTABLE) {
+            if st.has(FolioFlags::LRU) && !st.has(FolioFlags::UNEVICTABLE) {
                 self.isolate_for_page_out(f, st);
                 list.push(f);
             }
@@ -74,7 +74,7 @@ impl<W: World> Fault<'_, W> {
         let freed =
             if list.is_empty() { 0 } else { self.reclaim_with(sc.clone()).shrink_folio_list(&mut list).reclaimed };
         for &f in &list {
-            self.mem.pages.folios.set(f, State::LRU);
+            self.mem.pages.folios.set(f, FolioFlags::LRU);
             self.mem.pages.lruvec_add(f, false);
         }
         self.mem.pages.return_scratch(list);
@@ -82,12 +82,12 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Off its list. It had its use if it was active.
-    fn isolate_for_page_out(&mut self, f: FolioId, st: State) {
-        self.mem.pages.folios.clear(f, State::REFERENCED);
-        if st.has(State::ACTIVE) {
-            self.mem.pages.folios.set(f, State::WORKINGSET);
+    fn isolate_for_page_out(&mut self, f: FolioId, st: FolioFlags) {
+        self.mem.pages.folios.clear(f, FolioFlags::REFERENCED);
+        if st.has(FolioFlags::ACTIVE) {
+            self.mem.pages.folios.set(f, FolioFlags::WORKINGSET);
         }
         self.mem.pages.lruvec_del(f, false);
-        self.mem.pages.folios.clear(f, State::LRU);
+        self.mem.pages.folios.clear(f, FolioFlags::LRU);
     }
 }

@@ -6,7 +6,7 @@
 use crate::fault::Fault;
 use crate::fault::readahead::Readahead;
 use crate::fault::window::Window;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::PageId;
 use crate::lru::pages::Pages;
 use crate::world::World;
@@ -14,7 +14,7 @@ use crate::world::World;
 impl Pages {
     /// Whether the page is in memory, and a read of it opens the next window.
     pub(crate) fn is_marked(&self, page: PageId) -> bool {
-        self.folios.slot(page).folio().is_some_and(|f| self.folios.st(f).has(State::READAHEAD))
+        self.folios.slot(page).folio().is_some_and(|f| self.folios.st(f).has(FolioFlags::READAHEAD))
     }
 }
 
@@ -54,7 +54,7 @@ impl<W: World> Fault<'_, W> {
     /// A page with a mark was read.
     pub(super) fn next_window(&mut self, page: PageId, asked: u32, ra: &mut Readahead, max: u32) -> Window {
         let Some(f) = self.mem.pages.folios.slot(page).folio() else { return Window::NONE };
-        self.mem.pages.folios.clear(f, State::READAHEAD);
+        self.mem.pages.folios.clear(f, FolioFlags::READAHEAD);
         let order = self.mem.pages.folios.st(f).order();
         if ra.mark().is_some_and(|mark| self.round_down(mark, order, page) == page.0) {
             return self.following_order(f, ra.next_window(max), ra, max);

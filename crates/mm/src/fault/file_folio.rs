@@ -4,7 +4,7 @@
 //! Mechanism: `docs/mechanisms.md#large-folios-of-files`.
 
 use crate::fault::Fault;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId, ZoneId};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
@@ -78,7 +78,7 @@ impl<W: World> Fault<'_, W> {
         let old = self.mem.pages.folios.slot_of_absent(page);
         self.mem.memcontrol().note_filled(page, node, old);
         let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(page);
-        let mut st = State::new(0);
+        let mut st = FolioFlags::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
             st = self.mem.pages.workingset_refault(
@@ -136,7 +136,7 @@ impl<W: World> Fault<'_, W> {
             shadow = old.as_value().or(shadow);
         }
         let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(first);
-        let mut st = State::new(order);
+        let mut st = FolioFlags::new(order);
         if let (Some(shadow), false) = (shadow, touch == Touch::Write) {
             let free_swap = self.mem.swap.slots.free_pages();
             st = self.mem.pages.workingset_refault(&self.mem.groups, free_swap, own, st, shadow, in_fault);
@@ -180,7 +180,7 @@ impl<W: World> Fault<'_, W> {
         let order = self.order_at(page, u32::MAX, order);
         let added = (1..=order).rev().find_map(|o| self.add_large_file_folio(page, o, Touch::Write, memcg).ok());
         let f = added?;
-        self.mem.pages.folios.set(f, State::UPTODATE);
+        self.mem.pages.folios.set(f, FolioFlags::UPTODATE);
         self.mem.writeout(self.world).set_dirty(f);
         Some(Outcome::Fresh)
     }

@@ -3,12 +3,12 @@
 //! Mechanism: `docs/mechanisms.md#hint-faults`, `docs/mechanisms.md#promotion`.
 
 use crate::fault::Fault;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, NodeId, PageId};
 use crate::lru::lru_list::FILE;
 use crate::node::hint::HintOutcome;
 use crate::node::migration::MigrateReason;
-use crate::node::zones::Mark;
+use crate::node::zones::AllocWatermark;
 use crate::stat::Counter;
 use crate::tiering::{HintAction, HintFault, PromotionPolicy, Rejection, free_space_enough};
 use crate::world::{Ack, World};
@@ -41,7 +41,7 @@ impl<W: World> Fault<'_, W> {
             (self.mem.pages.folios.st(f), self.mem.pages.folios.st(f).nr_pages(), self.mem.now_ns);
         let active = match st.generation() {
             Some(i) => self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].r#gen.is_active(i),
-            None => st.has(State::ACTIVE),
+            None => st.has(FolioFlags::ACTIVE),
         };
         let Some(hints) = &mut self.mem.frames.hints else { return HintAction::Reject(Rejection::Cold) };
         let node = self.mem.frames.nodes.get(to);
@@ -63,7 +63,7 @@ impl<W: World> Fault<'_, W> {
         let st = self.mem.pages.folios.st(f);
         let nr = st.nr_pages();
         if st.type_index() == FILE
-            && (st.has(State::DIRTY) || self.world.is_shared_executable(self.mem.pages.folios.page(f)))
+            && (st.has(FolioFlags::DIRTY) || self.world.is_shared_executable(self.mem.pages.folios.page(f)))
         {
             return HintOutcome::Stay;
         }
@@ -72,19 +72,19 @@ impl<W: World> Fault<'_, W> {
             return HintOutcome::Stay;
         }
         // In a batch, or with someone else.
-        if !st.has(State::LRU) {
+        if !st.has(FolioFlags::LRU) {
             return HintOutcome::Stay;
         }
-        let busy = st.has(State::LOCKED | State::WRITEBACK)
+        let busy = st.has(FolioFlags::LOCKED | FolioFlags::WRITEBACK)
             || self.mem.pages.pages_of(f).any(|p| self.world.is_pinned(PageId(p)));
         let take = |mark| self.mem.frames.nodes.take_on(to, nr, mark);
-        let zone = if busy { None } else { [Mark::Low, Mark::Min].into_iter().find_map(take) };
+        let zone = if busy { None } else { [AllocWatermark::Low, AllocWatermark::Min].into_iter().find_map(take) };
         let Some(zone) = zone else {
             self.mem.pages.count_machine(Counter::PgmigrateFail, nr);
             return HintOutcome::Stay;
         };
         self.mem.pages.lruvec_del(f, false);
-        self.mem.pages.folios.clear(f, State::LRU);
+        self.mem.pages.folios.clear(f, FolioFlags::LRU);
         match self.mem.migration(self.world).migrate(f, zone, MigrateReason::Promotion) {
             Ack::Done => HintOutcome::Promoted,
             Ack::Pending => HintOutcome::Migrating,

@@ -2,15 +2,16 @@
 //! `drop_caches`, a write that bypasses them.
 
 use crate::fault::Fault;
+use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::batch::Batch;
 use crate::world::World;
 
-/// Flags that keep a page in memory.
-const KEPT: u32 = State::LOCKED | State::WRITEBACK | State::DIRTY | State::MAPPED | State::UNEVICTABLE;
+/// Flags that keep a page from being invalidated.
+const KEPT: u32 =
+    FolioFlags::LOCKED | FolioFlags::WRITEBACK | FolioFlags::DIRTY | FolioFlags::MAPPED | FolioFlags::UNEVICTABLE;
 
 impl<W: World> Fault<'_, W> {
     /// Pages of a file leave memory that are clean and in no page table, and leave no shadow;
@@ -44,7 +45,7 @@ impl<W: World> Fault<'_, W> {
     fn invalidate(&mut self, f: FolioId) -> u64 {
         let st = self.mem.pages.folios.st(f);
         if st.has(KEPT) {
-            if !st.has(State::UNEVICTABLE) {
+            if !st.has(FolioFlags::UNEVICTABLE) {
                 self.mem.pages.batch_add(Batch::DeactivateFile, f);
             }
             return 0;

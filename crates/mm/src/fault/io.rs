@@ -1,8 +1,8 @@
 //! Reads: their start, and the calls at the end of I/O.
 
 use crate::fault::Fault;
+use crate::folio::flags::FolioFlags;
 use crate::folio::size_stats::SizeCounter;
-use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
@@ -22,13 +22,13 @@ impl<W: World> Fault<'_, W> {
     pub(crate) fn read_folio(&mut self, f: FolioId) -> Ack {
         let st = self.mem.pages.folios.st(f);
         let (page, order) = (self.mem.pages.folios.page(f), st.order());
-        if st.has(State::ANON) && self.mem.swap_cache(self.world).load_without_read(f) {
+        if st.has(FolioFlags::ANON) && self.mem.swap_cache(self.world).load_without_read(f) {
             return Ack::Done;
         }
-        let ack = match st.has(State::ANON) {
+        let ack = match st.has(FolioFlags::ANON) {
             true => {
                 self.mem.pages.count(f, Counter::Pswpin, st.nr_pages());
-                if st.has(State::LARGE) {
+                if st.has(FolioFlags::LARGE) {
                     self.mem.pages.count_size(
                         self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg,
                         order,
@@ -47,13 +47,15 @@ impl<W: World> Fault<'_, W> {
     /// page whose read failed stays in the cache, not up to date, and the next access tries again.
     pub(crate) fn read_done(&mut self, page: PageId, ok: bool) {
         let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
-        if !self.mem.pages.folios.st(f).has(State::LOCKED) || self.mem.pages.folios.st(f).has(State::MIGRATING) {
+        if !self.mem.pages.folios.st(f).has(FolioFlags::LOCKED)
+            || self.mem.pages.folios.st(f).has(FolioFlags::MIGRATING)
+        {
             return;
         }
-        self.mem.pages.folios.clear(f, State::LOCKED);
+        self.mem.pages.folios.clear(f, FolioFlags::LOCKED);
         self.mem.pages.reads_pending -= 1;
         if ok {
-            self.mem.pages.folios.set(f, State::UPTODATE);
+            self.mem.pages.folios.set(f, FolioFlags::UPTODATE);
         } else {
             self.mem.pages.count(f, Counter::ReadErrors, 1);
         }
@@ -63,7 +65,7 @@ impl<W: World> Fault<'_, W> {
     /// A write that was pending ended, likewise. After a failure the folio is dirty again.
     pub(crate) fn write_done(&mut self, page: PageId, ok: bool) {
         let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
-        if self.mem.pages.folios.st(f).has(State::WRITEBACK) {
+        if self.mem.pages.folios.st(f).has(FolioFlags::WRITEBACK) {
             self.mem.writeout(self.world).end_write(f, ok, true);
             self.finish_zapping(f);
         }
@@ -74,8 +76,8 @@ impl<W: World> Fault<'_, W> {
     /// as before, and nothing failed.
     pub(crate) fn write_cancelled(&mut self, page: PageId) {
         let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
-        if self.mem.pages.folios.st(f).has(State::WRITEBACK) {
-            self.mem.pages.folios.clear(f, State::WRITEBACK | State::RECLAIM);
+        if self.mem.pages.folios.st(f).has(FolioFlags::WRITEBACK) {
+            self.mem.pages.folios.clear(f, FolioFlags::WRITEBACK | FolioFlags::RECLAIM);
             let nr = self.mem.pages.folios.st(f).nr_pages() as i64;
             self.mem.writeout(self.world).count_writeback(f, -nr);
             self.mem.writeout(self.world).set_dirty_again(f);

@@ -9,8 +9,8 @@
 use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
 use crate::fault::window::Window;
+use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
-use crate::folio::state::State;
 use crate::ids::{MemcgId, PageId};
 use crate::stat::Counter;
 use crate::touch::Touch;
@@ -205,10 +205,10 @@ impl<W: World> Fault<'_, W> {
                 return self.mem.pages.space.mappings[mapping].streams.cut(p.0);
             }
             let Ok(f) = self.add_swap_folio(p, slot, memcg) else { return };
-            if self.mem.pages.folios.st(f).has(State::UPTODATE | State::LOCKED) {
+            if self.mem.pages.folios.st(f).has(FolioFlags::UPTODATE | FolioFlags::LOCKED) {
                 continue;
             }
-            self.mem.pages.folios.set(f, State::READAHEAD);
+            self.mem.pages.folios.set(f, FolioFlags::READAHEAD);
             self.mem.pages.count(f, Counter::SwapRa, 1);
             self.read_folio(f);
         }
@@ -240,8 +240,8 @@ impl<W: World> Fault<'_, W> {
 
     /// A fault found a page in the swap cache: if it was read ahead, that was worth it.
     pub(crate) fn note_swap_ra_hit(&mut self, f: crate::FolioId) {
-        if self.mem.pages.folios.st(f).has(State::READAHEAD) {
-            self.mem.pages.folios.clear(f, State::READAHEAD);
+        if self.mem.pages.folios.st(f).has(FolioFlags::READAHEAD) {
+            self.mem.pages.folios.clear(f, FolioFlags::READAHEAD);
             self.mem.pages.count(f, Counter::SwapRaHit, 1);
             let mapping = self.mem.pages.space.mapping_of(self.mem.pages.folios.page(f)).index();
             self.mem.pages.space.mappings[mapping].swap_readahead.hits += 1;

@@ -4,9 +4,9 @@
 
 use crate::alloc::large::NoRoom;
 use crate::fault::Fault;
+use crate::folio::flags::FolioFlags;
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::ids::{FolioId, MAX_ORDER, MemcgId, PageId, SwapSlot};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
@@ -42,20 +42,20 @@ impl<W: World> Fault<'_, W> {
             }
         };
         let st = self.mem.pages.folios.st(f);
-        if st.has(State::LOCKED) {
+        if st.has(FolioFlags::LOCKED) {
             return Ok(Outcome::Waiting);
         }
-        if !st.has(State::UPTODATE) {
+        if !st.has(FolioFlags::UPTODATE) {
             self.mem.pages.count(f, Counter::Pgmajfault, 1);
             let no_read = self.mem.swap.needs_no_read(slot) && !self.mem.swap.slots.is_synchronous(slot);
             let ack = self.read_folio(f);
             // A device that answers at once gains nothing by reading ahead.
             if read_ahead && (ack == Ack::Pending || no_read) {
                 // Reclaim could take what was there at once.
-                self.mem.pages.folios.set(f, State::LOCKED);
+                self.mem.pages.folios.set(f, FolioFlags::LOCKED);
                 self.swap_read_ahead(page, memcg);
                 if ack == Ack::Done {
-                    self.mem.pages.folios.clear(f, State::LOCKED);
+                    self.mem.pages.folios.clear(f, FolioFlags::LOCKED);
                 }
             }
             match ack {
@@ -67,7 +67,7 @@ impl<W: World> Fault<'_, W> {
         self.note_swap_ra_hit(f);
         // A large folio that is in swap as a whole is mapped as a whole, else the page that was
         // touched.
-        let whole = st.has(State::LARGE) && self.mem.swap.is_all_swapped(&self.mem.pages, f);
+        let whole = st.has(FolioFlags::LARGE) && self.mem.swap.is_all_swapped(&self.mem.pages, f);
         let pages = if whole { self.mem.pages.pages_of(f) } else { page.0..page.0 + 1 };
         for p in pages.clone() {
             self.mem.pages.folios.store(PageId(p), Slot::resident(f));
@@ -85,7 +85,7 @@ impl<W: World> Fault<'_, W> {
         let synchronous = self.mem.swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot);
         let drop_copy =
             synchronous || touch.is_write() || self.mem.swap.is_swap_full(&self.mem.pages, &self.mem.groups, f);
-        if drop_copy && !self.mem.pages.folios.st(f).has(State::WRITEBACK) {
+        if drop_copy && !self.mem.pages.folios.st(f).has(FolioFlags::WRITEBACK) {
             match synchronous {
                 true => self.mem.swap_cache(self.world).release_read_folio(f),
                 false => self.mem.swap_cache(self.world).release_swap_cache(f),
@@ -123,8 +123,8 @@ impl<W: World> Fault<'_, W> {
                 Ok(zone) => {
                     self.mem.pages.count_size(memcg, order, SizeCounter::AnonFaultAlloc);
                     self.mem.pages.count_memcg(memcg, Counter::Pgalloc, 1 << order);
-                    let mut st = State::new(order);
-                    st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
+                    let mut st = FolioFlags::new(order);
+                    st.set(FolioFlags::UPTODATE | FolioFlags::SWAPBACKED | FolioFlags::ANON);
                     self.mem.pages.folios.note_frames(PageId(range.start), 1 << order, zone);
                     let in_fault = self.mem.pages.is_fault_a_use(page);
                     return Some(self.mem.pages.add_folio(PageId(range.start), st, in_fault));

@@ -5,7 +5,7 @@
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`.
 
 use crate::fault::Fault;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
@@ -35,8 +35,8 @@ impl<W: World> Fault<'_, W> {
         self.mem.swap_cache(self.world).free_read_slot(slot);
         // Its data exists only here now.
         let mut st = self.mem.pages.folios.st(f);
-        st.clear(State::SWAPCACHE);
-        st.set(State::UPTODATE | State::DIRTY);
+        st.clear(FolioFlags::SWAPCACHE);
+        st.set(FolioFlags::UPTODATE | FolioFlags::DIRTY);
         self.mem.pages.folios.put(f, st);
         self.mem.pages.map_page(self.world, f, page, true, true);
         Ok(Outcome::Major)
@@ -49,8 +49,8 @@ impl<W: World> Fault<'_, W> {
         self.mem.pages.count_memcg(memcg, Counter::Pgalloc, 1);
         self.mem.pages.folios.note_frames(page, 1, zone);
         let in_fault = self.mem.pages.is_fault_a_use(page);
-        let mut st = State::new(0);
-        st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        let mut st = FolioFlags::new(0);
+        st.set(FolioFlags::SWAPBACKED | FolioFlags::ANON | FolioFlags::SWAPCACHE);
         let f = self.mem.pages.folios.alloc(page, st);
         let shadow = self.mem.swap.slots.shadow(slot);
         self.mem.swap_cache(self.world).place_refault(f, st, shadow, in_fault);

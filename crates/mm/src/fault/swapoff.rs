@@ -7,9 +7,9 @@
 //! Mechanism: `docs/mechanisms.md#swap-devices`.
 
 use crate::fault::Fault;
+use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::world::{Ack, Content, Effect, World};
 
@@ -126,7 +126,7 @@ impl<W: World> Fault<'_, W> {
         // Copies of what is in memory go first: else reclaim could drop such a page again while
         // another one is read.
         for f in self.mem.swap.slots.cached_on(device) {
-            if self.mem.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK) {
+            if self.mem.pages.folios.st(f).has(FolioFlags::LOCKED | FolioFlags::WRITEBACK) {
                 waiting = true;
             } else {
                 self.mem.swap_cache(self.world).release_swap_cache(f);
@@ -167,10 +167,10 @@ impl<W: World> Fault<'_, W> {
             Some(f) => f,
             None => self.add_swap_folio(page, slot, memcg).map_err(|over| self.no_room_for_swapoff(over))?,
         };
-        if self.mem.pages.folios.st(f).has(State::LOCKED) {
+        if self.mem.pages.folios.st(f).has(FolioFlags::LOCKED) {
             return Err(Held::Io);
         }
-        if !self.mem.pages.folios.st(f).has(State::UPTODATE) {
+        if !self.mem.pages.folios.st(f).has(FolioFlags::UPTODATE) {
             match self.read_folio(f) {
                 Ack::Done => {}
                 Ack::Pending => return Err(Held::Io),
@@ -178,7 +178,7 @@ impl<W: World> Fault<'_, W> {
             }
         }
         self.attach_swapped(f);
-        if self.mem.pages.folios.st(f).has(State::WRITEBACK) {
+        if self.mem.pages.folios.st(f).has(FolioFlags::WRITEBACK) {
             return Err(Held::Io);
         }
         self.mem.swap_cache(self.world).release_swap_cache(f);

@@ -5,7 +5,7 @@
 use crate::config::readahead::OrderGrowth;
 use crate::fault::Fault;
 use crate::fault::readahead::Readahead;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::touch::Touch;
 use crate::world::World;
@@ -101,7 +101,7 @@ impl<W: World> Fault<'_, W> {
             };
             let Some(f) = added else { break };
             if window.mark.is_some_and(|mark| self.round_down(mark, order, page) == at) {
-                self.mem.pages.folios.set(f, State::READAHEAD);
+                self.mem.pages.folios.set(f, FolioFlags::READAHEAD);
             }
             self.read_folio(f);
             at += 1 << order;
@@ -121,7 +121,7 @@ impl<W: World> Fault<'_, W> {
             }
             let Ok(f) = self.as_readahead(|s| s.add_file_folio(p, touch, memcg)) else { return };
             if mark == Some(p.0) {
-                self.mem.pages.folios.set(f, State::READAHEAD);
+                self.mem.pages.folios.set(f, FolioFlags::READAHEAD);
             }
             self.read_folio(f);
         }

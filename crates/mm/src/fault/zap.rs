@@ -4,15 +4,15 @@
 use std::ops::Range;
 
 use crate::fault::Fault;
+use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, PageId};
-use crate::lru::recency::Reference;
+use crate::lru::recency::VmaRecency;
 use crate::world::World;
 
 /// The folio must stay until I/O on it has ended.
-const BUSY: u32 = State::LOCKED | State::WRITEBACK;
+const BUSY: u32 = FolioFlags::LOCKED | FolioFlags::WRITEBACK;
 
 impl<W: World> Fault<'_, W> {
     /// The task that owned this anonymous mapping is gone: its pages and slots are free. Pages that
@@ -65,7 +65,7 @@ impl<W: World> Fault<'_, W> {
             if self.mem.pages.unmap_zapped(self.world, f, page) {
                 self.mem.writeout(self.world).set_dirty(f);
             }
-            if is_young && self.mem.pages.reference(page) == Reference::Counts {
+            if is_young && self.mem.pages.vma_recency(page) == VmaRecency::Counts {
                 self.mem.pages.mark_accessed(f);
             }
         }
@@ -145,7 +145,7 @@ impl<W: World> Fault<'_, W> {
             self.mem.pages.folios.store(page, Slot::EMPTY);
         }
         self.mem.swap_cache(self.world).settle_swap();
-        if self.mem.pages.folios.st(f).has(State::SWAPCACHE) {
+        if self.mem.pages.folios.st(f).has(FolioFlags::SWAPCACHE) {
             self.mem.swap_cache(self.world).release_swap_cache(f);
         }
         self.mem.writeout(self.world).clear_dirty(f);

@@ -7,9 +7,9 @@
 //! Empty places go when an end of the list passes them, or when there are too many and the list is
 //! packed.
 
+use crate::folio::flags::FolioFlags;
 use crate::folio::places::{NONE, Places};
 use crate::folio::slot::{Change, Entry, Link};
-use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId, ZoneId};
 use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
@@ -172,7 +172,7 @@ impl Links {
         let mut active = 0;
         for &f in folios {
             let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
-            let is_active = N > 1 && u32::from(*byte) & State::ACTIVE != 0;
+            let is_active = N > 1 && u32::from(*byte) & FolioFlags::ACTIVE != 0;
             let mut put = |i: usize| {
                 *byte = changes[i].of_byte(*byte);
                 e.change(changes[i], heads[i].push(f.0));
@@ -257,7 +257,7 @@ impl Links {
         list: List,
         nr: usize,
         out: &mut Vec<FolioId>,
-        mut take: impl FnMut(State) -> Option<State>,
+        mut take: impl FnMut(FolioFlags) -> Option<FolioFlags>,
     ) -> usize {
         let (entries, places) = (&mut self.entries[..], &mut self.lists[list.0 as usize]);
         let (mut taken, mut passed) = (0, 0);
@@ -297,7 +297,7 @@ impl Links {
 
     /// Puts `f`, in state `st` but for the low byte of its flags, at the head of a list.
     #[inline]
-    pub(crate) fn add_as(&mut self, list: List, f: FolioId, st: State) {
+    pub(crate) fn add_as(&mut self, list: List, f: FolioId, st: FolioFlags) {
         let place = self.room(list).push(f.0);
         self.entries[f.index()].set_cold_and_link(st, list.link(place));
     }

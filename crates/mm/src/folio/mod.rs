@@ -16,6 +16,7 @@
 //!
 //! It may call: numbers of things and the configuration. It is called by: every room above.
 
+pub(crate) mod flags;
 pub(crate) mod inode;
 pub(crate) mod list;
 pub(crate) mod mapping;
@@ -24,5 +25,4 @@ pub(crate) mod readahead;
 pub(crate) mod shadow;
 pub(crate) mod size_stats;
 pub(crate) mod slot;
-pub(crate) mod state;
 pub(crate) mod table;

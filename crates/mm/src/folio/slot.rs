@@ -3,7 +3,7 @@
 //! An entry holds a value (a shadow in a file, a swap entry in anonymous memory), nothing, or the
 //! page's folio itself: its flags, list and place need no more room than a shadow does.
 
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, PageId, XaNodeId};
 
 /// A slot: empty, a folio, or a value of 63 bits.
@@ -119,7 +119,7 @@ impl Entry {
     const LIST_MASK: u32 = 15 << Self::LIST_SHIFT | 1 << Self::LIST_HIGH;
     const LIST_HIGH: u32 = 31;
     /// Bits of the head that are no flags.
-    const OWN: u32 = State::HOT | 1 << Self::LIST_HIGH;
+    const OWN: u32 = FolioFlags::HOT | 1 << Self::LIST_HIGH;
     /// Set if the page has a folio but its slot holds a swap entry (with `PART`: nothing).
     const APART: u32 = 1 << 6;
     /// A page of a large folio that is not its first.
@@ -172,15 +172,15 @@ impl Entry {
     }
 
     #[inline(always)]
-    pub(crate) fn make_folio(&mut self, st: State) {
+    pub(crate) fn make_folio(&mut self, st: FolioFlags) {
         self.head = st.0 & !Self::OWN | Self::FOLIO | Self::LIST_MASK;
         self.tail = 0;
     }
 
     /// The flags of a folio of which this is the low byte.
     #[inline(always)]
-    pub(crate) fn state(&self, byte: u8) -> State {
-        State(self.cold() | u32::from(byte))
+    pub(crate) fn state(&self, byte: u8) -> FolioFlags {
+        FolioFlags(self.cold() | u32::from(byte))
     }
 
     /// The flags of a folio but the low byte.
@@ -190,13 +190,13 @@ impl Entry {
     }
 
     #[inline(always)]
-    pub(crate) fn set_cold(&mut self, st: State) {
+    pub(crate) fn set_cold(&mut self, st: FolioFlags) {
         self.head = st.0 & !Self::OWN | self.head & Self::OWN;
     }
 
     /// Flags and place at once.
     #[inline(always)]
-    pub(crate) fn set_cold_and_link(&mut self, st: State, link: Link) {
+    pub(crate) fn set_cold_and_link(&mut self, st: FolioFlags, link: Link) {
         self.set_cold(st);
         self.set_link(link);
     }

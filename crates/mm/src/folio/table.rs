@@ -6,9 +6,9 @@
 //! page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level
 //! cache.
 
+use crate::folio::flags::FolioFlags;
 use crate::folio::list::{Links, List, Target};
 use crate::folio::slot::{Entry, Location, Slot};
-use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, NodeId, PageId, SwapSlot, XaNodeId, ZoneId};
 
 /// All folios, and what stands in the slots of all pages.
@@ -57,12 +57,12 @@ impl FolioTable {
     /// folio, a bit each.
     #[inline]
     pub(crate) fn may_be_up_to_date(&self, ids: std::ops::Range<u32>) -> u64 {
-        const THERE: u8 = (State::UPTODATE | State::TAIL) as u8;
+        const THERE: u8 = (FolioFlags::UPTODATE | FolioFlags::TAIL) as u8;
         let (words, rest) = self.hot[ids.start as usize..ids.end as usize].as_chunks::<8>();
         // The product brings the lowest bit of each byte into the highest byte.
         let of_eight = |word: &[u8; 8]| {
             let word = u64::from_le_bytes(*word);
-            let lowest = (word | word >> State::TAIL.trailing_zeros()) & 0x0101_0101_0101_0101;
+            let lowest = (word | word >> FolioFlags::TAIL.trailing_zeros()) & 0x0101_0101_0101_0101;
             lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56
         };
         let mut there = words.iter().enumerate().fold(0, |bits, (i, word)| bits | of_eight(word) << (8 * i));
@@ -98,11 +98,11 @@ impl FolioTable {
 
     /// A folio from `page` on, in state `st` and on no list, in the slot of its first page.
     #[inline]
-    pub(crate) fn alloc(&mut self, page: PageId, st: State) -> FolioId {
+    pub(crate) fn alloc(&mut self, page: PageId, st: FolioFlags) -> FolioId {
         let f = FolioId(page.0);
         self.at_mut(f).make_folio(st);
         self.hot[page.index()] = st.0 as u8;
-        if st.has(State::LARGE) {
+        if st.has(FolioFlags::LARGE) {
             (f.0 + 1..f.0 + st.nr_pages() as u32).for_each(|p| self.store(PageId(p), Slot::resident(f)));
         }
         f
@@ -110,7 +110,7 @@ impl FolioTable {
 
     /// A page of a large folio becomes a folio of its own, on no list; the content of its slot
     /// stays.
-    pub(crate) fn split_off(&mut self, page: PageId, st: State) -> FolioId {
+    pub(crate) fn split_off(&mut self, page: PageId, st: FolioFlags) -> FolioId {
         let was = self.slot(page);
         let part = self.alloc(page, st);
         if was.folio().is_none() {
@@ -130,12 +130,16 @@ impl FolioTable {
     /// Folios of one page each are gone. `leave` gets the page of each, its state and its node, and
     /// says what stays in the slot.
     #[inline(always)]
-    pub(crate) fn evict_each(&mut self, folios: &[FolioId], mut leave: impl FnMut(PageId, State, XaNodeId) -> Slot) {
+    pub(crate) fn evict_each(
+        &mut self,
+        folios: &[FolioId],
+        mut leave: impl FnMut(PageId, FolioFlags, XaNodeId) -> Slot,
+    ) {
         let (entries, hot) = (&mut self.links.entries[..], &mut self.hot[..]);
         for &f in folios {
             let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
             debug_assert!(e.is_folio(), "{f:?} is not resident");
-            let left = leave(PageId(f.0), State(e.cold() | u32::from(*byte)), e.location.node());
+            let left = leave(PageId(f.0), FolioFlags(e.cold() | u32::from(*byte)), e.location.node());
             e.put(left);
             *byte = 0;
         }
@@ -148,14 +152,14 @@ impl FolioTable {
         list: List,
         nr: usize,
         out: &mut Vec<FolioId>,
-        take: impl FnMut(State) -> Option<State>,
+        take: impl FnMut(FolioFlags) -> Option<FolioFlags>,
     ) -> usize {
         self.links.take_oldest(&mut self.hot, list, nr, out, take)
     }
 
     /// Puts a folio on a list, in state `st`: at its head, or at its tail.
     #[inline(always)]
-    pub(crate) fn put_on(&mut self, list: List, f: FolioId, st: State, tail: bool) {
+    pub(crate) fn put_on(&mut self, list: List, f: FolioId, st: FolioFlags, tail: bool) {
         self.hot[f.index()] = st.0 as u8;
         if tail {
             self.at_mut(f).set_cold(st);
@@ -200,8 +204,8 @@ impl FolioTable {
     pub(crate) fn release(&mut self, f: FolioId) {
         self.hot[f.index()] = 0;
         if self.at(f).is_folio() {
-            let st = State(self.at(f).cold());
-            if st.has(State::LARGE) {
+            let st = FolioFlags(self.at(f).cold());
+            if st.has(FolioFlags::LARGE) {
                 self.release_tails(f, st.nr_pages() as u32);
             }
             let left = self.slot(self.page(f));
@@ -220,35 +224,35 @@ impl FolioTable {
     }
 
     #[inline(always)]
-    pub(crate) fn st(&self, f: FolioId) -> State {
-        State(self.at(f).cold() | u32::from(self.hot[f.index()]))
+    pub(crate) fn st(&self, f: FolioId) -> FolioFlags {
+        FolioFlags(self.at(f).cold() | u32::from(self.hot[f.index()]))
     }
 
     /// Replaces all flags.
     #[inline(always)]
-    pub(crate) fn put(&mut self, f: FolioId, st: State) {
+    pub(crate) fn put(&mut self, f: FolioId, st: FolioFlags) {
         self.at_mut(f).set_cold(st);
         self.hot[f.index()] = st.0 as u8;
     }
 
     #[inline(always)]
     pub(crate) fn set(&mut self, f: FolioId, bits: u32) {
-        if bits & !State::HOT != 0 {
+        if bits & !FolioFlags::HOT != 0 {
             let e = self.at_mut(f);
-            e.set_cold(State(e.cold() | bits));
+            e.set_cold(FolioFlags(e.cold() | bits));
         }
-        if bits & State::HOT != 0 {
+        if bits & FolioFlags::HOT != 0 {
             self.hot[f.index()] |= bits as u8;
         }
     }
 
     #[inline(always)]
     pub(crate) fn clear(&mut self, f: FolioId, bits: u32) {
-        if bits & !State::HOT != 0 {
+        if bits & !FolioFlags::HOT != 0 {
             let e = self.at_mut(f);
-            e.set_cold(State(e.cold() & !bits));
+            e.set_cold(FolioFlags(e.cold() & !bits));
         }
-        if bits & State::HOT != 0 {
+        if bits & FolioFlags::HOT != 0 {
             self.hot[f.index()] &= !(bits as u8);
         }
     }
@@ -344,7 +348,7 @@ impl FolioTable {
         );
         self.links.entries[page.index()].store(page, new);
         if !self.is_used(FolioId(page.0)) {
-            self.hot[page.index()] = if new.folio().is_some() { State::TAIL as u8 } else { 0 };
+            self.hot[page.index()] = if new.folio().is_some() { FolioFlags::TAIL as u8 } else { 0 };
         }
     }
 
@@ -390,7 +394,7 @@ impl FolioTable {
                 continue;
             }
             let of = self.slot(PageId(p)).folio();
-            let expected = if of.is_some() { State::TAIL } else { 0 };
+            let expected = if of.is_some() { FolioFlags::TAIL } else { 0 };
             if u32::from(self.hot[p as usize]) != expected {
                 return Err(format!("page {p} of {of:?} has flags {:#x} of its own", self.hot[p as usize]));
             }

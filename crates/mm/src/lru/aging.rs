@@ -3,8 +3,8 @@
 //! Mechanism: `docs/mechanisms.md#multi-gen-aging`.
 
 use crate::config::lru::Generations;
+use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
-use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, gen_index};
@@ -119,9 +119,9 @@ impl Pages {
         }
         let Some(old) = st.generation() else {
             // Isolated: reclaim will see the flag.
-            return self.folios.set(f, State::REFERENCED);
+            return self.folios.set(f, FolioFlags::REFERENCED);
         };
-        st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+        st.clear(FolioFlags::REFS_MASK | FolioFlags::REFERENCED | FolioFlags::WORKINGSET);
         st.set_generation(youngest);
         self.folios.put(f, st);
         let (t, nr) = (st.type_index(), st.nr_pages());

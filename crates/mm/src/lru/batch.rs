@@ -5,8 +5,8 @@
 //!
 //! Mechanism: `docs/mechanisms.md#per-cpu-batches`.
 
+use crate::folio::flags::FolioFlags;
 use crate::folio::list::Target;
-use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::{ACTIVE_FILE, INACTIVE_FILE, list_index};
 use crate::lru::pages::Pages;
@@ -52,8 +52,8 @@ impl Pages {
         if self.cfg.one_list {
             return;
         }
-        if self.folios.st(f).has(State::ADDING) {
-            self.folios.set(f, State::ACTIVE);
+        if self.folios.st(f).has(FolioFlags::ADDING) {
+            self.folios.set(f, FolioFlags::ACTIVE);
         } else {
             self.batch_add(Batch::Activate, f);
         }
@@ -64,15 +64,15 @@ impl Pages {
     #[inline]
     pub(crate) fn batch_add(&mut self, kind: Batch, f: FolioId) {
         let st = self.folios.st(f);
-        if st.has(State::LRU) {
-            self.folios.clear(f, State::LRU);
+        if st.has(FolioFlags::LRU) {
+            self.folios.clear(f, FolioFlags::LRU);
             self.batch_push(kind, f, st);
         }
     }
 
     /// Queues a claimed folio, or a new one. A large folio does not wait.
     #[inline(always)]
-    pub(crate) fn batch_push(&mut self, kind: Batch, f: FolioId, st: State) {
+    pub(crate) fn batch_push(&mut self, kind: Batch, f: FolioId, st: FolioFlags) {
         let waiting = &mut self.batches[self.cpu].0[kind as usize];
         waiting.push(f);
         if st.order() > 0 || waiting.len() >= self.cfg.batch_folios {
@@ -118,7 +118,7 @@ impl Pages {
             _ => {
                 for &f in &waiting {
                     self.apply_batch(kind, f);
-                    self.folios.set(f, State::LRU);
+                    self.folios.set(f, FolioFlags::LRU);
                 }
             }
         }
@@ -133,8 +133,8 @@ impl Pages {
         }
         for &f in waiting {
             let mut st = self.folios.st(f);
-            st.clear(State::ADDING);
-            st.set(State::LRU);
+            st.clear(FolioFlags::ADDING);
+            st.set(FolioFlags::LRU);
             self.lruvec_add_as(f, st, false);
         }
     }
@@ -142,14 +142,14 @@ impl Pages {
     /// Two lists: from the inactive to the active list of their types.
     fn flush_activated(&mut self, waiting: &[FolioId]) {
         std::hint::black_box(self.folios.links.prefetch_places(waiting));
-        const ODD: u32 = State::UNEVICTABLE | State::ACTIVE | State::SWAPBACKED | State::LARGE;
+        const ODD: u32 = FolioFlags::UNEVICTABLE | FolioFlags::ACTIVE | FolioFlags::SWAPBACKED | FolioFlags::LARGE;
         if let Some(own) = self.folios.plain_lruvec(waiting, ODD) {
             return self.activate_files(own, waiting);
         }
         for &f in waiting {
             let mut st = self.folios.st(f);
-            if st.has(State::UNEVICTABLE | State::ACTIVE) {
-                self.folios.set(f, State::LRU);
+            if st.has(FolioFlags::UNEVICTABLE | FolioFlags::ACTIVE) {
+                self.folios.set(f, FolioFlags::LRU);
                 continue;
             }
             let own = self.folios.lruvec(f);
@@ -162,7 +162,7 @@ impl Pages {
             self.node_sizes[v.nid.index()][active] += nr;
             let list = v.lists[active];
             self.folios.links.del(f);
-            st.set(State::ACTIVE | State::LRU);
+            st.set(FolioFlags::ACTIVE | FolioFlags::LRU);
             self.folios.put_on(list, f, st, false);
             self.count_lruvec(own, Counter::Pgactivate, nr);
         }
@@ -173,10 +173,10 @@ impl Pages {
         std::hint::black_box(self.folios.links.prefetch_places(waiting));
         for &f in waiting {
             let mut st = self.folios.st(f);
-            let from = st.generation().filter(|_| !st.has(State::UNEVICTABLE | State::ACTIVE));
+            let from = st.generation().filter(|_| !st.has(FolioFlags::UNEVICTABLE | FolioFlags::ACTIVE));
             let Some(from) = from else {
                 self.apply_batch(Batch::Activate, f);
-                self.folios.set(f, State::LRU);
+                self.folios.set(f, FolioFlags::LRU);
                 continue;
             };
             let own = self.folios.lruvec(f);
@@ -185,8 +185,8 @@ impl Pages {
             let was = list_index(t, v.r#gen.is_active(from));
             v.r#gen.nr_pages[from][t] -= nr;
             self.folios.links.del(f);
-            st.clear(State::GEN_MASK);
-            st.set(State::ACTIVE);
+            st.clear(FolioFlags::GEN_MASK);
+            st.set(FolioFlags::ACTIVE);
             let (is, list) = by_policy!(self.cfg.kind, P => P::place(v, &self.folios, f, &mut st, false, &self.cfg));
             if is != was {
                 v.size[was] -= nr;
@@ -195,7 +195,7 @@ impl Pages {
                 self.node_sizes[v.nid.index()][is] += nr;
             }
             v.stat.add(Counter::Pgactivate, nr);
-            st.set(State::LRU);
+            st.set(FolioFlags::LRU);
             self.folios.put_on(list, f, st, false);
         }
     }
@@ -210,23 +210,23 @@ impl Pages {
         self.node_sizes[v.nid.index()][ACTIVE_FILE] += nr;
         let (from, list) = (v.lists[INACTIVE_FILE], v.lists[ACTIVE_FILE]);
         self.folios.links.del_each(from, folios);
-        self.folios.add_each(folios, &[Target::new(list, u32::MAX, State::ACTIVE | State::LRU)]);
+        self.folios.add_each(folios, &[Target::new(list, u32::MAX, FolioFlags::ACTIVE | FolioFlags::LRU)]);
         self.count_lruvec(own, Counter::Pgactivate, nr);
     }
 
     #[inline]
     fn apply_batch(&mut self, kind: Batch, f: FolioId) {
         let st = self.folios.st(f);
-        if st.has(State::UNEVICTABLE) {
+        if st.has(FolioFlags::UNEVICTABLE) {
             return;
         }
         match kind {
             Batch::Add => {}
             Batch::MoveTail => self.rotate(f),
-            Batch::Activate if st.has(State::ACTIVE) => {}
+            Batch::Activate if st.has(FolioFlags::ACTIVE) => {}
             Batch::Activate => {
                 self.lruvec_del(f, false);
-                self.folios.set(f, State::ACTIVE);
+                self.folios.set(f, FolioFlags::ACTIVE);
                 self.lruvec_add(f, false);
                 self.count(f, Counter::Pgactivate, st.nr_pages());
             }
@@ -238,48 +238,49 @@ impl Pages {
 
     pub(crate) fn rotate(&mut self, f: FolioId) {
         self.lruvec_del(f, false);
-        self.folios.clear(f, State::ACTIVE);
+        self.folios.clear(f, FolioFlags::ACTIVE);
         self.lruvec_add(f, true);
         self.count(f, Counter::Pgrotated, self.folios.st(f).nr_pages());
     }
 
     fn deactivate(&mut self, f: FolioId) {
-        if !self.folios.st(f).has(State::ACTIVE) && !by_policy!(self.cfg.kind, P => P::INACTIVE_CAN_BE_DEACTIVATED) {
+        if !self.folios.st(f).has(FolioFlags::ACTIVE) && !by_policy!(self.cfg.kind, P => P::INACTIVE_CAN_BE_DEACTIVATED)
+        {
             return;
         }
         self.lruvec_del(f, false);
-        self.folios.clear(f, State::ACTIVE | State::REFERENCED);
+        self.folios.clear(f, FolioFlags::ACTIVE | FolioFlags::REFERENCED);
         self.lruvec_add(f, false);
         self.count(f, Counter::Pgdeactivate, self.folios.st(f).nr_pages());
     }
 
     fn deactivate_file(&mut self, f: FolioId) {
         let st = self.folios.st(f);
-        if st.has(State::MAPPED) {
+        if st.has(FolioFlags::MAPPED) {
             return;
         }
         self.lruvec_del(f, false);
-        self.folios.clear(f, State::ACTIVE | State::REFERENCED);
-        if st.has(State::WRITEBACK | State::DIRTY) {
+        self.folios.clear(f, FolioFlags::ACTIVE | FolioFlags::REFERENCED);
+        if st.has(FolioFlags::WRITEBACK | FolioFlags::DIRTY) {
             self.lruvec_add(f, false);
-            self.folios.set(f, State::RECLAIM);
+            self.folios.set(f, FolioFlags::RECLAIM);
         } else {
             self.lruvec_add(f, true);
             self.count(f, Counter::Pgrotated, st.nr_pages());
         }
-        if st.has(State::ACTIVE) || by_policy!(self.cfg.kind, P => P::INACTIVE_CAN_BE_DEACTIVATED) {
+        if st.has(FolioFlags::ACTIVE) || by_policy!(self.cfg.kind, P => P::INACTIVE_CAN_BE_DEACTIVATED) {
             self.count(f, Counter::Pgdeactivate, st.nr_pages());
         }
     }
 
     fn lazy_free(&mut self, f: FolioId) {
         let st = self.folios.st(f);
-        if !st.has(State::ANON) || !st.has(State::SWAPBACKED) || st.has(State::SWAPCACHE) {
+        if !st.has(FolioFlags::ANON) || !st.has(FolioFlags::SWAPBACKED) || st.has(FolioFlags::SWAPCACHE) {
             return;
         }
         self.lruvec_del(f, false);
         // Its content counts as clean from here on: only a later write keeps it.
-        self.folios.clear(f, State::ACTIVE | State::REFERENCED | State::SWAPBACKED | State::DIRTY);
+        self.folios.clear(f, FolioFlags::ACTIVE | FolioFlags::REFERENCED | FolioFlags::SWAPBACKED | FolioFlags::DIRTY);
         self.lruvec_add(f, false);
         self.count(f, Counter::Pglazyfree, st.nr_pages());
     }

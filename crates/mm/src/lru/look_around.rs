@@ -3,13 +3,13 @@
 //! Mechanism: `docs/mechanisms.md#multi-gen-aging`.
 
 use crate::config::lru::Generations;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, PageId};
 use crate::lru::aging::is_dense;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
-use crate::lru::recency::Reference;
+use crate::lru::recency::VmaRecency;
 use crate::lru::tier::note_reference;
 use crate::world::World;
 
@@ -19,10 +19,10 @@ impl Pages {
     #[inline]
     pub(crate) fn folio_referenced<W: World>(&mut self, w: &mut W, f: FolioId) -> u32 {
         let st = self.folios.st(f);
-        if !st.has(State::MAPPED) {
+        if !st.has(FolioFlags::MAPPED) {
             return 0;
         }
-        if !st.has(State::LARGE) {
+        if !st.has(FolioFlags::LARGE) {
             return self.page_referenced(w, self.folios.page(f));
         }
         // Several young pages in one mapping are one reference.
@@ -32,14 +32,14 @@ impl Pages {
 
     #[inline]
     fn page_referenced<W: World>(&mut self, w: &mut W, page: PageId) -> u32 {
-        let reference = self.reference(page);
-        if reference == Reference::Unseen {
+        let reference = self.vma_recency(page);
+        if reference == VmaRecency::Unseen {
             return 0;
         }
         let young = w.test_and_clear_young_count(page);
         match reference {
-            Reference::Cleared => return 0,
-            Reference::Counts if young > 0 => by_policy!(self.cfg.kind, P => P::found_young(self, w, page)),
+            VmaRecency::Cleared => return 0,
+            VmaRecency::Counts if young > 0 => by_policy!(self.cfg.kind, P => P::found_young(self, w, page)),
             _ => {}
         }
         young
@@ -86,17 +86,17 @@ impl Pages {
             let mut now = st;
             let again = note_reference(&mut now, self.cfg.faulted_pages);
             self.folios.put(f, now);
-            if again && st.generation().is_some_and(|g| g != youngest) && !st.has(State::ACTIVE) {
+            if again && st.generation().is_some_and(|g| g != youngest) && !st.has(FolioFlags::ACTIVE) {
                 self.batch_add(crate::lru::batch::Batch::Activate, f);
             }
             return;
         }
         match st.generation() {
-            None => self.folios.set(f, State::REFERENCED),
+            None => self.folios.set(f, FolioFlags::REFERENCED),
             Some(g) if g == youngest => {}
             Some(_) => {
-                self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
-                if !st.has(State::ACTIVE) {
+                self.folios.clear(f, FolioFlags::REFS_MASK | FolioFlags::REFERENCED | FolioFlags::WORKINGSET);
+                if !st.has(FolioFlags::ACTIVE) {
                     self.batch_add(crate::lru::batch::Batch::Activate, f);
                 }
             }

@@ -4,14 +4,14 @@
 
 use crate::config::Config;
 use crate::config::readahead::MmapHits;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, PageId};
 use crate::lru::pages::Pages;
 use crate::world::{Effect, World};
 
 /// Read, not locked, and without a mark, which is for a fault of its own to find.
-fn is_ready(st: State) -> bool {
-    st.has(State::UPTODATE) && !st.has(State::LOCKED | State::READAHEAD)
+fn is_ready(st: FolioFlags) -> bool {
+    st.has(FolioFlags::UPTODATE) && !st.has(FolioFlags::LOCKED | FolioFlags::READAHEAD)
 }
 
 impl Pages {
@@ -60,7 +60,7 @@ impl Pages {
         let counts = |page: PageId| {
             self.is_ready(page)
                 && (cfg.readahead.mmap_hits == MmapHits::All
-                    || self.folios.slot(page).folio().is_some_and(|f| !self.folios.st(f).has(State::WORKINGSET)))
+                    || self.folios.slot(page).folio().is_some_and(|f| !self.folios.st(f).has(FolioFlags::WORKINGSET)))
         };
         if cfg.readahead.mmap_hits == MmapHits::FaultedPage {
             return u32::from(counts(page));
@@ -77,12 +77,12 @@ impl Pages {
 
     /// Whether a page is in memory and locked: it is being read.
     pub(crate) fn is_locked(&self, page: PageId) -> bool {
-        self.folios.slot(page).folio().is_some_and(|f| self.folios.st(f).has(State::LOCKED))
+        self.folios.slot(page).folio().is_some_and(|f| self.folios.st(f).has(FolioFlags::LOCKED))
     }
 
     /// Maps a folio again, young or not.
     pub(crate) fn map_folio<W: World>(&mut self, w: &mut W, f: FolioId, young: bool) {
-        let writable = self.folios.st(f).has(State::ANON);
+        let writable = self.folios.st(f).has(FolioFlags::ANON);
         self.map_folio_with(w, f, young, writable);
     }
 
@@ -97,7 +97,8 @@ impl Pages {
     pub(crate) fn map_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, young: bool, writable: bool) {
         self.space.set_mapped(page, self.folios.node_of(page), true);
         w.effect(Effect::Map { page, young, writable });
-        self.folios.set(f, if w.is_executable(page) { State::MAPPED | State::EXEC } else { State::MAPPED });
+        self.folios
+            .set(f, if w.is_executable(page) { FolioFlags::MAPPED | FolioFlags::EXEC } else { FolioFlags::MAPPED });
     }
 
     /// Its owner gives up a page, if it is mapped. True: it was dirty.
@@ -115,7 +116,7 @@ impl Pages {
     /// A page of the folio was unmapped: perhaps it was the last one.
     fn note_unmapped(&mut self, f: FolioId) {
         if self.space.mapped_in(self.pages_of(f)).next().is_none() {
-            self.folios.clear(f, State::MAPPED | State::EXEC);
+            self.folios.clear(f, FolioFlags::MAPPED | FolioFlags::EXEC);
         }
     }
 }

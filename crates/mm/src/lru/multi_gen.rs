@@ -4,8 +4,8 @@
 //! are here.
 
 use crate::config::lru::Generations;
+use crate::folio::flags::FolioFlags;
 use crate::folio::list::List;
-use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::MAX_NR_ZONES;
 use crate::lru::lru_list::{ANON, FILE};
@@ -170,7 +170,7 @@ impl MultiGen {
 
     /// A folio is kept that eviction or aging met in the oldest generation of its type. Since 6.14
     /// those that are promoted do not count.
-    pub(crate) fn note_protected(&mut self, t: usize, st: State, form: Generations) {
+    pub(crate) fn note_protected(&mut self, t: usize, st: FolioFlags, form: Generations) {
         if form == Generations::Linked || !form.has_all_accesses(st) {
             self.protected[t][form.tier(st)] += st.nr_pages();
         }

@@ -7,10 +7,10 @@ use crate::cache_ext::attached::CacheExt;
 use crate::cache_ext::builtin::CacheExtPolicy;
 use crate::config::Config;
 use crate::config::lru::LruConfig;
+use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::{Fill, PageSpace};
 use crate::folio::shadow::Layout;
 use crate::folio::size_stats::{SizeCounter, SizeStats};
-use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, LruvecId, MAX_ORDER, MappingId, MemcgId, NodeId, PageId, SwapSlot};
 use crate::lru::batch::CpuBatches;
@@ -107,8 +107,8 @@ impl Pages {
 /// The effect of a read by descriptor on the byte of a page, for all bytes.
 fn hit_transition(cfg: &Config) -> [u8; 256] {
     std::array::from_fn(|byte| {
-        let st = State(byte as u32);
-        if !st.has(State::UPTODATE) || st.has(State::TAIL) {
+        let st = FolioFlags(byte as u32);
+        if !st.has(FolioFlags::UPTODATE) || st.has(FolioFlags::TAIL) {
             return 0;
         }
         by_policy!(cfg.lru.kind, P => P::read_hit(st, &cfg.lru)).map_or(0, |st| st.0 as u8)
@@ -129,7 +129,7 @@ impl Pages {
 
     /// Whether two pages are of one large folio.
     pub(crate) fn are_of_one_folio(&self, page: PageId, other: PageId) -> bool {
-        let f = self.folios.slot(page).folio().filter(|&f| self.folios.st(f).has(State::LARGE));
+        let f = self.folios.slot(page).folio().filter(|&f| self.folios.st(f).has(FolioFlags::LARGE));
         f.is_some_and(|f| self.pages_of(f).contains(&other.0))
     }
 

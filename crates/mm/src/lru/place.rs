@@ -1,7 +1,7 @@
 //! Putting folios on lists and taking them off, and what an access does to a folio.
 
 use crate::config::lru::{Clock, FaultedPages};
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::batch::Batch;
 use crate::lru::lru_list::{FILE, UNEVICTABLE, list_index};
@@ -12,7 +12,7 @@ impl Pages {
     /// A new folio, whose frames were noted, waits in the add batch; under multi-gen LRU a faulted
     /// one starts in the youngest generation.
     #[inline(always)]
-    pub(crate) fn add_folio(&mut self, page: PageId, st: State, in_fault: bool) -> FolioId {
+    pub(crate) fn add_folio(&mut self, page: PageId, st: FolioFlags, in_fault: bool) -> FolioId {
         let st = self.state_of_new(st, in_fault);
         let f = self.folios.alloc(page, st);
         self.batch_push(Batch::Add, f, st);
@@ -20,18 +20,18 @@ impl Pages {
     }
 
     #[inline]
-    pub(crate) fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
+    pub(crate) fn state_of_new(&self, mut st: FolioFlags, in_fault: bool) -> FolioFlags {
         if in_fault && by_policy!(self.cfg.kind, P => P::FAULTED_IS_ACTIVE) {
             match self.cfg.faulted_pages {
-                FaultedPages::Accessed if !st.has(State::WORKINGSET) => {
-                    if !st.has(State::REFERENCED) {
+                FaultedPages::Accessed if !st.has(FolioFlags::WORKINGSET) => {
+                    if !st.has(FolioFlags::REFERENCED) {
                         self.cfg.generations.count_access(&mut st);
                     }
                 }
-                _ => st.set(State::ACTIVE),
+                _ => st.set(FolioFlags::ACTIVE),
             }
         }
-        st.set(State::ADDING);
+        st.set(FolioFlags::ADDING);
         st
     }
 
@@ -44,11 +44,11 @@ impl Pages {
 
     /// As `lruvec_add`, for a folio whose flags are to be `st`.
     #[inline(always)]
-    pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: State, reclaiming: bool) {
+    pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: FolioFlags, reclaiming: bool) {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
         let nr = st.nr_pages();
-        debug_assert!(st.generation().is_none() && !st.has(State::ADDING), "{f:?} is on a list already: {st:?}");
-        let (l, list) = if st.has(State::UNEVICTABLE) {
+        debug_assert!(st.generation().is_none() && !st.has(FolioFlags::ADDING), "{f:?} is on a list already: {st:?}");
+        let (l, list) = if st.has(FolioFlags::UNEVICTABLE) {
             (UNEVICTABLE, v.lists[UNEVICTABLE])
         } else {
             by_policy!(self.cfg.kind, P => P::place(v, &self.folios, f, &mut st, reclaiming, &self.cfg))
@@ -62,15 +62,16 @@ impl Pages {
     /// are of one type and of one page each, in one lruvec, and on no list. Mostly all that come
     /// at once are.
     pub(crate) fn adds_by_list(&self, folios: &[FolioId]) -> Option<(LruvecId, usize)> {
-        const ODD: u32 = State::UNEVICTABLE | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
+        const ODD: u32 =
+            FolioFlags::UNEVICTABLE | FolioFlags::RECLAIM | FolioFlags::LRU | FolioFlags::GEN_MASK | FolioFlags::LARGE;
         let by_list = self.one_zone && by_policy!(self.cfg.kind, P => P::adds_by_list(&self.cfg));
         let t = self.folios.st(*folios.first().filter(|_| by_list)?).type_index();
         if t == FILE {
-            return Some((self.folios.plain_lruvec(folios, ODD | State::SWAPBACKED)?, t));
+            return Some((self.folios.plain_lruvec(folios, ODD | FolioFlags::SWAPBACKED)?, t));
         }
         let own = self.folios.plain_lruvec(folios, ODD)?;
         let active = by_policy!(self.cfg.kind, P => P::ADDS_ACTIVE_ANON_BY_LIST);
-        let needed = State::SWAPBACKED | if active { State::ACTIVE } else { 0 };
+        let needed = FolioFlags::SWAPBACKED | if active { FolioFlags::ACTIVE } else { 0 };
         (self.folios.flags_of(folios).1 & needed == needed).then_some((own, t))
     }
 
@@ -101,9 +102,9 @@ impl Pages {
         let st = self.folios.st(f);
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
         let nr = st.nr_pages();
-        debug_assert!(!st.has(State::ADDING | State::MIGRATING), "{f:?} is on no list: {st:?}");
+        debug_assert!(!st.has(FolioFlags::ADDING | FolioFlags::MIGRATING), "{f:?} is on no list: {st:?}");
         self.folios.links.del(f);
-        if st.has(State::UNEVICTABLE) {
+        if st.has(FolioFlags::UNEVICTABLE) {
             v.size[UNEVICTABLE] -= nr;
             self.node_sizes[v.nid.index()][UNEVICTABLE] -= nr;
             return;
@@ -111,7 +112,7 @@ impl Pages {
         let t = st.type_index();
         match st.generation() {
             None => {
-                let l = list_index(t, st.has(State::ACTIVE));
+                let l = list_index(t, st.has(FolioFlags::ACTIVE));
                 v.size[l] -= nr;
                 self.node_sizes[v.nid.index()][l] -= nr;
             }
@@ -121,9 +122,9 @@ impl Pages {
                 v.size[list_index(t, active)] -= nr;
                 self.node_sizes[v.nid.index()][list_index(t, active)] -= nr;
                 let mut new = st;
-                new.clear(State::GEN_MASK);
+                new.clear(FolioFlags::GEN_MASK);
                 if active && !reclaiming {
-                    new.set(State::ACTIVE);
+                    new.set(FolioFlags::ACTIVE);
                 }
                 self.folios.put(f, new);
             }
@@ -183,16 +184,16 @@ impl Pages {
     pub(crate) fn activate_accessed(&mut self, f: FolioId) {
         let st = self.folios.st(f);
         let mut now = st;
-        now.clear(State::LRU | State::REFERENCED);
-        if st.has(State::ADDING) {
+        now.clear(FolioFlags::LRU | FolioFlags::REFERENCED);
+        if st.has(FolioFlags::ADDING) {
             // It will be moved to the active list when its batch is drained.
-            now.set(State::ACTIVE);
+            now.set(FolioFlags::ACTIVE);
         }
         self.folios.put(f, now);
         if self.cfg.clock == Clock::EvictionsAndActivations {
             self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
         }
-        if st.has(State::LRU) {
+        if st.has(FolioFlags::LRU) {
             self.batch_push(Batch::Activate, f, st);
         }
     }

@@ -7,8 +7,8 @@
 //! comparison, and then calls that the compiler sees through.
 
 use crate::config::lru::{CacheProtection, FaultedPages, Generations, LruConfig};
+use crate::folio::flags::FolioFlags;
 use crate::folio::list::{List, Target};
-use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, PageId};
 use crate::lru::lru_list::{ANON, FILE, INACTIVE_ANON, list_index};
@@ -39,7 +39,7 @@ pub(crate) trait LruPolicy {
     const COMPARES_REFAULTS: bool;
 
     /// Flags of a resident page after a read by descriptor; none: it takes more than flags.
-    fn read_hit(st: State, cfg: &LruConfig) -> Option<State>;
+    fn read_hit(st: FolioFlags, cfg: &LruConfig) -> Option<FolioFlags>;
 
     /// An access by descriptor.
     fn mark_accessed(pages: &mut Pages, f: FolioId);
@@ -50,7 +50,7 @@ pub(crate) trait LruPolicy {
         v: &mut Lruvec,
         folios: &FolioTable,
         f: FolioId,
-        st: &mut State,
+        st: &mut FolioFlags,
         reclaiming: bool,
         cfg: &LruConfig,
     ) -> Place;
@@ -61,8 +61,8 @@ pub(crate) trait LruPolicy {
     /// Anonymous folios go by list only if they are active.
     const ADDS_ACTIVE_ANON_BY_LIST: bool;
 
-    /// Puts folios of a type, of one page each, on their lists; by how much which lists grow, the
-    /// second of them by those that are active.
+    /// Puts folios of one page each, all anonymous or all of files, on their lists. Result: lists
+    /// that grow, and by how many folios: first the one of inactive folios, then of active ones.
     fn add_bulk(
         v: &mut Lruvec,
         folios: &mut FolioTable,
@@ -75,7 +75,7 @@ pub(crate) trait LruPolicy {
 
     /// The list that reclaim of anonymous memory takes from next, in a zone; and whether a folio on
     /// it is really that old.
-    fn oldest_anon(v: &Lruvec, zone: usize) -> (List, fn(&Lruvec, State) -> bool);
+    fn oldest_anon(v: &Lruvec, zone: usize) -> (List, fn(&Lruvec, FolioFlags) -> bool);
     /// Lists of a type, one a zone, rather than one for all.
     const LISTS_BY_ZONE: bool;
 
@@ -92,10 +92,10 @@ impl LruPolicy for TwoList {
     const LISTS_BY_ZONE: bool = false;
     const ADDS_ACTIVE_ANON_BY_LIST: bool = false;
 
-    fn read_hit(mut st: State, cfg: &LruConfig) -> Option<State> {
-        if !st.has(State::REFERENCED) {
-            st.set(State::REFERENCED);
-        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !cfg.one_list {
+    fn read_hit(mut st: FolioFlags, cfg: &LruConfig) -> Option<FolioFlags> {
+        if !st.has(FolioFlags::REFERENCED) {
+            st.set(FolioFlags::REFERENCED);
+        } else if !st.has(FolioFlags::ACTIVE | FolioFlags::UNEVICTABLE) && !cfg.one_list {
             // An activation.
             return None;
         }
@@ -105,19 +105,19 @@ impl LruPolicy for TwoList {
     #[inline]
     fn mark_accessed(pages: &mut Pages, f: FolioId) {
         let st = pages.folios.st(f);
-        if !st.has(State::REFERENCED) {
-            pages.folios.set(f, State::REFERENCED);
-        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !pages.cfg.one_list {
+        if !st.has(FolioFlags::REFERENCED) {
+            pages.folios.set(f, FolioFlags::REFERENCED);
+        } else if !st.has(FolioFlags::ACTIVE | FolioFlags::UNEVICTABLE) && !pages.cfg.one_list {
             pages.activate_accessed(f);
         }
     }
 
     #[inline(always)]
-    fn place(v: &mut Lruvec, _: &FolioTable, _: FolioId, st: &mut State, _: bool, cfg: &LruConfig) -> Place {
+    fn place(v: &mut Lruvec, _: &FolioTable, _: FolioId, st: &mut FolioFlags, _: bool, cfg: &LruConfig) -> Place {
         if cfg.one_list {
-            st.clear(State::ACTIVE);
+            st.clear(FolioFlags::ACTIVE);
         }
-        let l = list_index(st.type_index(), st.has(State::ACTIVE));
+        let l = list_index(st.type_index(), st.has(FolioFlags::ACTIVE));
         (l, v.lists[l])
     }
 
@@ -133,11 +133,11 @@ impl LruPolicy for TwoList {
     ) -> [(usize, u64); 2] {
         let (all, lists) = (new.len() as u64, [false, true].map(|active| list_index(t, active)));
         if cfg.one_list {
-            let to = Target::new(v.lists[lists[0]], !(State::ADDING | State::ACTIVE), State::LRU);
+            let to = Target::new(v.lists[lists[0]], !(FolioFlags::ADDING | FolioFlags::ACTIVE), FolioFlags::LRU);
             folios.add_each(new, &[to]);
             return [(lists[0], all), (lists[1], 0)];
         }
-        let to = lists.map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
+        let to = lists.map(|l| Target::new(v.lists[l], !FolioFlags::ADDING, FolioFlags::LRU));
         let active = folios.add_each(new, &to);
         [(lists[0], all - active), (lists[1], active)]
     }
@@ -145,7 +145,7 @@ impl LruPolicy for TwoList {
     #[inline(always)]
     fn found_young<W: World>(_: &mut Pages, _: &mut W, _: PageId) {}
 
-    fn oldest_anon(v: &Lruvec, _: usize) -> (List, fn(&Lruvec, State) -> bool) {
+    fn oldest_anon(v: &Lruvec, _: usize) -> (List, fn(&Lruvec, FolioFlags) -> bool) {
         (v.lists[INACTIVE_ANON], |_, _| true)
     }
 
@@ -163,7 +163,7 @@ impl LruPolicy for MultiGenLru {
     // Where others are born depends on where they come from.
     const ADDS_ACTIVE_ANON_BY_LIST: bool = true;
 
-    fn read_hit(mut st: State, cfg: &LruConfig) -> Option<State> {
+    fn read_hit(mut st: FolioFlags, cfg: &LruConfig) -> Option<FolioFlags> {
         cfg.generations.count_access(&mut st);
         Some(st)
     }
@@ -179,13 +179,13 @@ impl LruPolicy for MultiGenLru {
         v: &mut Lruvec,
         folios: &FolioTable,
         f: FolioId,
-        st: &mut State,
+        st: &mut FolioFlags,
         reclaiming: bool,
         cfg: &LruConfig,
     ) -> Place {
         let t = st.type_index();
         let i = lru_gen_folio_index(&v.r#gen, *st, reclaiming, cfg);
-        if st.has(State::ACTIVE) {
+        if st.has(FolioFlags::ACTIVE) {
             // `workingset` stays: pressure accounting needs it.
             st.clear(flags_lost_on_add(cfg));
         }
@@ -205,12 +205,12 @@ impl LruPolicy for MultiGenLru {
         (new, t): (&[FolioId], usize),
         cfg: &LruConfig,
     ) -> [(usize, u64); 2] {
-        let births = [0, State::ACTIVE].map(|active| {
-            let i = lru_gen_folio_index(&v.r#gen, State(active), false, cfg);
-            let mut born = State(State::LRU);
+        let births = [0, FolioFlags::ACTIVE].map(|active| {
+            let i = lru_gen_folio_index(&v.r#gen, FolioFlags(active), false, cfg);
+            let mut born = FolioFlags(FolioFlags::LRU);
             born.set_generation(i);
             let lost = if active == 0 { 0 } else { flags_lost_on_add(cfg) };
-            (i, Target::new(v.r#gen.lists[i][t][0], !(State::ADDING | lost), born.0))
+            (i, Target::new(v.r#gen.lists[i][t][0], !(FolioFlags::ADDING | lost), born.0))
         });
         let active = match t {
             FILE => folios.add_each(new, &births.map(|b| b.1)),
@@ -231,9 +231,9 @@ impl LruPolicy for MultiGenLru {
         pages.look_around(w, page);
     }
 
-    fn oldest_anon(v: &Lruvec, zone: usize) -> (List, fn(&Lruvec, State) -> bool) {
+    fn oldest_anon(v: &Lruvec, zone: usize) -> (List, fn(&Lruvec, FolioFlags) -> bool) {
         let oldest = gen_index(v.r#gen.min_seq[ANON]);
-        let is_oldest = |v: &Lruvec, st: State| st.generation() == Some(gen_index(v.r#gen.min_seq[ANON]));
+        let is_oldest = |v: &Lruvec, st: FolioFlags| st.generation() == Some(gen_index(v.r#gen.min_seq[ANON]));
         (v.r#gen.lists[oldest][ANON][zone], is_oldest)
     }
 
@@ -245,14 +245,16 @@ impl LruPolicy for MultiGenLru {
 /// Flags that an active folio loses on its list.
 fn flags_lost_on_add(cfg: &LruConfig) -> u32 {
     match cfg.generations {
-        Generations::Linked if cfg.activation_resets_refs => State::REFS_MASK | State::REFERENCED | State::ACTIVE,
-        Generations::Linked | Generations::Independent => State::ACTIVE,
+        Generations::Linked if cfg.activation_resets_refs => {
+            FolioFlags::REFS_MASK | FolioFlags::REFERENCED | FolioFlags::ACTIVE
+        }
+        Generations::Linked | Generations::Independent => FolioFlags::ACTIVE,
     }
 }
 
 /// Birth generation: the index of the generation that a folio is born into.
 #[inline]
-fn lru_gen_folio_index(g: &MultiGen, st: State, reclaiming: bool, cfg: &LruConfig) -> usize {
+fn lru_gen_folio_index(g: &MultiGen, st: FolioFlags, reclaiming: bool, cfg: &LruConfig) -> usize {
     gen_index(match cfg.generations {
         Generations::Linked => lru_gen_folio_seq_linked(g, st, reclaiming, cfg.cache_protection),
         Generations::Independent => lru_gen_folio_seq(g, st, reclaiming, cfg.faulted_pages),
@@ -261,10 +263,10 @@ fn lru_gen_folio_index(g: &MultiGen, st: State, reclaiming: bool, cfg: &LruConfi
 
 /// Before 6.14: the first match wins.
 #[inline]
-fn lru_gen_folio_seq_linked(g: &MultiGen, st: State, reclaiming: bool, protection: CacheProtection) -> u64 {
+fn lru_gen_folio_seq_linked(g: &MultiGen, st: FolioFlags, reclaiming: bool, protection: CacheProtection) -> u64 {
     let t = st.type_index();
     let late = is_fresh_anon(st) || is_pending(st);
-    if st.has(State::ACTIVE) {
+    if st.has(FolioFlags::ACTIVE) {
         g.max_seq
     } else if protection == CacheProtection::None {
         g.min_seq[t] + u64::from(late)
@@ -280,27 +282,27 @@ fn lru_gen_folio_seq_linked(g: &MultiGen, st: State, reclaiming: bool, protectio
 /// Since 6.14: so many generations from the youngest on, one fewer for what was in the working set,
 /// and since 7.2 for what was accessed.
 #[inline]
-pub(crate) fn lru_gen_folio_seq(g: &MultiGen, st: State, reclaiming: bool, faulted: FaultedPages) -> u64 {
-    let workingset = u64::from(st.has(State::WORKINGSET));
-    let back = if st.has(State::ACTIVE) {
+pub(crate) fn lru_gen_folio_seq(g: &MultiGen, st: FolioFlags, reclaiming: bool, faulted: FaultedPages) -> u64 {
+    let workingset = u64::from(st.has(FolioFlags::WORKINGSET));
+    let back = if st.has(FolioFlags::ACTIVE) {
         MIN_NR_GENS - workingset
     } else if reclaiming {
         MAX_NR_GENS
     } else if is_fresh_anon(st) || is_pending(st) {
         MIN_NR_GENS
     } else {
-        let accessed = faulted == FaultedPages::Accessed && st.has(State::REFERENCED);
+        let accessed = faulted == FaultedPages::Accessed && st.has(FolioFlags::REFERENCED);
         MAX_NR_GENS - workingset.max(u64::from(accessed))
     };
     (g.max_seq + 1).saturating_sub(back).max(g.min_seq[st.type_index()])
 }
 
 /// Anonymous memory that is not read from swap.
-fn is_fresh_anon(st: State) -> bool {
-    st.type_index() == ANON && !st.has(State::SWAPCACHE)
+fn is_fresh_anon(st: FolioFlags) -> bool {
+    st.type_index() == ANON && !st.has(FolioFlags::SWAPCACHE)
 }
 
 /// Reclaim waits for its write.
-fn is_pending(st: State) -> bool {
-    st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK)
+fn is_pending(st: FolioFlags) -> bool {
+    st.has(FolioFlags::RECLAIM) && st.has(FolioFlags::DIRTY | FolioFlags::WRITEBACK)
 }

@@ -1,7 +1,7 @@
 //! Pages of a mapping that are in memory, and reads that are under way.
 
+use crate::folio::flags::FolioFlags;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, MappingId, PageId};
 use crate::lru::pages::Pages;
 use crate::stat::Counter;
@@ -23,9 +23,9 @@ impl Pages {
     #[inline]
     pub(crate) fn note_read(&mut self, f: FolioId, ack: Ack) {
         match ack {
-            Ack::Done => self.folios.set(f, State::UPTODATE),
+            Ack::Done => self.folios.set(f, FolioFlags::UPTODATE),
             Ack::Pending => {
-                self.folios.set(f, State::LOCKED);
+                self.folios.set(f, FolioFlags::LOCKED);
                 self.reads_pending += 1;
             }
             Ack::Failed => self.count(f, Counter::ReadErrors, 1),

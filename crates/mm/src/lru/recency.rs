@@ -9,7 +9,7 @@ use crate::lru::pages::Pages;
 
 /// Decision of the reference check on the accessed bits of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reference {
+pub(crate) enum VmaRecency {
     /// They count, and multi-gen LRU looks around.
     Counts,
     /// They count for this page alone.
@@ -21,13 +21,13 @@ pub(crate) enum Reference {
 }
 
 /// The check in a mapping so advised.
-fn reference(rule: AdviceRecency, advice: AccessAdvice) -> Reference {
+fn vma_recency(rule: AdviceRecency, advice: AccessAdvice) -> VmaRecency {
     match (rule, advice) {
-        (_, AccessAdvice::Normal) => Reference::Counts,
-        (AdviceRecency::Ignored, _) => Reference::Unseen,
-        (AdviceRecency::SequentialOnly, AccessAdvice::Sequential) => Reference::Cleared,
-        (AdviceRecency::SequentialOnly, AccessAdvice::Random) => Reference::CountsAlone,
-        (AdviceRecency::SequentialOnly, AccessAdvice::NoReuse) => Reference::Counts,
+        (_, AccessAdvice::Normal) => VmaRecency::Counts,
+        (AdviceRecency::Ignored, _) => VmaRecency::Unseen,
+        (AdviceRecency::SequentialOnly, AccessAdvice::Sequential) => VmaRecency::Cleared,
+        (AdviceRecency::SequentialOnly, AccessAdvice::Random) => VmaRecency::CountsAlone,
+        (AdviceRecency::SequentialOnly, AccessAdvice::NoReuse) => VmaRecency::Counts,
     }
 }
 
@@ -52,8 +52,8 @@ impl Pages {
 
     /// Decides for the reference check about the accessed bits of a page.
     #[inline]
-    pub(crate) fn reference(&self, page: PageId) -> Reference {
-        reference(self.cfg.advice_recency, self.advice(page))
+    pub(crate) fn vma_recency(&self, page: PageId) -> VmaRecency {
+        vma_recency(self.cfg.advice_recency, self.advice(page))
     }
 
     /// Whether a fault on a page is a use of it: under multi-gen LRU it starts in the youngest
@@ -72,18 +72,18 @@ mod tests {
 
     #[test]
     fn since_6_3_no_advised_mapping_is_looked_at_anywhere() {
-        assert_eq!(reference(Ignored, Normal), Reference::Counts);
+        assert_eq!(vma_recency(Ignored, Normal), VmaRecency::Counts);
         assert!(is_used(Ignored, Normal));
         for advice in [Random, Sequential, NoReuse] {
-            assert_eq!(reference(Ignored, advice), Reference::Unseen);
+            assert_eq!(vma_recency(Ignored, advice), VmaRecency::Unseen);
             assert!(!is_used(Ignored, advice));
         }
     }
 
     #[test]
     fn before_the_reference_check_counted_random_ones_and_walks_did_not() {
-        let check = [Normal, Random, Sequential, NoReuse].map(|a| reference(SequentialOnly, a));
-        assert_eq!(check, [Reference::Counts, Reference::CountsAlone, Reference::Cleared, Reference::Counts]);
+        let check = [Normal, Random, Sequential, NoReuse].map(|a| vma_recency(SequentialOnly, a));
+        assert_eq!(check, [VmaRecency::Counts, VmaRecency::CountsAlone, VmaRecency::Cleared, VmaRecency::Counts]);
         assert_eq!(
             [Normal, Random, Sequential, NoReuse].map(|a| is_used(SequentialOnly, a)),
             [true, false, false, true]

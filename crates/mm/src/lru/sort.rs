@@ -3,8 +3,8 @@
 //! Mechanism: `docs/mechanisms.md#multi-gen-eviction`.
 
 use crate::config::lru::{CacheProtection, Generations, LruConfig, RefaultCounting, WritebackSort};
+use crate::folio::flags::FolioFlags;
 use crate::folio::list::List;
-use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
@@ -34,21 +34,21 @@ pub(crate) struct Scan {
 }
 
 /// An anonymous folio that can only be freed after it is written.
-pub(crate) fn needs_write(st: State) -> bool {
-    st.has(State::SWAPBACKED)
-        && !st.has(State::WRITEBACK)
-        && (st.has(State::MAPPED | State::DIRTY) || !st.has(State::SWAPCACHE))
+pub(crate) fn needs_write(st: FolioFlags) -> bool {
+    st.has(FolioFlags::SWAPBACKED)
+        && !st.has(FolioFlags::WRITEBACK)
+        && (st.has(FolioFlags::MAPPED | FolioFlags::DIRTY) || !st.has(FolioFlags::SWAPCACHE))
 }
 
 /// A folio of a type is busy with any of these: locked, under writeback, or a dirty file folio.
 #[inline(always)]
 fn busy_flags(t: usize) -> u32 {
-    State::LOCKED | State::WRITEBACK | if t == FILE { State::DIRTY } else { 0 }
+    FolioFlags::LOCKED | FolioFlags::WRITEBACK | if t == FILE { FolioFlags::DIRTY } else { 0 }
 }
 
 /// Whether a folio of the oldest generation must not be evicted now.
 #[inline(always)]
-fn must_stay(cfg: &LruConfig, st: State, t: usize, tier_limit: usize) -> bool {
+fn must_stay(cfg: &LruConfig, st: FolioFlags, t: usize, tier_limit: usize) -> bool {
     (was_accessed_again(st) && is_protected(cfg, st, tier_limit)) || st.has(sorted_flags(cfg, t))
 }
 
@@ -63,7 +63,7 @@ fn sorted_flags(cfg: &LruConfig, t: usize) -> u32 {
 
 /// Whether its accesses by descriptor keep a folio from being evicted.
 #[inline(always)]
-fn is_protected(cfg: &LruConfig, st: State, tier_limit: usize) -> bool {
+fn is_protected(cfg: &LruConfig, st: FolioFlags, tier_limit: usize) -> bool {
     let always = cfg.cache_protection == CacheProtection::SecondOldest;
     let form = cfg.generations;
     form.tier(st) > tier_limit || (always && form.has_all_accesses(st))
@@ -73,51 +73,55 @@ impl Pages {
     /// Prepares a survivor for its way back. True: nothing is wrong with it, try once more; not of
     /// what was tried twice.
     pub(crate) fn may_retry(&mut self, f: FolioId, retried: bool) -> bool {
-        const REJECTED: u32 = State::ACTIVE
-            | State::REFERENCED
-            | State::MAPPED
-            | State::LOCKED
-            | State::DIRTY
-            | State::WRITEBACK
-            | State::UNEVICTABLE;
+        const REJECTED: u32 = FolioFlags::ACTIVE
+            | FolioFlags::REFERENCED
+            | FolioFlags::MAPPED
+            | FolioFlags::LOCKED
+            | FolioFlags::DIRTY
+            | FolioFlags::WRITEBACK
+            | FolioFlags::UNEVICTABLE;
         let st = self.folios.st(f);
         if self.cfg.generations == Generations::Independent {
             return self.may_retry_independent(f, retried);
         }
-        if st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK) {
-            if st.has(State::WORKINGSET) {
-                self.folios.set(f, State::REFERENCED);
+        if st.has(FolioFlags::RECLAIM) && st.has(FolioFlags::DIRTY | FolioFlags::WRITEBACK) {
+            if st.has(FolioFlags::WORKINGSET) {
+                self.folios.set(f, FolioFlags::REFERENCED);
             }
             return false;
         }
         if !retried && !st.has(REJECTED) && self.cfg.retry_survivors {
             return true;
         }
-        if !st.has(State::UNEVICTABLE) && !self.cfg.retry_survivors {
+        if !st.has(FolioFlags::UNEVICTABLE) && !self.cfg.retry_survivors {
             // Before Linux 6.1 its accesses count on.
-            let counts = if st.has(State::WORKINGSET) { State::REFERENCED } else { 0 };
-            self.folios.set(f, State::ACTIVE | counts);
-        } else if !st.has(State::UNEVICTABLE) {
+            let counts = if st.has(FolioFlags::WORKINGSET) { FolioFlags::REFERENCED } else { 0 };
+            self.folios.set(f, FolioFlags::ACTIVE | counts);
+        } else if !st.has(FolioFlags::UNEVICTABLE) {
             // A rejected folio must not re-enter the oldest generation.
-            self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
-            self.folios.set(f, State::ACTIVE);
+            self.folios.clear(f, FolioFlags::REFS_MASK | FolioFlags::REFERENCED | FolioFlags::WORKINGSET);
+            self.folios.set(f, FolioFlags::ACTIVE);
         }
         false
     }
 
     /// `may_retry` since 6.14: what would come back into the oldest generation is taken for active.
     fn may_retry_independent(&mut self, f: FolioId, retried: bool) -> bool {
-        const REJECTED: u32 = State::ACTIVE | State::MAPPED | State::DIRTY | State::WRITEBACK | State::UNEVICTABLE;
+        const REJECTED: u32 = FolioFlags::ACTIVE
+            | FolioFlags::MAPPED
+            | FolioFlags::DIRTY
+            | FolioFlags::WRITEBACK
+            | FolioFlags::UNEVICTABLE;
         let st = self.folios.st(f);
         if !retried && !st.has(REJECTED) && self.cfg.retry_survivors {
             return true;
         }
         let g = &self.lruvecs[self.folios.lruvec(f).index()].r#gen;
-        if !st.has(State::UNEVICTABLE)
+        if !st.has(FolioFlags::UNEVICTABLE)
             && lru_gen_folio_seq(g, st, false, self.cfg.faulted_pages) == g.min_seq[st.type_index()]
         {
-            self.folios.clear(f, State::REFS_MASK | State::REFERENCED);
-            self.folios.set(f, State::ACTIVE);
+            self.folios.clear(f, FolioFlags::REFS_MASK | FolioFlags::REFERENCED);
+            self.folios.set(f, FolioFlags::ACTIVE);
         }
         false
     }
@@ -155,7 +159,7 @@ impl Pages {
                 break;
             } else {
                 self.folios.links.pop_tail(oldest);
-                if st.has(State::LRU) {
+                if st.has(FolioFlags::LRU) {
                     self.folios.put(f, form.isolated(st));
                     list.push(f);
                     scan.isolated += nr;
@@ -180,18 +184,18 @@ impl Pages {
     /// the scan ends with them.
     #[inline(always)]
     fn take_in_row(&mut self, oldest: List, scan: &mut Scan, list: &mut Vec<FolioId>, batch: u64) -> bool {
-        const OWN: u32 = State::GEN_MASK | State::LRU | State::LARGE;
-        let mut own = State(State::LRU);
+        const OWN: u32 = FolioFlags::GEN_MASK | FolioFlags::LRU | FolioFlags::LARGE;
+        let mut own = FolioFlags(FolioFlags::LRU);
         own.set_generation(scan.oldest_gen);
         let cfg = self.cfg;
         let all = OWN | sorted_flags(&cfg, scan.t);
         // Flags that a folio keeps of any, without `referenced` and with it.
-        let keep = [!State::REFERENCED, u32::MAX].map(|flags| cfg.generations.isolated(State(flags)).0);
+        let keep = [!FolioFlags::REFERENCED, u32::MAX].map(|flags| cfg.generations.isolated(FolioFlags(flags)).0);
         let nr = scan.remaining.min(batch.saturating_sub(scan.isolated));
         let taken = self.folios.take_oldest(oldest, nr as usize, list, |st| {
             let protected = was_accessed_again(st) && is_protected(&cfg, st, scan.tier_limit);
-            let kept = if st.has(State::REFERENCED) { keep[1] } else { keep[0] };
-            (st.0 & all == own.0 && !protected).then_some(State(st.0 & kept))
+            let kept = if st.has(FolioFlags::REFERENCED) { keep[1] } else { keep[0] };
+            (st.0 & all == own.0 && !protected).then_some(FolioFlags(st.0 & kept))
         }) as u64;
         scan.scanned += taken;
         scan.isolated += taken;
@@ -201,13 +205,13 @@ impl Pages {
 
     /// Whether a folio on the oldest list must not be evicted now.
     #[inline(always)]
-    fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
+    fn must_sort(&self, st: FolioFlags, oldest: usize, t: usize, tier_limit: usize) -> bool {
         st.generation() != Some(oldest) || must_stay(&self.cfg, st, t, tier_limit)
     }
 
     /// Puts a folio that was promoted, and taken off its list, on that of its generation.
     #[inline]
-    fn follow_promotion(&mut self, v: LruvecId, f: FolioId, st: State, t: usize) {
+    fn follow_promotion(&mut self, v: LruvecId, f: FolioId, st: FolioFlags, t: usize) {
         let Some(generation) = st.generation() else { return };
         let list = self.lruvecs[v.index()].r#gen.lists[generation][t][self.folios.zone_list(f)];
         self.folios.links.add(list, f);
@@ -229,7 +233,7 @@ impl Pages {
         } else {
             // Linux 6.1 sends what is busy to the next generation.
             self.move_to_next_generation(v, f, t, false);
-            self.folios.set(f, State::RECLAIM);
+            self.folios.set(f, FolioFlags::RECLAIM);
         }
     }
 

@@ -4,8 +4,8 @@
 //! Mechanism: `docs/mechanisms.md#tiers-of-a-generation`.
 
 use crate::config::lru::{FaultedPages, Generations};
+use crate::folio::flags::FolioFlags;
 use crate::folio::shadow::REFS_BITS;
-use crate::folio::state::State;
 use crate::lru::multi_gen::MAX_NR_TIERS;
 
 /// Accesses that a folio has when all bits for them are set: `referenced`, the refs, `workingset`.
@@ -20,14 +20,14 @@ pub(crate) fn tier_of(accesses: u32) -> usize {
 /// Whether a folio was accessed by descriptor more than once, as far as its flags say. Most were
 /// not: that is the lowest tier in any form, and nothing for a shadow to keep.
 #[inline(always)]
-pub(crate) fn was_accessed_again(st: State) -> bool {
-    st.has(State::WORKINGSET | State::REFS_MASK)
+pub(crate) fn was_accessed_again(st: FolioFlags) -> bool {
+    st.has(FolioFlags::WORKINGSET | FolioFlags::REFS_MASK)
 }
 
 impl Generations {
     /// Another access by descriptor.
     #[inline]
-    pub(crate) fn count_access(self, st: &mut State) {
+    pub(crate) fn count_access(self, st: &mut FolioFlags) {
         match self {
             Generations::Linked => st.inc_refs(),
             Generations::Independent => count_access(st),
@@ -36,19 +36,19 @@ impl Generations {
 
     /// Accesses that a shadow keeps: those beyond the first, and beyond the bit beside them.
     #[inline(always)]
-    pub(crate) fn refs_in_shadow(self, st: State) -> (bool, u32) {
+    pub(crate) fn refs_in_shadow(self, st: FolioFlags) -> (bool, u32) {
         match self {
             Generations::Linked => (st.refs() > 0, st.refs().saturating_sub(1)),
-            Generations::Independent => (st.has(State::WORKINGSET), accesses(st).saturating_sub(1)),
+            Generations::Independent => (st.has(FolioFlags::WORKINGSET), accesses(st).saturating_sub(1)),
         }
     }
 
     /// The tier of a folio.
     #[inline(always)]
-    pub(crate) fn tier(self, st: State) -> usize {
+    pub(crate) fn tier(self, st: FolioFlags) -> usize {
         match self {
             Generations::Linked => tier_of(st.refs() + 1),
-            Generations::Independent if st.has(State::WORKINGSET) => MAX_NR_TIERS - 1,
+            Generations::Independent if st.has(FolioFlags::WORKINGSET) => MAX_NR_TIERS - 1,
             Generations::Independent => tier_of(accesses(st)),
         }
     }
@@ -57,65 +57,65 @@ impl Generations {
     /// working set stays known as one.
     pub(crate) fn lost_by_aging(self) -> u32 {
         match self {
-            Generations::Linked => State::REFS_MASK | State::REFERENCED | State::WORKINGSET,
-            Generations::Independent => State::REFS_MASK | State::REFERENCED,
+            Generations::Linked => FolioFlags::REFS_MASK | FolioFlags::REFERENCED | FolioFlags::WORKINGSET,
+            Generations::Independent => FolioFlags::REFS_MASK | FolioFlags::REFERENCED,
         }
     }
 
     /// A folio that eviction claimed and took off its list: without `referenced`, refs count for
     /// nothing.
     #[inline(always)]
-    pub(crate) fn isolated(self, mut st: State) -> State {
-        let counts = st.has(State::REFERENCED);
+    pub(crate) fn isolated(self, mut st: FolioFlags) -> FolioFlags {
+        let counts = st.has(FolioFlags::REFERENCED);
         match self {
             Generations::Linked if counts => {}
-            Generations::Linked => st.clear(State::REFS_MASK | State::WORKINGSET),
+            Generations::Linked => st.clear(FolioFlags::REFS_MASK | FolioFlags::WORKINGSET),
             Generations::Independent if counts => {}
-            Generations::Independent => st.clear(State::REFS_MASK),
+            Generations::Independent => st.clear(FolioFlags::REFS_MASK),
         }
         if self == Generations::Linked {
-            st.clear(State::REFERENCED);
+            st.clear(FolioFlags::REFERENCED);
         }
-        st.clear(State::LRU | State::RECLAIM | State::GEN_MASK);
+        st.clear(FolioFlags::LRU | FolioFlags::RECLAIM | FolioFlags::GEN_MASK);
         st
     }
 
     /// All bits are set: the folio is promoted when eviction meets it.
     #[inline(always)]
-    pub(crate) fn has_all_accesses(self, st: State) -> bool {
+    pub(crate) fn has_all_accesses(self, st: FolioFlags) -> bool {
         match self {
             Generations::Linked => st.refs() == 1 << REFS_BITS,
-            Generations::Independent => accesses(st) + u32::from(st.has(State::WORKINGSET)) == ALL_ACCESSES,
+            Generations::Independent => accesses(st) + u32::from(st.has(FolioFlags::WORKINGSET)) == ALL_ACCESSES,
         }
     }
 }
 
 /// 1st: `referenced`; then up to 3 more; the last: `workingset`.
-fn count_access(st: &mut State) {
-    if st.has(State::UNEVICTABLE) {
+fn count_access(st: &mut FolioFlags) {
+    if st.has(FolioFlags::UNEVICTABLE) {
         return;
     }
-    if !st.has(State::REFERENCED) {
-        st.clear(State::REFS_MASK);
-        st.set(State::REFERENCED);
-    } else if st.0 & State::REFS_MASK != State::REFS_MASK {
-        st.0 += 1 << State::REFS_SHIFT;
+    if !st.has(FolioFlags::REFERENCED) {
+        st.clear(FolioFlags::REFS_MASK);
+        st.set(FolioFlags::REFERENCED);
+    } else if st.0 & FolioFlags::REFS_MASK != FolioFlags::REFS_MASK {
+        st.0 += 1 << FolioFlags::REFS_SHIFT;
     } else {
-        st.set(State::WORKINGSET);
+        st.set(FolioFlags::WORKINGSET);
     }
 }
 
 /// Accesses by descriptor but for the one that `workingset` stands for: 0 to 4.
 #[inline(always)]
-fn accesses(st: State) -> u32 {
-    if st.has(State::REFERENCED) { ((st.0 & State::REFS_MASK) >> State::REFS_SHIFT) + 1 } else { 0 }
+fn accesses(st: FolioFlags) -> u32 {
+    if st.has(FolioFlags::REFERENCED) { ((st.0 & FolioFlags::REFS_MASK) >> FolioFlags::REFS_SHIFT) + 1 } else { 0 }
 }
 
 /// The reference check, or a look-around without a walk, found a page in use: as `note_use`. Where
 /// a fault counts as an access (Linux 7.2) the first such use does not make it part of the working
 /// set yet.
-pub(crate) fn note_reference(st: &mut State, faulted: FaultedPages) -> bool {
-    let is_second = accesses(*st) == 1 || !st.has(State::REFERENCED) && st.has(State::WORKINGSET);
+pub(crate) fn note_reference(st: &mut FolioFlags, faulted: FaultedPages) -> bool {
+    let is_second = accesses(*st) == 1 || !st.has(FolioFlags::REFERENCED) && st.has(FolioFlags::WORKINGSET);
     if faulted == FaultedPages::Accessed && is_second {
         count_access(st);
         return true;
@@ -125,10 +125,10 @@ pub(crate) fn note_reference(st: &mut State, faulted: FaultedPages) -> bool {
 
 /// An aging walk found a page in use, since 6.14: the first time it is noted, the second time it is
 /// promoted. True: promote it.
-pub(crate) fn note_use(st: &mut State) -> bool {
-    let again = st.has(State::REFERENCED | State::WORKINGSET);
-    st.clear(State::REFS_MASK | State::REFERENCED);
-    st.set(if again { State::WORKINGSET } else { State::REFERENCED });
+pub(crate) fn note_use(st: &mut FolioFlags) -> bool {
+    let again = st.has(FolioFlags::REFERENCED | FolioFlags::WORKINGSET);
+    st.clear(FolioFlags::REFS_MASK | FolioFlags::REFERENCED);
+    st.set(if again { FolioFlags::WORKINGSET } else { FolioFlags::REFERENCED });
     again
 }
 
@@ -140,7 +140,7 @@ mod tests {
     fn tiers_by_accesses() {
         for (form, tiers) in [(Generations::Linked, [0, 0, 1, 2, 2, 3]), (Generations::Independent, [0, 0, 1, 2, 2, 3])]
         {
-            let mut st = State(State::UPTODATE);
+            let mut st = FolioFlags(FolioFlags::UPTODATE);
             for (n, &tier) in tiers.iter().enumerate() {
                 assert_eq!(form.tier(st), tier, "{form:?} after {n}");
                 assert_eq!(was_accessed_again(st), n > 1, "{form:?} after {n}");
@@ -154,23 +154,23 @@ mod tests {
 
     #[test]
     fn the_last_access_alone_makes_a_working_set_since_6_14() {
-        let mut st = State(State::UPTODATE);
+        let mut st = FolioFlags(FolioFlags::UPTODATE);
         for n in 1..=5 {
             Generations::Independent.count_access(&mut st);
-            assert_eq!(st.has(State::WORKINGSET), n == 5);
+            assert_eq!(st.has(FolioFlags::WORKINGSET), n == 5);
         }
-        let mut linked = State(State::UPTODATE);
+        let mut linked = FolioFlags(FolioFlags::UPTODATE);
         (0..2).for_each(|_| Generations::Linked.count_access(&mut linked));
-        assert!(linked.has(State::WORKINGSET));
+        assert!(linked.has(FolioFlags::WORKINGSET));
     }
 
     #[test]
     fn the_second_use_promotes() {
-        let mut st = State(State::UPTODATE | State::REFS_MASK);
+        let mut st = FolioFlags(FolioFlags::UPTODATE | FolioFlags::REFS_MASK);
         assert!(!note_use(&mut st));
-        assert_eq!(st.0, State::UPTODATE | State::REFERENCED);
+        assert_eq!(st.0, FolioFlags::UPTODATE | FolioFlags::REFERENCED);
         assert!(note_use(&mut st));
-        assert_eq!(st.0, State::UPTODATE | State::WORKINGSET);
+        assert_eq!(st.0, FolioFlags::UPTODATE | FolioFlags::WORKINGSET);
         assert!(note_use(&mut st), "what was in the working set is promoted at once");
     }
 }

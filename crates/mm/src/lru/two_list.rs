@@ -1,8 +1,8 @@
 //! Two lists: taking folios off their tails, and putting back what stays.
 
 use crate::config::lru::{Clock, Lru, RefaultTest};
+use crate::folio::flags::FolioFlags;
 use crate::folio::list::Target;
-use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::lru_list::list_index;
 use crate::lru::pages::Pages;
@@ -25,8 +25,9 @@ impl Pages {
         while scanned < nr {
             // Folios of one page that nobody else holds are taken in a row.
             let in_row = self.folios.take_oldest(list, (nr - scanned) as usize, out, |mut st| {
-                let take = st.0 & (State::LRU | State::LARGE) == State::LRU && !(wait && needs_write(st));
-                st.clear(State::LRU);
+                let take =
+                    st.0 & (FolioFlags::LRU | FolioFlags::LARGE) == FolioFlags::LRU && !(wait && needs_write(st));
+                st.clear(FolioFlags::LRU);
                 take.then_some(st)
             }) as u64;
             if in_row > 0 {
@@ -40,11 +41,11 @@ impl Pages {
             }
             scanned += st.nr_pages();
             self.folios.links.pop_tail(list);
-            if !st.has(State::LRU) {
+            if !st.has(FolioFlags::LRU) {
                 self.folios.links.add(list, f);
                 continue;
             }
-            self.folios.clear(f, State::LRU);
+            self.folios.clear(f, FolioFlags::LRU);
             isolated += st.nr_pages();
             out.push(f);
         }
@@ -75,11 +76,11 @@ impl Pages {
                 continue;
             }
             scanned += st.nr_pages();
-            if !st.has(State::LRU) {
+            if !st.has(FolioFlags::LRU) {
                 head.push(f);
                 continue;
             }
-            self.folios.clear(f, State::LRU);
+            self.folios.clear(f, FolioFlags::LRU);
             isolated += st.nr_pages();
             out.push(f);
         }
@@ -118,7 +119,7 @@ impl Pages {
         }
         let passed = self.folios.links.oldest(list, nr as usize, out);
         let (any, all) = self.folios.flags_of(out);
-        if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
+        if any & odd != 0 || all & FolioFlags::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
             out.clear();
             return false;
         }
@@ -131,7 +132,7 @@ impl Pages {
     pub(crate) fn deactivate_bulk(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
         let list = self.lruvecs[v.index()].lists[l];
-        self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
+        self.folios.add_each(folios, &[Target::new(list, !FolioFlags::ACTIVE, FolioFlags::WORKINGSET)]);
         self.resize_list(v, l, nr as i64);
         self.count_lruvec(v, Counter::Pgrefill, nr);
         self.count_lruvec(v, Counter::Pgdeactivate, nr);
@@ -156,10 +157,10 @@ impl Pages {
             return;
         }
         for &f in list {
-            self.folios.set(f, State::LRU);
+            self.folios.set(f, FolioFlags::LRU);
             self.lruvec_add(f, false);
             let st = self.folios.st(f);
-            if st.has(State::ACTIVE) && self.put_back_ages() {
+            if st.has(FolioFlags::ACTIVE) && self.put_back_ages() {
                 self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
             }
         }

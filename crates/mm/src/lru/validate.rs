@@ -1,8 +1,8 @@
 //! Checks of the lists, for tests.
 
 use crate::config::lru::{Generations, RefaultTest};
+use crate::folio::flags::FolioFlags;
 use crate::folio::list::List;
-use crate::folio::state::State;
 use crate::ids::FolioId;
 use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::gen_index;
@@ -14,7 +14,7 @@ impl Pages {
         &self,
         list: List,
         on_list: &mut [u8],
-        mut check: impl FnMut(FolioId, State) -> Result<(), String>,
+        mut check: impl FnMut(FolioId, FolioFlags) -> Result<(), String>,
     ) -> Result<(), String> {
         self.folios.links.validate(list)?;
         for f in self.folios.links.oldest_first(list) {

@@ -1,11 +1,11 @@
 //! Giving back: folios, page tables, and the pages of kernel objects, with what was charged for
 //! them.
 
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MappingId, MemcgId, ZoneId};
 use crate::memcg::group::PAGE_BYTES;
 use crate::memcontrol::Memcontrol;
-use crate::node::page_blocks::Mobility;
+use crate::node::page_blocks::MigrateType;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 
@@ -35,7 +35,7 @@ impl Memcontrol<'_> {
             }
             table.present = false;
             if self.cfg.memcg.charge_kernel {
-                self.frames.nodes.free_kernel(1, Mobility::Unmovable);
+                self.frames.nodes.free_kernel(1, MigrateType::Unmovable);
                 self.groups.memcgs.uncharge(memcg, 1);
                 let m = self.groups.memcgs.get_mut(memcg);
                 m.kernel -= 1;
@@ -54,7 +54,7 @@ impl Memcontrol<'_> {
         m.obj_bytes %= PAGE_BYTES;
         m.kernel -= pages;
         self.groups.memcgs.uncharge(id, pages);
-        self.frames.nodes.free_kernel(pages, Mobility::Reclaimable);
+        self.frames.nodes.free_kernel(pages, MigrateType::Reclaimable);
     }
 
     /// Takes back a charge that turned out to be of no use.
@@ -65,13 +65,13 @@ impl Memcontrol<'_> {
 
     /// Uncharges a folio, which was in state `st`, and gives back its entry and frames.
     #[inline]
-    pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: State) {
+    pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: FolioFlags) {
         if self.pages.ext.is_some() {
             self.pages.cache_ext_removed(f, false);
         }
         let own = self.pages.folios.lruvec(f);
         let memcg = self.pages.lruvecs[own.index()].memcg;
-        debug_assert!(!st.has(State::WRITEBACK | State::MIGRATING), "{f:?} is free and under way: {st:?}");
+        debug_assert!(!st.has(FolioFlags::WRITEBACK | FolioFlags::MIGRATING), "{f:?} is free and under way: {st:?}");
         self.groups.memcgs.uncharge(memcg, st.nr_pages());
         if self.frames.nodes.is_limited() {
             self.frames.nodes.give_back(self.pages.folios.zone_of(f), st.nr_pages());

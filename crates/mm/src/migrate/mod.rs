@@ -8,7 +8,7 @@
 //! promote.
 
 use crate::config::Config;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, NodeId, PageId, ZoneId};
 use crate::lru::batch::Batch;
 use crate::lru::pages::Pages;
@@ -51,9 +51,9 @@ impl<W: World> Migrate<'_, W> {
     /// taken for it. `Failed`: it is as before, still isolated, and the frames are given back.
     pub(crate) fn migrate(&mut self, f: FolioId, to: ZoneId, reason: MigrateReason) -> Ack {
         let st = self.pages.folios.st(f);
-        debug_assert!(!st.has(State::LRU | State::LOCKED | State::WRITEBACK | State::ADDING));
+        debug_assert!(!st.has(FolioFlags::LRU | FolioFlags::LOCKED | FolioFlags::WRITEBACK | FolioFlags::ADDING));
         let mapped = self.unmap_migrating(f);
-        self.pages.folios.set(f, State::LOCKED | State::MIGRATING);
+        self.pages.folios.set(f, FolioFlags::LOCKED | FolioFlags::MIGRATING);
         self.pages.work.migrated += st.nr_pages();
         let (page, order, from) = (self.pages.folios.page(f), st.order(), self.pages.folios.nid(f));
         let migration = Migration { to, reason, mapped };
@@ -73,19 +73,19 @@ impl<W: World> Migrate<'_, W> {
     fn unmap_migrating(&mut self, f: FolioId) -> Vec<(PageId, bool)> {
         let mut mapped = Vec::new();
         let mut dirty = false;
-        if self.pages.folios.st(f).has(State::MAPPED) {
+        if self.pages.folios.st(f).has(FolioFlags::MAPPED) {
             for page in self.pages.space.mapped_in(self.pages.pages_of(f)) {
                 mapped.push((page, self.world.test_and_clear_young(page)));
                 self.world.effect(Effect::Unmap { page });
                 dirty |= self.world.test_and_clear_dirty(page);
                 self.pages.space.set_mapped(page, self.pages.folios.node_of(page), false);
             }
-            self.pages.folios.clear(f, State::MAPPED | State::EXEC);
+            self.pages.folios.clear(f, FolioFlags::MAPPED | FolioFlags::EXEC);
         }
         if dirty {
-            if self.pages.folios.st(f).has(State::ANON) {
+            if self.pages.folios.st(f).has(FolioFlags::ANON) {
                 // Written after it was advised free.
-                self.pages.folios.set(f, State::SWAPBACKED);
+                self.pages.folios.set(f, FolioFlags::SWAPBACKED);
             }
             self.writeout().set_dirty(f);
         }
@@ -97,9 +97,9 @@ impl<W: World> Migrate<'_, W> {
     pub(crate) fn settle_migration(&mut self, f: FolioId, migration: Migration, ok: bool) {
         let Migration { to, reason, mapped } = migration;
         let st = self.pages.folios.st(f);
-        debug_assert!(st.has(State::LOCKED) && st.has(State::MIGRATING), "{f:?} was not on its way: {st:?}");
-        debug_assert!(!st.has(State::LRU | State::MAPPED), "{f:?} could be reached on its way: {st:?}");
-        self.pages.folios.clear(f, State::LOCKED | State::MIGRATING);
+        debug_assert!(st.has(FolioFlags::LOCKED) && st.has(FolioFlags::MIGRATING), "{f:?} was not on its way: {st:?}");
+        debug_assert!(!st.has(FolioFlags::LRU | FolioFlags::MAPPED), "{f:?} could be reached on its way: {st:?}");
+        self.pages.folios.clear(f, FolioFlags::LOCKED | FolioFlags::MIGRATING);
         let nr = self.pages.folios.st(f).nr_pages();
         let from = self.pages.folios.zone_of(f);
         if ok {
@@ -113,7 +113,7 @@ impl<W: World> Migrate<'_, W> {
             self.frames.nodes.give_back(to, nr);
             self.pages.count_machine(Counter::PgmigrateFail, nr);
         }
-        let writable = self.pages.folios.st(f).has(State::ANON);
+        let writable = self.pages.folios.st(f).has(FolioFlags::ANON);
         for (page, young) in mapped {
             // It may have been dropped meanwhile.
             if !self.pages.zapping.contains(&page) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const SHORT_SLEEP_NS: u64 = 100_000_000;
 
 use crate::config::Config;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{ANY_ZONE, FolioId, MemcgId, NodeId, PageId, ZoneId};
 use crate::lru::lru_list::FILE;
 use crate::lru::pages::Pages;
@@ -15,9 +15,9 @@ use crate::node::buffer_heads::BufferHeads;
 use crate::node::hint::Hints;
 use crate::node::migration::Migration;
 use crate::node::nodes::Nodes;
-use crate::node::page_blocks::Mobility;
+use crate::node::page_blocks::MigrateType;
 use crate::node::throttle::Throttled;
-use crate::node::zones::Mark;
+use crate::node::zones::AllocWatermark;
 use crate::scan::ScanControl;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
@@ -101,12 +101,12 @@ impl Frames {
         nid: NodeId,
         nr: u64,
     ) -> Option<ZoneId> {
-        let zone = self.nodes.take_on(nid, nr, Mark::Low);
+        let zone = self.nodes.take_on(nid, nr, AllocWatermark::Low);
         if zone.is_some() {
             return zone;
         }
         self.wake_kswapd(pages, now_ns, w, nid);
-        self.nodes.take_on(nid, nr, Mark::Min)
+        self.nodes.take_on(nid, nr, AllocWatermark::Min)
     }
 
     /// Frames that are taken for folios on their way there, by node: they belong to no folio yet.
@@ -121,7 +121,7 @@ impl Frames {
         let Some(hints) = &self.hints else { return false };
         let Some(f) = pages.folios.slot(page).folio().filter(|_| pages.space.is_mapped(page)) else { return false };
         let (st, top_tier) = (pages.folios.st(f), hints.is_toptier(pages.folios.nid(f)));
-        let dirty_file = st.type_index() == FILE && st.has(State::DIRTY);
+        let dirty_file = st.type_index() == FILE && st.has(FolioFlags::DIRTY);
         if dirty_file || (top_tier && !hints.cfg.marks_toptier()) {
             return false;
         }
@@ -156,13 +156,15 @@ impl Frames {
                 continue;
             }
             if heads.is_full() {
-                let kind = Mobility::Reclaimable;
-                let mut zone = self.nodes.take_for(self.nid, 1, Mark::Low, kind);
+                let kind = MigrateType::Reclaimable;
+                let mut zone = self.nodes.take_for(self.nid, 1, AllocWatermark::Low, kind);
                 if zone.is_none() {
                     self.wake_all_kswapds(pages, now_ns, w);
-                    zone = self.nodes.take_for(self.nid, 1, Mark::Min, kind);
+                    zone = self.nodes.take_for(self.nid, 1, AllocWatermark::Min, kind);
                 }
-                let Some(zone) = zone.or_else(|| self.nodes.take_for(self.nid, 1, Mark::None, kind)) else { return };
+                let Some(zone) = zone.or_else(|| self.nodes.take_for(self.nid, 1, AllocWatermark::None, kind)) else {
+                    return;
+                };
                 self.nodes.note_buffer_slab(zone);
                 self.pass_on_boost(pages, now_ns, w, zone);
                 self.buffer_heads.iter_mut().for_each(|b| b.add_slab(zone));
@@ -182,7 +184,7 @@ impl Frames {
         }
     }
 
-    pub(crate) fn take_write_back_frame(&mut self, mark: Mark) -> Option<ZoneId> {
+    pub(crate) fn take_write_back_frame(&mut self, mark: AllocWatermark) -> Option<ZoneId> {
         if self.nodes.is_limited() { self.nodes.take(self.nid, 1, mark) } else { Some(ZoneId::default()) }
     }
 

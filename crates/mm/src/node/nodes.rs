@@ -7,9 +7,9 @@
 use crate::config::Config;
 use crate::config::node::{MachineMarks, NumaConfig};
 use crate::ids::{NodeId, ZoneId};
-use crate::node::page_blocks::Mobility;
+use crate::node::page_blocks::MigrateType;
 use crate::node::pcp::DECAY_INTERVAL_NS;
-use crate::node::zones::{Mark, Node};
+use crate::node::zones::{AllocWatermark, Node};
 
 /// Slabs that can be freed, as those of inodes and directory entries, when a machine has booted.
 const BOOT_SLAB_PAGES: u64 = 311;
@@ -119,22 +119,28 @@ impl Nodes {
 
     /// Frames from the nearest node that has a zone with more than the mark; which one.
     #[inline]
-    pub(crate) fn take(&mut self, from: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
-        self.take_for(from, nr, mark, Mobility::Movable)
+    pub(crate) fn take(&mut self, from: NodeId, nr: u64, mark: AllocWatermark) -> Option<ZoneId> {
+        self.take_for(from, nr, mark, MigrateType::Movable)
     }
 
     /// The same for pages of a kind.
     #[inline]
-    pub(crate) fn take_for(&mut self, from: NodeId, nr: u64, mark: Mark, kind: Mobility) -> Option<ZoneId> {
+    pub(crate) fn take_for(
+        &mut self,
+        from: NodeId,
+        nr: u64,
+        mark: AllocWatermark,
+        kind: MigrateType,
+    ) -> Option<ZoneId> {
         let Nodes { all, zonelists, cpu, .. } = self;
         let take = |&n: &NodeId| all[n.index()].take(nr, mark, *cpu, kind).map(|zone| ZoneId::new(n, zone));
         zonelists[from.index()].iter().find_map(take)
     }
 
     /// Frames of this node alone.
-    pub(crate) fn take_on(&mut self, nid: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
+    pub(crate) fn take_on(&mut self, nid: NodeId, nr: u64, mark: AllocWatermark) -> Option<ZoneId> {
         let cpu = self.cpu;
-        self.get_mut(nid).take(nr, mark, cpu, Mobility::Movable).map(|zone| ZoneId::new(nid, zone))
+        self.get_mut(nid).take(nr, mark, cpu, MigrateType::Movable).map(|zone| ZoneId::new(nid, zone))
     }
 
     /// Gives the free pages that CPUs keep for themselves back to the zones, for an allocation that
@@ -176,30 +182,30 @@ impl Nodes {
     /// Frames are free again, or given back unused.
     #[inline]
     pub(crate) fn give_back(&mut self, zone: ZoneId, nr: u64) {
-        self.give_back_for(zone, nr, Mobility::Movable);
+        self.give_back_for(zone, nr, MigrateType::Movable);
     }
 
     /// The same of pages of a kind.
     #[inline]
-    pub(crate) fn give_back_for(&mut self, zone: ZoneId, nr: u64, kind: Mobility) {
+    pub(crate) fn give_back_for(&mut self, zone: ZoneId, nr: u64, kind: MigrateType) {
         let cpu = self.cpu;
         self.get_mut(zone.nid()).give_back(zone.zone(), nr, cpu, kind);
     }
 
     /// These frames hold no folio.
-    pub(crate) fn note_kernel(&mut self, zone: ZoneId, nr: u64, kind: Mobility) {
+    pub(crate) fn note_kernel(&mut self, zone: ZoneId, nr: u64, kind: MigrateType) {
         self.get_mut(zone.nid()).note_kernel(zone.zone(), nr, kind);
     }
 
     /// Frames without a folio are free again. Which ones is not kept: those of the first node that
     /// has some.
-    pub(crate) fn free_kernel(&mut self, nr: u64, kind: Mobility) {
+    pub(crate) fn free_kernel(&mut self, nr: u64, kind: MigrateType) {
         self.all.iter_mut().fold(nr, |left, n| n.free_kernel(left, kind));
     }
 
     /// Slabs of what reclaim can free are free.
     pub(crate) fn free_slab(&mut self, pages: u64) {
-        self.free_kernel(pages, Mobility::Reclaimable);
+        self.free_kernel(pages, MigrateType::Reclaimable);
     }
 
     /// This frame holds buffer heads.
@@ -210,19 +216,19 @@ impl Nodes {
     /// A slab of buffer heads is free, by way of the list of the CPU.
     pub(crate) fn free_buffer_slab(&mut self, zone: ZoneId) {
         self.get_mut(zone.nid()).forget_buffer_slab(zone.zone());
-        self.give_back_for(zone, 1, Mobility::Reclaimable);
+        self.give_back_for(zone, 1, MigrateType::Reclaimable);
     }
 
     /// Sets what the driver takes of the machine, from the first node on. More than is free is
     /// refused.
     pub(crate) fn set_external(&mut self, pages: u64) -> bool {
         if pages < self.external {
-            self.free_kernel(self.external - pages, Mobility::Movable);
+            self.free_kernel(self.external - pages, MigrateType::Movable);
         }
         if self.is_limited() {
             for n in &mut self.all {
                 let want = pages.saturating_sub(self.external);
-                self.external += n.take_kernel(want, Mobility::Movable);
+                self.external += n.take_kernel(want, MigrateType::Movable);
             }
             if self.external < pages {
                 return false;
@@ -244,7 +250,7 @@ impl Nodes {
         let pools: u64 = self.all.iter_mut().map(|n| n.take_dma_pool(pages)).sum();
         // As /proc/pagetypeinfo of a guest that has booted shows it.
         let slabs = BOOT_SLAB_PAGES.min((pages - pools) / 16);
-        for (want, kind) in [(slabs, Mobility::Reclaimable), (pages - pools - slabs, Mobility::Unmovable)] {
+        for (want, kind) in [(slabs, MigrateType::Reclaimable), (pages - pools - slabs, MigrateType::Unmovable)] {
             self.all.iter_mut().fold(want, |left, n| left - n.take_kernel(left, kind));
         }
         true
@@ -303,7 +309,7 @@ mod tests {
         let numa = NumaConfig { distances, ..NumaConfig::new(nodes) };
         let mut n = Nodes::new(&Config { numa: Some(numa), ..Config::new(Policy::Lru) });
         let mut order = Vec::new();
-        while let Some(zone) = n.take(NodeId(0), 1, Mark::Low) {
+        while let Some(zone) = n.take(NodeId(0), 1, AllocWatermark::Low) {
             if order.last() != Some(&zone.nid()) {
                 order.push(zone.nid());
             }

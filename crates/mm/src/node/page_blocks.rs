@@ -14,7 +14,7 @@ const STEALABLE_PAGES: u64 = 1 << 4;
 
 /// `migratetype`: whether pages can be moved, or freed on demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Mobility {
+pub(crate) enum MigrateType {
     /// Page tables.
     Unmovable,
     /// Folios, and compressed pages of zram and zswap.
@@ -24,25 +24,25 @@ pub(crate) enum Mobility {
     Reclaimable,
 }
 
-impl Mobility {
+impl MigrateType {
     pub(crate) const COUNT: usize = 3;
-    pub(crate) const ALL: [Mobility; 3] = [Mobility::Unmovable, Mobility::Movable, Mobility::Reclaimable];
+    pub(crate) const ALL: [MigrateType; 3] = [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable];
 
     pub(crate) fn index(self) -> usize {
         self as usize
     }
 
     /// Kinds whose free pages it takes where its own are used up, in this order.
-    fn fallbacks(self) -> [Mobility; 2] {
+    fn fallbacks(self) -> [MigrateType; 2] {
         match self {
-            Mobility::Unmovable => [Mobility::Reclaimable, Mobility::Movable],
-            Mobility::Movable => [Mobility::Reclaimable, Mobility::Unmovable],
-            Mobility::Reclaimable => [Mobility::Unmovable, Mobility::Movable],
+            MigrateType::Unmovable => [MigrateType::Reclaimable, MigrateType::Movable],
+            MigrateType::Movable => [MigrateType::Reclaimable, MigrateType::Unmovable],
+            MigrateType::Reclaimable => [MigrateType::Unmovable, MigrateType::Movable],
         }
     }
 }
 
-type PerKind = [u64; Mobility::COUNT];
+type PerKind = [u64; MigrateType::COUNT];
 
 /// The blocks of a zone.
 #[derive(Clone, Debug, Default)]
@@ -52,12 +52,13 @@ pub(crate) struct PageBlocks {
     whole: PerKind,
     /// Free pages of those that are not.
     loose: PerKind,
-    /// The part of `loose` in the block that was broken last, and is held to lie together.
+    /// Free pages of the block that was broken up last, by its kind: they lie together. Counted in
+    /// `loose`, too.
     rest: PerKind,
-    /// By kind of that block, then of the page: pages of it that are not free.
-    rest_used: [PerKind; Mobility::COUNT],
+    /// Pages of that block that are not free: by kind of the block, then of the page.
+    rest_used: [PerKind; MigrateType::COUNT],
     /// By kind of the page, then of the block that it lies in: pages that are not free.
-    used: [PerKind; Mobility::COUNT],
+    used: [PerKind; MigrateType::COUNT],
     /// Chooses in which block a page lay.
     random: u64,
 }
@@ -65,7 +66,7 @@ pub(crate) struct PageBlocks {
 impl PageBlocks {
     /// All free, and movable, as after boot.
     pub(crate) fn new(pages: u64, seed: u64) -> PageBlocks {
-        let m = Mobility::Movable.index();
+        let m = MigrateType::Movable.index();
         let mut all = PageBlocks { random: seed, ..PageBlocks::default() };
         all.blocks[m] = pages.div_ceil(PAGEBLOCK_PAGES);
         all.whole[m] = pages / PAGEBLOCK_PAGES;
@@ -74,8 +75,8 @@ impl PageBlocks {
     }
 
     /// The block of which only a part is memory goes to another kind, before anything is taken.
-    pub(crate) fn claim_part_block(&mut self, kind: Mobility) {
-        let (m, to) = (Mobility::Movable.index(), kind.index());
+    pub(crate) fn claim_part_block(&mut self, kind: MigrateType) {
+        let (m, to) = (MigrateType::Movable.index(), kind.index());
         if self.blocks[m] > self.whole[m] {
             self.blocks[m] -= 1;
             self.blocks[to] += 1;
@@ -94,9 +95,9 @@ impl PageBlocks {
         if self.free() != free {
             return Err(format!("{free} pages are free, and {} in its blocks", self.free()));
         }
-        for block in Mobility::ALL.map(Mobility::index) {
+        for block in MigrateType::ALL.map(MigrateType::index) {
             let (rest, held) = (self.rest[block], self.rest_used[block]);
-            let is_too_much = (0..Mobility::COUNT).any(|kind| held[kind] > self.used[kind][block]);
+            let is_too_much = (0..MigrateType::COUNT).any(|kind| held[kind] > self.used[kind][block]);
             if rest > self.loose[block] || is_too_much || rest + held.iter().sum::<u64>() > PAGEBLOCK_PAGES {
                 return Err(format!(
                     "the block that was broken last has {rest} free and {held:?} used pages: {self:?}"
@@ -108,7 +109,7 @@ impl PageBlocks {
 
     /// Takes a free page, of which there is one. True: it is from a block of another kind that was
     /// not wholly free, for which the watermark is boosted.
-    pub(crate) fn take(&mut self, kind: Mobility) -> bool {
+    pub(crate) fn take(&mut self, kind: MigrateType) -> bool {
         let own = kind.index();
         let (from, boosts) = match self.loose[own] + self.whole[own] {
             0 => self.fall_back(kind),
@@ -120,7 +121,7 @@ impl PageBlocks {
             self.rest_used[from] = PerKind::default();
         }
         // The smallest piece comes first, but what cannot move takes from the largest elsewhere.
-        let splits = from != own && kind != Mobility::Movable;
+        let splits = from != own && kind != MigrateType::Movable;
         if self.rest[from] > 0 && (splits || self.rest[from] == self.loose[from]) {
             self.rest[from] -= 1;
             self.rest_used[from][own] += 1;
@@ -132,9 +133,9 @@ impl PageBlocks {
 
     /// Where a page comes from whose own kind has none left: wholly free blocks first, which become
     /// blocks of its kind.
-    fn fall_back(&mut self, kind: Mobility) -> (usize, bool) {
+    fn fall_back(&mut self, kind: MigrateType) -> (usize, bool) {
         let own = kind.index();
-        let others = kind.fallbacks().map(Mobility::index);
+        let others = kind.fallbacks().map(MigrateType::index);
         if let Some(&from) = others.iter().find(|&&b| self.whole[b] > 0) {
             self.whole[from] -= 1;
             self.blocks[from] -= 1;
@@ -168,14 +169,14 @@ impl PageBlocks {
     }
 
     /// Half of it is free, or holds pages of the kind.
-    fn is_worth_taking_over(&self, kind: Mobility, from: usize) -> bool {
+    fn is_worth_taking_over(&self, kind: MigrateType, from: usize) -> bool {
         let (free, held) = self.candidate(from);
-        let movable = held[Mobility::Movable.index()];
+        let movable = held[MigrateType::Movable.index()];
         let alike = match kind {
-            Mobility::Movable if free < STEALABLE_PAGES => return false,
-            Mobility::Movable => movable,
+            MigrateType::Movable if free < STEALABLE_PAGES => return false,
+            MigrateType::Movable => movable,
             // Nothing says which is which of two kinds that cannot be moved.
-            _ if from != Mobility::Movable.index() => 0,
+            _ if from != MigrateType::Movable.index() => 0,
             _ => held.iter().sum::<u64>() - movable,
         };
         free + alike >= PAGEBLOCK_PAGES / 2
@@ -198,7 +199,7 @@ impl PageBlocks {
 
     /// Frees a page that was allocated for `kind`. Returns the kind of its block, whose free list
     /// gets the page.
-    pub(crate) fn rehome(&mut self, kind: Mobility) -> Mobility {
+    pub(crate) fn rehome(&mut self, kind: MigrateType) -> MigrateType {
         let block = self.draw(kind.index());
         if self.lies_in_rest(kind, block) {
             self.rest_used[block.index()][kind.index()] -= 1;
@@ -210,7 +211,7 @@ impl PageBlocks {
     }
 
     /// A page that was taken for `kind` is free.
-    pub(crate) fn give_back(&mut self, kind: Mobility) {
+    pub(crate) fn give_back(&mut self, kind: MigrateType) {
         let block = self.draw(kind.index());
         if self.lies_in_rest(kind, block) {
             self.rest_used[block.index()][kind.index()] -= 1;
@@ -226,7 +227,7 @@ impl PageBlocks {
 
     /// Whether a page of a kind that lies in a block of a kind lies in the one that was broken
     /// last: by chance, by how many do.
-    fn lies_in_rest(&mut self, kind: Mobility, block: Mobility) -> bool {
+    fn lies_in_rest(&mut self, kind: MigrateType, block: MigrateType) -> bool {
         let (inside, all) = (self.rest_used[block.index()][kind.index()], self.used[kind.index()][block.index()]);
         inside > 0 && (inside == all || self.random() % all < inside)
     }
@@ -238,33 +239,33 @@ impl PageBlocks {
     }
 
     /// In which kind of block a page of a kind lies: by chance, by how many are in each.
-    fn draw(&mut self, kind: usize) -> Mobility {
+    fn draw(&mut self, kind: usize) -> MigrateType {
         let held = self.used[kind];
         let total: u64 = held.iter().sum();
         debug_assert!(total > 0, "a page of a kind of which none is used");
         if held[kind] == total {
-            return Mobility::ALL[kind];
+            return MigrateType::ALL[kind];
         }
         let mut at = self.random() % total.max(1);
-        for block in Mobility::ALL {
+        for block in MigrateType::ALL {
             match at.checked_sub(held[block.index()]) {
                 Some(left) => at = left,
                 None => return block,
             }
         }
-        Mobility::ALL[kind]
+        MigrateType::ALL[kind]
     }
 
     /// A zone that is resized: frames that come are movable; those that go are free, and of any
     /// kind.
     pub(crate) fn resize(&mut self, more: u64, less: u64) {
-        let m = Mobility::Movable.index();
+        let m = MigrateType::Movable.index();
         self.blocks[m] += more.div_ceil(PAGEBLOCK_PAGES);
         self.whole[m] += more / PAGEBLOCK_PAGES;
         self.loose[m] += more % PAGEBLOCK_PAGES;
         for _ in 0..less {
-            let kind = Mobility::ALL.into_iter().find(|k| self.loose[k.index()] > 0);
-            match kind.or_else(|| Mobility::ALL.into_iter().find(|k| self.whole[k.index()] > 0)) {
+            let kind = MigrateType::ALL.into_iter().find(|k| self.loose[k.index()] > 0);
+            match kind.or_else(|| MigrateType::ALL.into_iter().find(|k| self.whole[k.index()] > 0)) {
                 Some(k) if self.loose[k.index()] > 0 => {
                     self.loose[k.index()] -= 1;
                     self.rest[k.index()] = self.rest[k.index()].min(self.loose[k.index()]);
@@ -283,14 +284,14 @@ impl PageBlocks {
 mod tests {
     use super::*;
 
-    const fn of(k: Mobility) -> usize {
+    const fn of(k: MigrateType) -> usize {
         k as usize
     }
 
     #[test]
     fn a_kind_takes_whole_blocks_of_another_without_a_boost() {
         let mut b = PageBlocks::new(4 * PAGEBLOCK_PAGES, 0);
-        assert!(!(0..600).any(|_| b.take(Mobility::Reclaimable)));
+        assert!(!(0..600).any(|_| b.take(MigrateType::Reclaimable)));
         assert_eq!(b.blocks, [0, 2, 2]);
         assert_eq!(b.free(), 4 * PAGEBLOCK_PAGES - 600);
     }
@@ -299,12 +300,12 @@ mod tests {
     #[test]
     fn a_page_from_a_broken_block_of_another_kind_boosts() {
         let mut b = PageBlocks::new(4 * PAGEBLOCK_PAGES, 0);
-        (0..4 * PAGEBLOCK_PAGES - 40).for_each(|_| assert!(!b.take(Mobility::Movable)));
-        assert!(b.take(Mobility::Reclaimable));
+        (0..4 * PAGEBLOCK_PAGES - 40).for_each(|_| assert!(!b.take(MigrateType::Movable)));
+        assert!(b.take(MigrateType::Reclaimable));
         assert_eq!((b.blocks, b.loose), ([0, 4, 0], [0, 39, 0]), "ten free pages are no block to take over");
-        assert_eq!(b.used[of(Mobility::Reclaimable)], [0, 1, 0]);
-        assert!(!b.take(Mobility::Movable));
-        b.give_back(Mobility::Reclaimable);
+        assert_eq!(b.used[of(MigrateType::Reclaimable)], [0, 1, 0]);
+        assert!(!b.take(MigrateType::Movable));
+        b.give_back(MigrateType::Reclaimable);
         assert_eq!(b.loose, [0, 39, 0], "it is free where it lay");
     }
 
@@ -312,12 +313,12 @@ mod tests {
     #[test]
     fn a_block_that_is_half_free_is_taken_over() {
         let mut b = PageBlocks::new(2 * PAGEBLOCK_PAGES, 0);
-        (0..2 * PAGEBLOCK_PAGES).for_each(|_| _ = b.take(Mobility::Movable));
-        (0..600).for_each(|_| b.give_back(Mobility::Movable));
-        assert!(b.take(Mobility::Unmovable));
+        (0..2 * PAGEBLOCK_PAGES).for_each(|_| _ = b.take(MigrateType::Movable));
+        (0..600).for_each(|_| b.give_back(MigrateType::Movable));
+        assert!(b.take(MigrateType::Unmovable));
         assert_eq!((b.blocks, b.loose), ([1, 1, 0], [297, 302, 0]), "the one that was broken last");
-        assert_eq!(b.used[of(Mobility::Movable)], [214, 210, 0]);
-        assert!(!b.take(Mobility::Unmovable));
+        assert_eq!(b.used[of(MigrateType::Movable)], [214, 210, 0]);
+        assert!(!b.take(MigrateType::Unmovable));
     }
 
     /// The rest of the last block is taken over and back, as in zone DMA of a guest whose file
@@ -325,21 +326,21 @@ mod tests {
     #[test]
     fn the_rest_of_a_block_goes_to_and_fro() {
         let mut b = PageBlocks::new(7 * PAGEBLOCK_PAGES, 0);
-        (0..7 * PAGEBLOCK_PAGES - 268).for_each(|_| assert!(!b.take(Mobility::Movable)));
-        (0..10).for_each(|_| b.give_back(Mobility::Movable));
+        (0..7 * PAGEBLOCK_PAGES - 268).for_each(|_| assert!(!b.take(MigrateType::Movable)));
+        (0..10).for_each(|_| b.give_back(MigrateType::Movable));
         assert_eq!((b.loose, b.rest), ([0, 278, 0], [0, 268, 0]), "most blocks are others");
-        assert!(b.take(Mobility::Reclaimable));
+        assert!(b.take(MigrateType::Reclaimable));
         assert_eq!((b.blocks, b.rest), ([0, 6, 1], [0, 0, 267]));
-        assert!(!b.take(Mobility::Reclaimable), "it has the block");
-        assert_eq!(b.rest_used[of(Mobility::Reclaimable)], [0, 244, 2]);
-        let alone = b.loose[of(Mobility::Movable)];
-        assert!(!(0..alone).any(|_| b.take(Mobility::Movable)));
-        assert!(b.take(Mobility::Movable));
-        assert_eq!(b.rest_used[of(Mobility::Movable)], [0, 245, 2], "what it holds goes with it");
-        assert_eq!((b.blocks, b.loose[of(Mobility::Reclaimable)]), ([0, 7, 0], 0));
+        assert!(!b.take(MigrateType::Reclaimable), "it has the block");
+        assert_eq!(b.rest_used[of(MigrateType::Reclaimable)], [0, 244, 2]);
+        let alone = b.loose[of(MigrateType::Movable)];
+        assert!(!(0..alone).any(|_| b.take(MigrateType::Movable)));
+        assert!(b.take(MigrateType::Movable));
+        assert_eq!(b.rest_used[of(MigrateType::Movable)], [0, 245, 2], "what it holds goes with it");
+        assert_eq!((b.blocks, b.loose[of(MigrateType::Reclaimable)]), ([0, 7, 0], 0));
         // A rest of less than half of a block is split where it lies.
-        (0..40).for_each(|_| assert!(!b.take(Mobility::Movable)));
-        assert!(b.take(Mobility::Unmovable) && b.take(Mobility::Unmovable));
+        (0..40).for_each(|_| assert!(!b.take(MigrateType::Movable)));
+        assert!(b.take(MigrateType::Unmovable) && b.take(MigrateType::Unmovable));
         assert_eq!(b.blocks, [0, 7, 0]);
     }
 
@@ -351,7 +352,7 @@ mod tests {
         let mut held = [0_u64; 3];
         let mut boosts = 0;
         for i in 0..200_000_u64 {
-            let kind = Mobility::ALL[(i.wrapping_mul(2_654_435_761) >> 7) as usize % 3];
+            let kind = MigrateType::ALL[(i.wrapping_mul(2_654_435_761) >> 7) as usize % 3];
             if (i / 12_000) % 2 == 0 && b.free() > 0 {
                 boosts += u64::from(b.take(kind));
                 held[of(kind)] += 1;

@@ -7,7 +7,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#per-cpu-lists-of-free-pages`.
 
-use crate::node::page_blocks::Mobility;
+use crate::node::page_blocks::MigrateType;
 
 /// `CONFIG_PCP_BATCH_SCALE_MAX`: at most 2^this batches are moved at a time.
 const BATCH_SCALE_MAX: u32 = 5;
@@ -53,7 +53,7 @@ pub(crate) struct ZoneState {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PerCpuPages {
     /// Frames, by kind.
-    pub(crate) count: [u64; Mobility::COUNT],
+    pub(crate) count: [u64; MigrateType::COUNT],
     /// Most frames that the lists may hold.
     high: u64,
     /// It takes 2^this batches next time.
@@ -68,7 +68,7 @@ impl PerCpuPages {
     }
 
     /// A frame is wanted: how many the zone should hand over first.
-    pub(crate) fn refill(&mut self, limits: &PcpLimits, zone: ZoneState, kind: Mobility) -> u64 {
+    pub(crate) fn refill(&mut self, limits: &PcpLimits, zone: ZoneState, kind: MigrateType) -> u64 {
         if self.count[kind.index()] > 0 {
             return 0;
         }
@@ -90,13 +90,13 @@ impl PerCpuPages {
     }
 
     /// Takes a frame from the list.
-    pub(crate) fn take(&mut self, kind: Mobility) {
+    pub(crate) fn take(&mut self, kind: MigrateType) {
         self.count[kind.index()] -= 1;
         self.free_count /= 2;
     }
 
     /// A frame comes back: how many of each kind go on to the zone.
-    pub(crate) fn put(&mut self, limits: &PcpLimits, zone: ZoneState, kind: Mobility) -> [u64; Mobility::COUNT] {
+    pub(crate) fn put(&mut self, limits: &PcpLimits, zone: ZoneState, kind: MigrateType) -> [u64; MigrateType::COUNT] {
         self.alloc_factor /= 2;
         self.count[kind.index()] += 1;
         if self.free_count < limits.batch << BATCH_SCALE_MAX {
@@ -104,7 +104,7 @@ impl PerCpuPages {
         }
         let high = self.high_for_free(limits, zone);
         if self.total() < high {
-            return [0; Mobility::COUNT];
+            return [0; MigrateType::COUNT];
         }
         let nr = match high.checked_sub(limits.batch) {
             None => 1,
@@ -114,9 +114,9 @@ impl PerCpuPages {
     }
 
     /// Takes frames off the lists, one list after the other, from this on.
-    fn hand_over(&mut self, mut nr: u64, first: Mobility) -> [u64; Mobility::COUNT] {
-        let mut back = [0; Mobility::COUNT];
-        for i in (0..Mobility::COUNT).map(|i| (first.index() + i) % Mobility::COUNT) {
+    fn hand_over(&mut self, mut nr: u64, first: MigrateType) -> [u64; MigrateType::COUNT] {
+        let mut back = [0; MigrateType::COUNT];
+        for i in (0..MigrateType::COUNT).map(|i| (first.index() + i) % MigrateType::COUNT) {
             back[i] = nr.min(self.count[i]);
             self.count[i] -= back[i];
             nr -= back[i];
@@ -146,14 +146,14 @@ impl PerCpuPages {
     }
 
     /// Now and then a list that is larger than it must be shrinks: how many go back to the zone.
-    pub(crate) fn decay(&mut self, limits: &PcpLimits) -> [u64; Mobility::COUNT] {
+    pub(crate) fn decay(&mut self, limits: &PcpLimits) -> [u64; MigrateType::COUNT] {
         if self.high > limits.high_min {
             let slowly = self.high - self.high / 8;
             let at_once = self.total().saturating_sub(limits.batch << BATCH_SCALE_MAX);
             self.high = at_once.max(slowly).max(limits.high_min);
         }
         let nr = self.total().saturating_sub(self.high.max(limits.high_min));
-        self.hand_over(nr, Mobility::Unmovable)
+        self.hand_over(nr, MigrateType::Unmovable)
     }
 }
 
@@ -161,11 +161,11 @@ impl PerCpuPages {
 mod tests {
     use super::*;
     use crate::config::node::{MachineMarks, NodeConfig};
-    use crate::node::zones::{Mark, Node};
+    use crate::node::zones::{AllocWatermark, Node};
 
-    const M: Mobility = Mobility::Movable;
+    const M: MigrateType = MigrateType::Movable;
 
-    fn all(back: [u64; Mobility::COUNT]) -> u64 {
+    fn all(back: [u64; MigrateType::COUNT]) -> u64 {
         back.iter().sum()
     }
 
@@ -229,11 +229,11 @@ mod tests {
         let machine = MachineMarks::new(std::slice::from_ref(&cfg));
         let seen = |borrows: bool| {
             let mut n = Node::new(&cfg, &machine, false, 1);
-            let mut folios: Vec<usize> = (0..3100).map_while(|_| n.take(1, Mark::Low, 0, M)).collect();
+            let mut folios: Vec<usize> = (0..3100).map_while(|_| n.take(1, AllocWatermark::Low, 0, M)).collect();
             for fills in [true, false].into_iter().filter(|_| borrows) {
                 let before = n.free_pages();
-                let zone = n.take(1, Mark::Low, 0, Mobility::Unmovable).unwrap();
-                n.give_back(zone, 1, 0, Mobility::Unmovable);
+                let zone = n.take(1, AllocWatermark::Low, 0, MigrateType::Unmovable).unwrap();
+                n.give_back(zone, 1, 0, MigrateType::Unmovable);
                 assert_eq!(before - n.free_pages() >= 31, fills, "a list of its own, that no folio takes from");
             }
             assert_eq!(folios.len(), 3100);

@@ -5,7 +5,7 @@
 
 /// `MAX_THRESHOLD`.
 const MOST: u64 = 125;
-/// 128 MiB in pages: the threshold grows with their number in the zone.
+/// Pages to units of 128 MiB, as a shift: the threshold grows with the units of the zone.
 const CHUNK_SHIFT: u32 = 15;
 
 /// Counts of pages that CPUs have not added yet; empty: the count is exact.

@@ -9,7 +9,7 @@
 use crate::config::node::{MachineMarks, NodeConfig};
 use crate::node::boost::Boost;
 use crate::node::kswapd::Kswapd;
-use crate::node::page_blocks::{Mobility, PageBlocks};
+use crate::node::page_blocks::{MigrateType, PageBlocks};
 use crate::node::pcp::{PcpLimits, PerCpuPages, ZoneState};
 use crate::node::vm_stat_diff::VmStatDiff;
 
@@ -21,7 +21,7 @@ pub(super) const LOWMEM_RESERVE_RATIO: u64 = 256;
 
 /// How far an allocation may go down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mark {
+pub(crate) enum AllocWatermark {
     /// The fast path.
     Low,
     /// The slow path.
@@ -56,7 +56,7 @@ pub(crate) struct Zone {
     pub(super) reserve: u64,
     /// Taken for page tables, tree nodes and what the driver takes, by kind: they belong to no
     /// folio.
-    kernel: [u64; Mobility::COUNT],
+    kernel: [u64; MigrateType::COUNT],
     /// Slabs of buffer heads: each knows its zone, so that they are not among those of `kernel`,
     /// of which only the number is kept.
     buffer_slabs: u64,
@@ -105,7 +105,7 @@ impl Zone {
     }
 
     /// Free frames leave the zone for pages of a kind.
-    fn pull(&mut self, nr: u64, kind: Mobility) {
+    fn pull(&mut self, nr: u64, kind: MigrateType) {
         self.free -= nr;
         let Some(blocks) = &mut self.blocks else { return };
         for _ in 0..nr {
@@ -116,7 +116,7 @@ impl Zone {
     }
 
     /// Frames that pages of a kind had are free.
-    fn push(&mut self, nr: u64, kind: Mobility) {
+    fn push(&mut self, nr: u64, kind: MigrateType) {
         self.free += nr;
         if let Some(blocks) = &mut self.blocks {
             (0..nr).for_each(|_| blocks.give_back(kind));
@@ -124,7 +124,7 @@ impl Zone {
     }
 
     /// Takes frames, a single one from the list of the CPU.
-    fn take(&mut self, nr: u64, cpu: usize, kind: Mobility) {
+    fn take(&mut self, nr: u64, cpu: usize, kind: MigrateType) {
         let state = self.state(false);
         let Some(pcp) = self.pcp.get_mut(cpu).filter(|_| nr == 1) else { return self.pull(nr, kind) };
         let more = pcp.refill(&self.pcp_limits, state, kind).min(self.free);
@@ -136,7 +136,7 @@ impl Zone {
     }
 
     /// A single frame is free again, and goes to the list of the CPU.
-    fn give_back_one(&mut self, cpu: usize, reclaim_active: bool, kind: Mobility) {
+    fn give_back_one(&mut self, cpu: usize, reclaim_active: bool, kind: MigrateType) {
         let state = self.state(reclaim_active);
         let kind = self.blocks.as_mut().map_or(kind, |b| b.rehome(kind));
         let Some(pcp) = self.pcp.get_mut(cpu) else { return self.push(1, kind) };
@@ -148,9 +148,9 @@ impl Zone {
     }
 
     /// Frames from the list of a CPU are free in the zone, by kind.
-    fn push_from(&mut self, cpu: usize, back: [u64; Mobility::COUNT]) {
+    fn push_from(&mut self, cpu: usize, back: [u64; MigrateType::COUNT]) {
         self.level.note(cpu, back.iter().sum::<u64>() as i64);
-        Mobility::ALL.into_iter().for_each(|kind| self.push(back[kind.index()], kind));
+        MigrateType::ALL.into_iter().for_each(|kind| self.push(back[kind.index()], kind));
     }
 
     /// Frames come, or are gone.
@@ -212,14 +212,14 @@ impl Node {
     }
 
     /// Frames from the highest zone that has more than the mark; which one.
-    pub(crate) fn take(&mut self, nr: u64, mark: Mark, cpu: usize, kind: Mobility) -> Option<usize> {
+    pub(crate) fn take(&mut self, nr: u64, mark: AllocWatermark, cpu: usize, kind: MigrateType) -> Option<usize> {
         let level = |z: &Zone| match mark {
-            Mark::Low => z.marks.low + z.boost.pages + z.reserve,
-            Mark::Min => z.marks.min + z.boost.pages + z.reserve,
-            Mark::None => 0,
+            AllocWatermark::Low => z.marks.low + z.boost.pages + z.reserve,
+            AllocWatermark::Min => z.marks.min + z.boost.pages + z.reserve,
+            AllocWatermark::None => 0,
         };
         let mut found = self.zones.iter_mut().rposition(|z| z.allows(level(z), nr));
-        if found.is_none() && mark == Mark::None {
+        if found.is_none() && mark == AllocWatermark::None {
             self.drain_pcp();
             found = self.zones.iter_mut().rposition(|z| z.allows(0, nr));
         }
@@ -250,7 +250,7 @@ impl Node {
     }
 
     /// These frames hold no folio.
-    pub(crate) fn note_kernel(&mut self, zone: usize, nr: u64, kind: Mobility) {
+    pub(crate) fn note_kernel(&mut self, zone: usize, nr: u64, kind: MigrateType) {
         if let Some(z) = self.zones.get_mut(zone) {
             z.kernel[kind.index()] += nr;
         }
@@ -272,7 +272,7 @@ impl Node {
 
     /// Frames are free again, or given back unused.
     #[inline]
-    pub(crate) fn give_back(&mut self, zone: usize, nr: u64, cpu: usize, kind: Mobility) {
+    pub(crate) fn give_back(&mut self, zone: usize, nr: u64, cpu: usize, kind: MigrateType) {
         let reclaim_active = self.kswapd.awake;
         if let Some(z) = self.zones.get_mut(zone) {
             match nr {
@@ -285,7 +285,7 @@ impl Node {
 
     /// Frames without a folio are free again; the lowest zones first, where they are missed most.
     /// Returns how many there were not here.
-    pub(crate) fn free_kernel(&mut self, mut nr: u64, kind: Mobility) -> u64 {
+    pub(crate) fn free_kernel(&mut self, mut nr: u64, kind: MigrateType) -> u64 {
         for z in &mut self.zones {
             let here = nr.min(z.kernel[kind.index()]);
             z.kernel[kind.index()] -= here;
@@ -297,7 +297,7 @@ impl Node {
 
     /// Takes up to so many frames for what is no folio, from the highest zone downwards, as far as
     /// each goes. Returns how many.
-    pub(crate) fn take_kernel(&mut self, want: u64, kind: Mobility) -> u64 {
+    pub(crate) fn take_kernel(&mut self, want: u64, kind: MigrateType) -> u64 {
         if want > self.free_pages() {
             self.drain_pcp();
         }
@@ -319,10 +319,10 @@ impl Node {
         if z.pcp.is_empty() && z.blocks.is_none() {
             return 0;
         }
-        z.blocks.iter_mut().for_each(|b| b.claim_part_block(Mobility::Unmovable));
+        z.blocks.iter_mut().for_each(|b| b.claim_part_block(MigrateType::Unmovable));
         let here = pool.min(most).min(z.free);
-        z.pull(here, Mobility::Unmovable);
-        z.kernel[Mobility::Unmovable.index()] += here;
+        z.pull(here, MigrateType::Unmovable);
+        z.kernel[MigrateType::Unmovable.index()] += here;
         here
     }
 
@@ -438,8 +438,8 @@ mod tests {
     fn a_large_folio_does_not_take_what_is_not_there() {
         let cfg = NodeConfig { per_cpu_lists: true, low_zones: [0, 0], ..NodeConfig::new(256) };
         let mut n = Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false, 1);
-        assert_eq!(n.take(512, Mark::Low, 0, Mobility::Movable), None);
-        assert_eq!(n.take(1, Mark::Low, 0, Mobility::Movable), Some(0));
+        assert_eq!(n.take(512, AllocWatermark::Low, 0, MigrateType::Movable), None);
+        assert_eq!(n.take(1, AllocWatermark::Low, 0, MigrateType::Movable), Some(0));
         n.validate(1).unwrap();
     }
 
@@ -450,7 +450,7 @@ mod tests {
         let mut n = Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false, 2);
         let (mut folios, mut steps) = (Vec::new(), Vec::new());
         let mut level = n.free_pages();
-        while let Some(zone) = n.take(1, Mark::Low, folios.len() % 2, Mobility::Movable) {
+        while let Some(zone) = n.take(1, AllocWatermark::Low, folios.len() % 2, MigrateType::Movable) {
             folios.push(zone);
             steps.extend((n.free_pages() != level).then(|| level - n.free_pages()));
             level = n.free_pages();
@@ -463,7 +463,7 @@ mod tests {
         n.drain_pcp();
         assert_eq!(n.free_pages() + folios.len() as u64, 1 << 17);
         let nr = folios.len() as u64;
-        folios.into_iter().enumerate().for_each(|(i, zone)| n.give_back(zone, 1, i % 2, Mobility::Movable));
+        folios.into_iter().enumerate().for_each(|(i, zone)| n.give_back(zone, 1, i % 2, MigrateType::Movable));
         n.validate(0).unwrap();
         assert!(nr > 0 && n.free_pages() < 1 << 17, "some stay on lists");
     }
@@ -484,15 +484,15 @@ mod tests {
         let mut n = node(2 << 20);
         let before: Vec<u64> = n.zones.iter().map(|z| z.free).collect();
         let mut folios = Vec::new();
-        while let Some(zone) = n.take(1, Mark::Low, 0, Mobility::Movable) {
+        while let Some(zone) = n.take(1, AllocWatermark::Low, 0, MigrateType::Movable) {
             folios.push(zone);
         }
         assert!(n.zones.iter().all(|z| z.free <= z.marks.low + z.reserve));
         assert!(!n.is_balanced(ANY_ZONE));
         n.validate(folios.len() as u64).unwrap();
-        let zone = n.take(1, Mark::Min, 0, Mobility::Movable).expect("there is room between the marks");
-        n.give_back(zone, 1, 0, Mobility::Movable);
-        folios.into_iter().for_each(|zone| n.give_back(zone, 1, 0, Mobility::Movable));
+        let zone = n.take(1, AllocWatermark::Min, 0, MigrateType::Movable).expect("there is room between the marks");
+        n.give_back(zone, 1, 0, MigrateType::Movable);
+        folios.into_iter().for_each(|zone| n.give_back(zone, 1, 0, MigrateType::Movable));
         assert_eq!(before, n.zones.iter().map(|z| z.free).collect::<Vec<_>>());
         assert!(n.is_balanced(ANY_ZONE));
     }

@@ -3,8 +3,8 @@
 
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::memcg::group::PAGE_BYTES;
-use crate::node::page_blocks::Mobility;
-use crate::node::zones::Mark;
+use crate::node::page_blocks::MigrateType;
+use crate::node::zones::AllocWatermark;
 use crate::page_io::PageIo;
 use crate::stat::Counter;
 use crate::world::{Ack, Content, Effect, World};
@@ -100,7 +100,7 @@ impl<W: World> PageIo<'_, W> {
             self.mem
                 .frames
                 .nodes
-                .free_kernel(if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 }, Mobility::Movable);
+                .free_kernel(if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 }, MigrateType::Movable);
             self.mem.swap.zswap.stats.reject_compress_fail += 1;
             return false;
         }
@@ -113,11 +113,11 @@ impl<W: World> PageIo<'_, W> {
     fn take_pool_frames(&mut self, bytes: u32) -> bool {
         let growth = if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 };
         for taken in 0..if self.mem.frames.nodes.is_limited() { growth } else { 0 } {
-            let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, 1, Mark::None) else {
-                self.mem.frames.nodes.free_kernel(taken, Mobility::Movable);
+            let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, 1, AllocWatermark::None) else {
+                self.mem.frames.nodes.free_kernel(taken, MigrateType::Movable);
                 return false;
             };
-            self.mem.frames.nodes.note_kernel(zone, 1, Mobility::Movable);
+            self.mem.frames.nodes.note_kernel(zone, 1, MigrateType::Movable);
         }
         true
     }

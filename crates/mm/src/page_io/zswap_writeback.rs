@@ -1,9 +1,9 @@
 //! From zswap to the device: the oldest entry of a group, spared once, to make room in the pool or
 //! in the group.
 
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{MemcgId, PageId, SwapSlot, ZoneId};
-use crate::node::zones::Mark;
+use crate::node::zones::AllocWatermark;
 use crate::page_io::PageIo;
 use crate::stat::Counter;
 use crate::world::World;
@@ -38,7 +38,7 @@ impl<W: World> PageIo<'_, W> {
     pub(crate) fn make_zswap_room(&mut self, memcg: MemcgId) -> bool {
         let Ok(victim) = self.choose_victim(memcg) else { return false };
         let mut written = self.drop_unneeded(victim);
-        if !written && let Some(zone) = self.mem.frames.take_write_back_frame(Mark::None) {
+        if !written && let Some(zone) = self.mem.frames.take_write_back_frame(AllocWatermark::None) {
             self.mem.groups.memcgs.force_charge(victim.memcg, 1);
             written = self.write_back_charged(victim, zone);
         }
@@ -82,10 +82,10 @@ impl<W: World> PageIo<'_, W> {
         self.mem.swap_cache(self.world).zswap_load(page, slot);
         self.mem.pages.count(f, Counter::Zswpwb, 1);
         // Reclaim wants it gone as soon as it is written.
-        self.mem.pages.folios.set(f, State::UPTODATE | State::RECLAIM);
+        self.mem.pages.folios.set(f, FolioFlags::UPTODATE | FolioFlags::RECLAIM);
         self.mem.writeout(self.world).start_write(f, true);
         // A folio that could not be written makes no room.
-        self.mem.pages.folios.st(f).has(State::WRITEBACK) || !self.mem.pages.folios.st(f).has(State::DIRTY)
+        self.mem.pages.folios.st(f).has(FolioFlags::WRITEBACK) || !self.mem.pages.folios.st(f).has(FolioFlags::DIRTY)
     }
 
     /// Counts what became of an entry.

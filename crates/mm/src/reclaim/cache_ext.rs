@@ -3,7 +3,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#policies-as-plug-ins`.
 
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::{ACTIVE_FILE, FILE, INACTIVE_FILE};
 use crate::lru::pages::Pages;
@@ -33,7 +33,7 @@ impl<W: World> Reclaim<'_, W> {
             let proposed = list.clone();
             reclaimed += self.shrink_isolated(v, FILE, list, (taken, taken), false);
             for f in proposed {
-                if self.mem.pages.folios.is_attached(f) && self.mem.pages.folios.st(f).has(State::MAPPED) {
+                if self.mem.pages.folios.is_attached(f) && self.mem.pages.folios.st(f).has(FolioFlags::MAPPED) {
                     self.mem.pages.cache_ext_accessed(f);
                 }
             }
@@ -78,9 +78,9 @@ impl Pages {
             let st = self.folios.st(f);
             // A folio that was proposed twice has lost its flag by now. One that is being read
             // cannot go: where nothing else is proposed, the lists say what does.
-            if st.has(State::LRU) && st.is_file() && !st.has(State::UNEVICTABLE | State::LOCKED) {
+            if st.has(FolioFlags::LRU) && st.is_file() && !st.has(FolioFlags::UNEVICTABLE | FolioFlags::LOCKED) {
                 self.lruvec_del(f, true);
-                self.folios.clear(f, State::LRU);
+                self.folios.clear(f, FolioFlags::LRU);
                 out.push(f);
             }
         }

@@ -1,7 +1,7 @@
 //! Pages that reclaim looks at next: for drivers that ask about accessed bits by system calls, and
 //! would rather make these beforehand.
 
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::ANY_ZONE;
 use crate::ids::{MemcgId, NodeId, PageId};
 use crate::lru::pages::Pages;
@@ -35,7 +35,7 @@ impl Pages {
         });
         let asked = folios.take(most.saturating_mul(LOOKS_EACH)).filter(|&(f, is_oldest)| {
             let st = self.folios.st(f);
-            st.has(State::MAPPED) && is_oldest(v, st)
+            st.has(FolioFlags::MAPPED) && is_oldest(v, st)
         });
         for (f, _) in asked.take(most) {
             pages.extend(self.pages_of(f).map(PageId));

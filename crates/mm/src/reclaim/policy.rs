@@ -3,7 +3,7 @@
 
 use crate::config::lru::{Generations, LruConfig};
 use crate::config::memcg::MemcgSelection;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::LruvecId;
 use crate::lru::policy::{MultiGenLru, TwoList};
 use crate::memcg::memcg_lru::Rotation;
@@ -29,7 +29,7 @@ pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     fn age<W: World>(run: &mut Reclaim<'_, W>);
 
     /// An isolated folio was promoted meanwhile, and stays.
-    fn was_promoted(st: State, cfg: &LruConfig) -> bool;
+    fn was_promoted(st: FolioFlags, cfg: &LruConfig) -> bool;
 }
 
 impl ReclaimPolicy for TwoList {
@@ -55,7 +55,7 @@ impl ReclaimPolicy for TwoList {
     }
 
     #[inline(always)]
-    fn was_promoted(_: State, _: &LruConfig) -> bool {
+    fn was_promoted(_: FolioFlags, _: &LruConfig) -> bool {
         false
     }
 }
@@ -99,7 +99,7 @@ impl ReclaimPolicy for MultiGenLru {
     }
 
     #[inline(always)]
-    fn was_promoted(st: State, cfg: &LruConfig) -> bool {
-        cfg.generations == Generations::Linked && st.has(State::MAPPED) && st.has(State::REFERENCED)
+    fn was_promoted(st: FolioFlags, cfg: &LruConfig) -> bool {
+        cfg.generations == Generations::Linked && st.has(FolioFlags::MAPPED) && st.has(FolioFlags::REFERENCED)
     }
 }

@@ -5,8 +5,8 @@
 
 use crate::config::lru::{Generations, Lru};
 use crate::config::swap::SwapSplit;
+use crate::folio::flags::FolioFlags;
 use crate::folio::size_stats::SizeCounter;
-use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::lru_list::FILE;
 use crate::lru::tier::note_reference;
@@ -37,23 +37,23 @@ pub(crate) enum Verdict {
 }
 
 /// Anything that needs more than dropping a clean, unmapped file folio.
-pub(crate) const SLOW: u32 = State::LOCKED
-    | State::UNEVICTABLE
-    | State::MAPPED
-    | State::DIRTY
-    | State::WRITEBACK
-    | State::ANON
-    | State::SWAPBACKED;
+pub(crate) const SLOW: u32 = FolioFlags::LOCKED
+    | FolioFlags::UNEVICTABLE
+    | FolioFlags::MAPPED
+    | FolioFlags::DIRTY
+    | FolioFlags::WRITEBACK
+    | FolioFlags::ANON
+    | FolioFlags::SWAPBACKED;
 
 /// file folios only.
-fn account_dirty(st: State, stat: &mut ShrinkStat) {
-    if st.has(State::ANON) {
+fn account_dirty(st: FolioFlags, stat: &mut ShrinkStat) {
+    if st.has(FolioFlags::ANON) {
         return;
     }
-    let (dirty, writeback) = (st.has(State::DIRTY), st.has(State::WRITEBACK));
+    let (dirty, writeback) = (st.has(FolioFlags::DIRTY), st.has(FolioFlags::WRITEBACK));
     stat.dirty += st.nr_pages() * u64::from(dirty || writeback);
     stat.unqueued_dirty += st.nr_pages() * u64::from(dirty && !writeback);
-    stat.congested += st.nr_pages() * u64::from(writeback && st.has(State::RECLAIM));
+    stat.congested += st.nr_pages() * u64::from(writeback && st.has(FolioFlags::RECLAIM));
 }
 
 impl<W: World> Reclaim<'_, W> {
@@ -80,7 +80,7 @@ impl<W: World> Reclaim<'_, W> {
     fn shrink_pass(&mut self, list: &mut Vec<FolioId>, mut demote: Option<&mut Vec<FolioId>>) -> ShrinkStat {
         let taken = list.len();
         let is_easy = |f: &FolioId| {
-            !self.mem.pages.folios.st(*f).has(SLOW | State::LARGE)
+            !self.mem.pages.folios.st(*f).has(SLOW | FolioFlags::LARGE)
                 && !self.world.is_pinned(self.mem.pages.folios.page(*f))
         };
         if demote.is_none() && list.iter().all(is_easy) {
@@ -146,7 +146,7 @@ impl<W: World> Reclaim<'_, W> {
     #[inline(always)]
     fn shrink_plain(&mut self, f: FolioId, batch: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Option<Verdict> {
         let st = self.mem.pages.folios.st(f);
-        if batch.evict.t == FILE && st.0 & (SLOW | State::LARGE) == State::MAPPED {
+        if batch.evict.t == FILE && st.0 & (SLOW | FolioFlags::LARGE) == FolioFlags::MAPPED {
             let plain = self.mem.pages.ext.is_none();
             return plain.then(|| self.shrink_mapped(f, st, batch, stat));
         }
@@ -162,14 +162,14 @@ impl<W: World> Reclaim<'_, W> {
 
     fn activate_rejected(&mut self, f: FolioId, stat: &mut ShrinkStat) {
         let st = self.mem.pages.folios.st(f);
-        if st.has(State::SWAPCACHE)
-            && !st.has(State::WRITEBACK)
+        if st.has(FolioFlags::SWAPCACHE)
+            && !st.has(FolioFlags::WRITEBACK)
             && self.mem.swap.is_swap_full(&self.mem.pages, &self.mem.groups, f)
         {
             self.mem.swap_cache(self.world).release_swap_cache(f);
         }
-        if !st.has(State::UNEVICTABLE) {
-            self.mem.pages.folios.set(f, State::ACTIVE);
+        if !st.has(FolioFlags::UNEVICTABLE) {
+            self.mem.pages.folios.set(f, FolioFlags::ACTIVE);
             self.mem.pages.count(f, Counter::Pgactivate, st.nr_pages());
             stat.activated += st.nr_pages();
         }
@@ -179,7 +179,7 @@ impl<W: World> Reclaim<'_, W> {
     #[inline(always)]
     fn check_folio(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Result<References, Verdict> {
         let st = self.mem.pages.folios.st(f);
-        if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !self.sc.may_unmap) {
+        if st.has(FolioFlags::LOCKED | FolioFlags::UNEVICTABLE) || (st.has(FolioFlags::MAPPED) && !self.sc.may_unmap) {
             return Err(Verdict::Keep);
         }
         if !self.sc.ignore_references && by_policy!(self.mem.cfg.lru.kind, P => P::was_promoted(st, &self.mem.cfg.lru))
@@ -188,7 +188,7 @@ impl<W: World> Reclaim<'_, W> {
             return Err(Verdict::Keep);
         }
         account_dirty(st, stat);
-        if st.has(State::WRITEBACK) {
+        if st.has(FolioFlags::WRITEBACK) {
             return Err(self.on_writeback(f, stat));
         }
         let references = if self.sc.ignore_references { References::Reclaim } else { self.check_references(f) };
@@ -219,7 +219,7 @@ impl<W: World> Reclaim<'_, W> {
     /// dropping look at neither the clock nor the counters that this advances: it is one of the
     /// batch, unless it turns out dirty.
     #[inline]
-    fn shrink_mapped(&mut self, f: FolioId, st: State, batch: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Verdict {
+    fn shrink_mapped(&mut self, f: FolioId, st: FolioFlags, batch: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Verdict {
         if !self.sc.may_unmap {
             return Verdict::Keep;
         }
@@ -231,14 +231,14 @@ impl<W: World> Reclaim<'_, W> {
         let mut st = self.mem.pages.folios.st(f);
         let dirty = self.unmap_page(f, page, st);
         if dirty {
-            self.mem.pages.folios.clear(f, State::MAPPED | State::EXEC);
+            self.mem.pages.folios.clear(f, FolioFlags::MAPPED | FolioFlags::EXEC);
             self.finish_batch(batch, stat);
             self.mem.writeout(self.world).set_dirty(f);
             let verdict = self.free_unmapped(f, references, stat);
             self.resume_batch(batch);
             return verdict;
         }
-        st.clear(State::MAPPED | State::EXEC);
+        st.clear(FolioFlags::MAPPED | FolioFlags::EXEC);
         self.mem.memcontrol().evict_clean(self.world, f, st, &mut batch.evict);
         Verdict::Freed
     }
@@ -246,7 +246,7 @@ impl<W: World> Reclaim<'_, W> {
     /// [`Reclaim::check_folio`] for one page that is neither locked nor under writeback, and may be
     /// unmapped.
     #[inline]
-    pub(crate) fn check_page(&mut self, f: FolioId, st: State) -> Result<References, Verdict> {
+    pub(crate) fn check_page(&mut self, f: FolioId, st: FolioFlags) -> Result<References, Verdict> {
         let mut references = References::Reclaim;
         if !self.sc.ignore_references {
             if by_policy!(self.mem.cfg.lru.kind, P => P::was_promoted(st, &self.mem.cfg.lru)) {
@@ -273,14 +273,14 @@ impl<W: World> Reclaim<'_, W> {
             Err(stays) => return stays,
         };
         let st = self.mem.pages.folios.st(f);
-        let needs_slot = st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE);
+        let needs_slot = st.has(FolioFlags::ANON) && st.has(FolioFlags::SWAPBACKED) && !st.has(FolioFlags::SWAPCACHE);
         if needs_slot
             && !self.mem.swap_cache(self.world).add_to_swap(f)
-            && !(st.has(State::LARGE) && self.split_for_swap(list, at))
+            && !(st.has(FolioFlags::LARGE) && self.split_for_swap(list, at))
         {
             return Verdict::Activate;
         }
-        if self.mem.pages.folios.st(f).has(State::MAPPED) && !self.unmap_folio(f) {
+        if self.mem.pages.folios.st(f).has(FolioFlags::MAPPED) && !self.unmap_folio(f) {
             return Verdict::Activate;
         }
         self.free_unmapped(f, references, stat)
@@ -288,7 +288,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// A folio that can go, and is not mapped any more.
     fn free_unmapped(&mut self, f: FolioId, references: References, stat: &mut ShrinkStat) -> Verdict {
-        if self.mem.pages.folios.st(f).has(State::DIRTY) {
+        if self.mem.pages.folios.st(f).has(FolioFlags::DIRTY) {
             let verdict = self.on_dirty(f, references, stat);
             if verdict != Verdict::Freed {
                 return verdict;
@@ -296,7 +296,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         stat.reclaimed += self.mem.pages.folios.st(f).nr_pages();
         let target = self.sc.target;
-        match self.mem.pages.folios.st(f).has(State::ANON) {
+        match self.mem.pages.folios.st(f).has(FolioFlags::ANON) {
             true => self.mem.swap_cache(self.world).free_anon(f, target),
             false => self.free_file(f, target),
         }
@@ -322,7 +322,7 @@ impl<W: World> Reclaim<'_, W> {
     /// kswapd counts what comes round again before it is written; all others mark and go on.
     fn on_writeback(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Verdict {
         let st = self.mem.pages.folios.st(f);
-        if self.sc.kswapd && st.has(State::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).writeback {
+        if self.sc.kswapd && st.has(FolioFlags::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).writeback {
             stat.immediate += st.nr_pages();
         } else {
             // Two lists wait for a folio that they meet again. Generations take the mark off when
@@ -330,10 +330,10 @@ impl<W: World> Reclaim<'_, W> {
             // nothing sooner; here they wait at the first.
             let again = match self.mem.cfg.lru.kind {
                 Lru::MultiGen => self.mem.cfg.dirty.waits_for_flusher,
-                Lru::TwoList => st.has(State::RECLAIM),
+                Lru::TwoList => st.has(FolioFlags::RECLAIM),
             };
             self.sc.blocked |= again && self.is_brake_of_writers();
-            self.mem.pages.folios.set(f, State::RECLAIM);
+            self.mem.pages.folios.set(f, FolioFlags::RECLAIM);
             stat.writeback += st.nr_pages();
         }
         Verdict::Activate
@@ -343,9 +343,9 @@ impl<W: World> Reclaim<'_, W> {
     fn on_dirty(&mut self, f: FolioId, references: References, stat: &mut ShrinkStat) -> Verdict {
         let st = self.mem.pages.folios.st(f);
         let file = st.type_index() == crate::lru::lru_list::FILE;
-        if file && !(self.sc.kswapd && st.has(State::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).dirty) {
+        if file && !(self.sc.kswapd && st.has(FolioFlags::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).dirty) {
             self.mem.pages.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
-            self.mem.pages.folios.set(f, State::RECLAIM);
+            self.mem.pages.folios.set(f, FolioFlags::RECLAIM);
             return Verdict::Activate;
         }
         if references == References::ReclaimIfClean || !self.sc.may_writepage {
@@ -355,18 +355,18 @@ impl<W: World> Reclaim<'_, W> {
             // The file system has no `writepage`.
             return Verdict::Activate;
         }
-        match if st.has(State::SWAPCACHE) { self.page_io().swap_writeout(f) } else { SwapWriteout::Device } {
+        match if st.has(FolioFlags::SWAPCACHE) { self.page_io().swap_writeout(f) } else { SwapWriteout::Device } {
             SwapWriteout::Taken => self.mem.writeout(self.world).clear_dirty(f),
             SwapWriteout::Refused => return Verdict::Activate,
             SwapWriteout::Device => {
-                self.mem.pages.folios.set(f, State::RECLAIM);
+                self.mem.pages.folios.set(f, FolioFlags::RECLAIM);
                 self.mem.writeout(self.world).start_write(f, false);
             }
         }
         self.mem.pages.count(f, Counter::NrVmscanWrite, st.nr_pages());
         stat.pageout += st.nr_pages();
         // A device that answers at once: go ahead.
-        match self.mem.pages.folios.st(f).has(State::WRITEBACK | State::DIRTY) {
+        match self.mem.pages.folios.st(f).has(FolioFlags::WRITEBACK | FolioFlags::DIRTY) {
             true => Verdict::Keep,
             false => Verdict::Freed,
         }
@@ -381,12 +381,12 @@ impl<W: World> Reclaim<'_, W> {
         if lru.kind == Lru::MultiGen && lru.generations == Generations::Independent {
             return self.references_by_use(f, young);
         }
-        let referenced = st.has(State::REFERENCED);
-        self.mem.pages.folios.clear(f, State::REFERENCED);
+        let referenced = st.has(FolioFlags::REFERENCED);
+        self.mem.pages.folios.clear(f, FolioFlags::REFERENCED);
         if young > 0 {
             // Every mapped page starts young from its own fault: one reference proves nothing.
-            self.mem.pages.folios.set(f, State::REFERENCED);
-            let exec = st.has(State::EXEC) && st.type_index() == crate::lru::lru_list::FILE;
+            self.mem.pages.folios.set(f, FolioFlags::REFERENCED);
+            let exec = st.has(FolioFlags::EXEC) && st.type_index() == crate::lru::lru_list::FILE;
             return if referenced || young > 1 || exec { References::Activate } else { References::Keep };
         }
         if referenced && st.type_index() == crate::lru::lru_list::FILE {

@@ -6,8 +6,8 @@
 //!
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`.
 
+use crate::folio::flags::FolioFlags;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::ids::{FolioId, SwapSlot};
 use crate::lru::lru_list::{ANON, FILE};
 use crate::reclaim::Reclaim;
@@ -19,9 +19,13 @@ use crate::world::{Ack, Content, Effect, World};
 
 /// One mapped page of anonymous memory that has no slot yet, with nothing under way.
 #[inline(always)]
-fn is_plain_anon(st: State) -> bool {
-    const PLAIN: u32 = State::ANON | State::SWAPBACKED | State::MAPPED;
-    const ODD: u32 = State::LOCKED | State::UNEVICTABLE | State::WRITEBACK | State::SWAPCACHE | State::LARGE;
+fn is_plain_anon(st: FolioFlags) -> bool {
+    const PLAIN: u32 = FolioFlags::ANON | FolioFlags::SWAPBACKED | FolioFlags::MAPPED;
+    const ODD: u32 = FolioFlags::LOCKED
+        | FolioFlags::UNEVICTABLE
+        | FolioFlags::WRITEBACK
+        | FolioFlags::SWAPCACHE
+        | FolioFlags::LARGE;
     st.0 & (PLAIN | ODD) == PLAIN
 }
 
@@ -39,14 +43,14 @@ pub(crate) struct ShrinkBatch {
 impl ShrinkBatch {
     /// Whether a folio of it goes straight to swap.
     #[inline(always)]
-    pub(crate) fn swaps_out(&self, st: State) -> bool {
+    pub(crate) fn swaps_out(&self, st: FolioFlags) -> bool {
         self.swaps_at_once && is_plain_anon(st)
     }
 
     /// Whether a folio of it is clean and unmapped, of a file: dropped with the others, unless
     /// something holds it in place.
     #[inline(always)]
-    pub(crate) fn takes(&self, st: State) -> bool {
+    pub(crate) fn takes(&self, st: FolioFlags) -> bool {
         self.evict.t == FILE && !st.has(SLOW)
     }
 }
@@ -63,7 +67,13 @@ impl<W: World> Reclaim<'_, W> {
     /// Such a folio of the batch: it is checked, unmapped, written and freed, unless the device
     /// takes a while.
     #[inline]
-    pub(crate) fn swap_out(&mut self, f: FolioId, st: State, d: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Verdict {
+    pub(crate) fn swap_out(
+        &mut self,
+        f: FolioId,
+        st: FolioFlags,
+        d: &mut ShrinkBatch,
+        stat: &mut ShrinkStat,
+    ) -> Verdict {
         if let Err(stays) = self.check_page(f, st) {
             return stays;
         }
@@ -94,8 +104,8 @@ impl<W: World> Reclaim<'_, W> {
     fn join_unmapped(&mut self, f: FolioId, slot: SwapSlot) {
         self.mem.swap_cache(self.world).join_swap_cache(f, slot);
         self.mem.swap.slots.get(slot);
-        self.mem.pages.folios.clear(f, State::MAPPED | State::EXEC);
-        self.mem.pages.folios.set(f, State::DIRTY);
+        self.mem.pages.folios.clear(f, FolioFlags::MAPPED | FolioFlags::EXEC);
+        self.mem.pages.folios.set(f, FolioFlags::DIRTY);
     }
 
     /// Nothing is written of a page of zeros.
@@ -124,7 +134,7 @@ impl<W: World> Reclaim<'_, W> {
     ) -> Verdict {
         self.finish_batch(d, stat);
         self.join_unmapped(f, slot);
-        self.mem.pages.folios.set(f, State::RECLAIM);
+        self.mem.pages.folios.set(f, FolioFlags::RECLAIM);
         self.mem.pages.count(f, Counter::Pswpout, 1);
         let mut out = self.mem.writeout(self.world);
         out.begin_write(f);
@@ -206,13 +216,21 @@ mod tests {
 
     #[test]
     fn a_folio_that_is_busy_or_in_the_swap_cache_is_not_plain() {
-        let plain = State(State::ANON | State::SWAPBACKED | State::MAPPED | State::DIRTY | State::UPTODATE);
+        let plain = FolioFlags(
+            FolioFlags::ANON | FolioFlags::SWAPBACKED | FolioFlags::MAPPED | FolioFlags::DIRTY | FolioFlags::UPTODATE,
+        );
         assert!(is_plain_anon(plain));
-        for odd in [State::LOCKED, State::WRITEBACK, State::SWAPCACHE, State::UNEVICTABLE, State::new(2).0] {
-            assert!(!is_plain_anon(State(plain.0 | odd)), "{odd:#x}");
+        for odd in [
+            FolioFlags::LOCKED,
+            FolioFlags::WRITEBACK,
+            FolioFlags::SWAPCACHE,
+            FolioFlags::UNEVICTABLE,
+            FolioFlags::new(2).0,
+        ] {
+            assert!(!is_plain_anon(FolioFlags(plain.0 | odd)), "{odd:#x}");
         }
-        for needed in [State::ANON, State::SWAPBACKED, State::MAPPED] {
-            assert!(!is_plain_anon(State(plain.0 & !needed)), "{needed:#x}");
+        for needed in [FolioFlags::ANON, FolioFlags::SWAPBACKED, FolioFlags::MAPPED] {
+            assert!(!is_plain_anon(FolioFlags(plain.0 & !needed)), "{needed:#x}");
         }
     }
 }

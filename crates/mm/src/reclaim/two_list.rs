@@ -4,7 +4,7 @@
 //! `docs/mechanisms.md#balance-of-active-and-inactive`, `docs/mechanisms.md#anon-or-file`.
 
 use crate::config::sample::divided;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, LruvecId, NodeId};
 use crate::lru::lru_list::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
 use crate::reclaim::Reclaim;
@@ -189,7 +189,7 @@ impl<W: World> Reclaim<'_, W> {
         let alike = t == FILE
             && !low
             && !self.mem.frames.can_demote(self.sc.nid)
-            && self.mem.pages.isolate_bulk(v, l, nr, SLOW | State::LARGE, |f| self.world.is_pinned(f), &mut list);
+            && self.mem.pages.isolate_bulk(v, l, nr, SLOW | FolioFlags::LARGE, |f| self.world.is_pinned(f), &mut list);
         let (scanned, taken) = if alike {
             (list.len() as u64, list.len() as u64)
         } else if low {
@@ -245,7 +245,7 @@ impl<W: World> Reclaim<'_, W> {
                 v,
                 list_index(t, true),
                 nr,
-                State::MAPPED | State::LARGE,
+                FolioFlags::MAPPED | FolioFlags::LARGE,
                 |_| false,
                 &mut hold,
             )
@@ -264,13 +264,13 @@ impl<W: World> Reclaim<'_, W> {
         hold.retain(|&f| {
             let st = self.mem.pages.folios.st(f);
             let referenced = self.mem.pages.folio_referenced(self.world, f) > 0;
-            let stays = referenced && st.has(State::EXEC) && st.type_index() == FILE;
+            let stays = referenced && st.has(FolioFlags::EXEC) && st.type_index() == FILE;
             if stays {
                 rotated += st.nr_pages();
                 stay.push(f);
             } else {
-                self.mem.pages.folios.clear(f, State::ACTIVE);
-                self.mem.pages.folios.set(f, State::WORKINGSET);
+                self.mem.pages.folios.clear(f, FolioFlags::ACTIVE);
+                self.mem.pages.folios.set(f, FolioFlags::WORKINGSET);
             }
             !stays
         });

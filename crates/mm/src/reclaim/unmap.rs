@@ -1,7 +1,7 @@
 //! Steps of a folio on its way out: unmapping, freeing, or a move to a slower node.
 
+use crate::folio::flags::FolioFlags;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::node::migration::MigrateReason;
 use crate::reclaim::Reclaim;
@@ -52,14 +52,14 @@ impl<W: World> Reclaim<'_, W> {
     pub(crate) fn unmap_folio(&mut self, f: FolioId) -> bool {
         let st = self.mem.pages.folios.st(f);
         // A page of a large folio may have been unmapped before.
-        let mapped = st.has(State::LARGE).then(|| self.mem.pages.space.mapped_in(self.mem.pages.pages_of(f)));
+        let mapped = st.has(FolioFlags::LARGE).then(|| self.mem.pages.space.mapped_in(self.mem.pages.pages_of(f)));
         let dirty = match mapped {
             None => self.unmap_page(f, self.mem.pages.folios.page(f), st),
             Some(mapped) => mapped.fold(false, |dirty, page| self.unmap_page(f, page, st) | dirty),
         };
-        self.mem.pages.folios.clear(f, State::MAPPED | State::EXEC);
-        if dirty && st.has(State::ANON) && !st.has(State::SWAPBACKED) {
-            self.mem.pages.folios.set(f, State::SWAPBACKED);
+        self.mem.pages.folios.clear(f, FolioFlags::MAPPED | FolioFlags::EXEC);
+        if dirty && st.has(FolioFlags::ANON) && !st.has(FolioFlags::SWAPBACKED) {
+            self.mem.pages.folios.set(f, FolioFlags::SWAPBACKED);
             self.mem.pages.map_folio(self.world, f, false);
             return false;
         }
@@ -71,11 +71,11 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Makes a page of a folio inaccessible. True: it was dirty.
     #[inline]
-    pub(crate) fn unmap_page(&mut self, f: FolioId, page: PageId, st: State) -> bool {
+    pub(crate) fn unmap_page(&mut self, f: FolioId, page: PageId, st: FolioFlags) -> bool {
         self.world.effect(Effect::Unmap { page });
         let dirty = self.world.test_and_clear_dirty(page);
         self.mem.pages.space.set_mapped(page, self.mem.pages.folios.node_of(page), false);
-        if st.has(State::SWAPCACHE) {
+        if st.has(FolioFlags::SWAPCACHE) {
             let slot = self.mem.pages.folios.swap(f).nth(page.0 - f.0);
             self.mem.swap.slots.get(slot);
             self.mem.pages.folios.store(page, Slot::value(u64::from(slot.0)));

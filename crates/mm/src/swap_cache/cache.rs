@@ -3,14 +3,14 @@
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`.
 
 use crate::config::lru::RefaultTest;
+use crate::folio::flags::FolioFlags;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot, ZoneId};
 use crate::lru::batch::Batch;
 use crate::lru::lruvec::Lruvec;
 use crate::memcg::group::Memcgs;
-use crate::node::page_blocks::Mobility;
+use crate::node::page_blocks::MigrateType;
 use crate::stat::Counter;
 use crate::swap::SwapHost;
 use crate::swap_cache::SwapCache;
@@ -28,8 +28,8 @@ struct Host<'a, W> {
 impl<W: World> SwapHost for Host<'_, W> {
     fn droppable(&self, f: FolioId) -> Option<(SwapSlot, u8)> {
         let st = self.folios.st(f);
-        let busy = st.has(State::LOCKED | State::WRITEBACK) || !st.has(State::UPTODATE);
-        (st.has(State::SWAPCACHE) && !busy).then(|| (self.folios.swap(f), st.order()))
+        let busy = st.has(FolioFlags::LOCKED | FolioFlags::WRITEBACK) || !st.has(FolioFlags::UPTODATE);
+        (st.has(FolioFlags::SWAPCACHE) && !busy).then(|| (self.folios.swap(f), st.order()))
     }
 
     fn dropped(&mut self, f: FolioId) {
@@ -44,11 +44,11 @@ impl<W: World> SwapHost for Host<'_, W> {
 /// The data of the folio exists only in memory now: it is dirty.
 fn leave_swap_cache(folios: &mut FolioTable, memcgs: &mut Memcgs, lruvecs: &[Lruvec], f: FolioId) {
     let st = folios.st(f);
-    debug_assert!(st.has(State::SWAPCACHE) && st.has(State::ANON), "{f:?} is not in the swap cache: {st:?}");
-    debug_assert!(!st.has(State::WRITEBACK), "{f:?} is being written to its slot: {st:?}");
+    debug_assert!(st.has(FolioFlags::SWAPCACHE) && st.has(FolioFlags::ANON), "{f:?} is not in the swap cache: {st:?}");
+    debug_assert!(!st.has(FolioFlags::WRITEBACK), "{f:?} is being written to its slot: {st:?}");
     note_swap_cache(folios, memcgs, lruvecs, f, -1);
-    folios.clear(f, State::SWAPCACHE);
-    folios.set(f, State::DIRTY);
+    folios.clear(f, FolioFlags::SWAPCACHE);
+    folios.set(f, FolioFlags::DIRTY);
     folios.set_swap(f, SwapSlot::NONE);
 }
 
@@ -82,9 +82,9 @@ impl<W: World> SwapCache<'_, W> {
         zone: ZoneId,
         in_fault: bool,
     ) -> FolioId {
-        let mut st = State::new(order);
+        let mut st = FolioFlags::new(order);
         debug_assert!(self.swap.slots.is_referenced(slot, order), "{slot:?} is read and holds nothing");
-        st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        st.set(FolioFlags::SWAPBACKED | FolioFlags::ANON | FolioFlags::SWAPCACHE);
         self.pages.folios.note_frames(page, st.nr_pages(), zone);
         let f = self.pages.folios.alloc(page, st);
         self.pages.folios.set_swap(f, slot);
@@ -102,7 +102,7 @@ impl<W: World> SwapCache<'_, W> {
     /// Puts a new folio that comes from swap on its way to a list, by the shadow that its slot
     /// held.
     #[inline]
-    pub(crate) fn place_refault(&mut self, f: FolioId, mut st: State, shadow: Option<u64>, in_fault: bool) {
+    pub(crate) fn place_refault(&mut self, f: FolioId, mut st: FolioFlags, shadow: Option<u64>, in_fault: bool) {
         if let Some(shadow) = shadow.filter(|_| self.cfg.lru.refault != RefaultTest::None) {
             st = self.pages.workingset_refault(
                 self.groups,
@@ -123,12 +123,12 @@ impl<W: World> SwapCache<'_, W> {
     pub(crate) fn add_to_swap(&mut self, f: FolioId) -> bool {
         let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
         let st = self.pages.folios.st(f);
-        debug_assert!(st.has(State::ANON) && !st.has(State::SWAPCACHE), "{f:?} gets slots: {st:?}");
+        debug_assert!(st.has(FolioFlags::ANON) && !st.has(FolioFlags::SWAPCACHE), "{f:?} gets slots: {st:?}");
         let Some(slot) = self.take_slots(st.order(), memcg) else { return false };
         self.swap.slots.add_to_cache(slot, st.order(), f);
         self.pages.folios.set_swap(f, slot);
         self.note_swap_cache(f, 1);
-        self.pages.folios.set(f, State::SWAPCACHE | State::DIRTY);
+        self.pages.folios.set(f, FolioFlags::SWAPCACHE | FolioFlags::DIRTY);
         true
     }
 
@@ -161,7 +161,7 @@ impl<W: World> SwapCache<'_, W> {
         self.pages.folios.store(self.pages.folios.page(f), Slot::value(u64::from(slot.0)));
         self.swap.slots.add_to_cache(slot, 0, f);
         self.note_swap_cache(f, 1);
-        self.pages.folios.set(f, State::SWAPCACHE);
+        self.pages.folios.set(f, FolioFlags::SWAPCACHE);
     }
 
     /// Pages in the swap cache, by memcg.
@@ -255,7 +255,7 @@ impl<W: World> SwapCache<'_, W> {
         let pages = self.swap.zswap.pool_pages();
         let Some(ZswapEntry { memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
         self.world.effect(Effect::ZswapDrop { slot });
-        self.frames.nodes.free_kernel(pages - self.swap.zswap.pool_pages(), Mobility::Movable);
+        self.frames.nodes.free_kernel(pages - self.swap.zswap.pool_pages(), MigrateType::Movable);
         self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));
     }
 
@@ -271,8 +271,11 @@ impl<W: World> SwapCache<'_, W> {
     /// Drops an anonymous folio whose data is in swap, or that was lazily freed.
     pub(crate) fn free_anon(&mut self, f: FolioId, target: MemcgId) {
         let st = self.pages.folios.st(f);
-        debug_assert!(st.has(State::ANON) && !st.has(State::MAPPED | State::WRITEBACK), "{f:?} goes: {st:?}");
-        if !st.has(State::SWAPCACHE) {
+        debug_assert!(
+            st.has(FolioFlags::ANON) && !st.has(FolioFlags::MAPPED | FolioFlags::WRITEBACK),
+            "{f:?} goes: {st:?}"
+        );
+        if !st.has(FolioFlags::SWAPCACHE) {
             let first = self.pages.folios.page(f).0;
             for p in first..first + st.nr_pages() as u32 {
                 self.pages.folios.store(PageId(p), Slot::EMPTY);

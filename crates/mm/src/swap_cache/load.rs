@@ -1,6 +1,6 @@
 //! Loads pages from in front of a swap device, instead of from it: zeros, and pages that zswap has.
 
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, PageId, SwapSlot};
 use crate::stat::Counter;
 use crate::swap_cache::SwapCache;
@@ -19,7 +19,7 @@ impl<W: World> SwapCache<'_, W> {
         }
         self.zswap_load(page, slot);
         // The slot holds nothing now, so the folio must be stored again.
-        self.pages.folios.set(f, State::UPTODATE | State::DIRTY);
+        self.pages.folios.set(f, FolioFlags::UPTODATE | FolioFlags::DIRTY);
         self.pages.count(f, Counter::Zswpin, 1);
         true
     }
@@ -53,7 +53,7 @@ impl<W: World> SwapCache<'_, W> {
             return false;
         }
         self.world.effect(Effect::ZeroFill { page: self.pages.folios.page(f), order: st.order() });
-        self.pages.folios.set(f, State::UPTODATE);
+        self.pages.folios.set(f, FolioFlags::UPTODATE);
         self.pages.count(f, Counter::SwpinZero, st.nr_pages());
         true
     }

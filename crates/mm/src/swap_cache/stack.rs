@@ -2,8 +2,8 @@
 //! them.
 
 use crate::config::Config;
+use crate::folio::flags::FolioFlags;
 use crate::folio::size_stats::SizeCounter;
-use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, NodeId, PageId, SwapSlot};
 use crate::lru::lru_list::{UNEVICTABLE, list_index};
 use crate::lru::pages::Pages;
@@ -50,25 +50,27 @@ impl SwapStack {
     /// to all else.
     pub(crate) fn split_pages(&mut self, pages: &mut Pages, f: FolioId) {
         let whole = pages.folios.st(f);
-        debug_assert!(whole.has(State::LARGE) && !whole.has(State::LOCKED | State::WRITEBACK | State::ADDING));
+        debug_assert!(
+            whole.has(FolioFlags::LARGE) && !whole.has(FolioFlags::LOCKED | FolioFlags::WRITEBACK | FolioFlags::ADDING)
+        );
         let own = pages.folios.lruvec(f);
         pages.count_size(pages.lruvecs[own.index()].memcg, whole.order(), SizeCounter::Split);
         pages.work.split += whole.nr_pages();
-        let list = whole.has(State::LRU).then(|| {
+        let list = whole.has(FolioFlags::LRU).then(|| {
             pages.folios.links.del(f);
             let (v, t) = (&pages.lruvecs[own.index()], whole.type_index());
             match whole.generation() {
-                _ if whole.has(State::UNEVICTABLE) => v.lists[UNEVICTABLE],
+                _ if whole.has(FolioFlags::UNEVICTABLE) => v.lists[UNEVICTABLE],
                 Some(i) => v.r#gen.lists[i][t][pages.folios.zone_list(f)],
-                None => v.lists[list_index(t, whole.has(State::ACTIVE))],
+                None => v.lists[list_index(t, whole.has(FolioFlags::ACTIVE))],
             }
         });
         let stamp = pages.folios.links.stamp(f);
-        let slots = whole.has(State::SWAPCACHE).then(|| pages.folios.swap(f));
+        let slots = whole.has(FolioFlags::SWAPCACHE).then(|| pages.folios.swap(f));
         for page in pages.pages_of(f).map(PageId) {
             let mut st = whole.of_order(0);
             if !pages.space.is_mapped(page) {
-                st.clear(State::MAPPED);
+                st.clear(FolioFlags::MAPPED);
             }
             let part = pages.folios.split_off(page, st);
             pages.folios.links.set_stamp(part, stamp);

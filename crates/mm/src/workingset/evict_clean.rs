@@ -6,9 +6,9 @@
 //! whole batch at its end. Other frees in between advance the clock as well: `resume_evict_batch`.
 
 use crate::config::lru::{LruConfig, RefaultTest};
+use crate::folio::flags::FolioFlags;
 use crate::folio::shadow::Layout;
 use crate::folio::slot::Slot;
-use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::MAX_NR_TIERS;
@@ -40,7 +40,7 @@ pub(crate) struct EvictBatch {
 impl EvictBatch {
     /// The shadow of one folio of the batch, of so many pages.
     #[inline(always)]
-    fn shadow_of<P: WorkingsetPolicy>(&mut self, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Slot {
+    fn shadow_of<P: WorkingsetPolicy>(&mut self, cfg: &LruConfig, l: &Layout, st: FolioFlags, nr: u64) -> Slot {
         if cfg.refault == RefaultTest::None {
             return Slot::EMPTY;
         }
@@ -59,7 +59,7 @@ impl Pages {
 
     /// The shadow of one folio of a batch, of one page.
     #[inline(always)]
-    pub(crate) fn shadow_in(&self, d: &mut EvictBatch, st: State) -> Slot {
+    pub(crate) fn shadow_in(&self, d: &mut EvictBatch, st: FolioFlags) -> Slot {
         by_policy!(self.cfg.kind, P => d.shadow_of::<P>(&self.cfg, &self.layout, st, 1))
     }
 
@@ -121,7 +121,7 @@ impl Pages {
 impl Memcontrol<'_> {
     /// Drops one folio of the batch.
     #[inline(always)]
-    pub(crate) fn evict_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut EvictBatch) {
+    pub(crate) fn evict_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: FolioFlags, d: &mut EvictBatch) {
         debug_assert_eq!((self.pages.folios.lruvec(f), d.t), (d.own, FILE));
         let shadow = by_policy!(self.pages.cfg.kind, P => d.shadow_of::<P>(&self.pages.cfg, &self.pages.layout, st, st.nr_pages()));
         self.evict_leaving(w, f, st, shadow, d);
@@ -129,7 +129,7 @@ impl Memcontrol<'_> {
 
     /// Drops one folio of the batch, which leaves this.
     #[inline(always)]
-    fn evict_leaving<W: World>(&mut self, w: &mut W, f: FolioId, st: State, shadow: Slot, d: &mut EvictBatch) {
+    fn evict_leaving<W: World>(&mut self, w: &mut W, f: FolioId, st: FolioFlags, shadow: Slot, d: &mut EvictBatch) {
         let (page, nr) = (self.pages.folios.page(f), st.nr_pages());
         if self.pages.ext.is_some() {
             self.pages.cache_ext_removed(f, true);
@@ -145,7 +145,7 @@ impl Memcontrol<'_> {
         &mut self,
         w: &mut W,
         f: FolioId,
-        st: State,
+        st: FolioFlags,
         left: Slot,
         d: &mut EvictBatch,
     ) {

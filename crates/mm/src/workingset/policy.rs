@@ -2,8 +2,8 @@
 //! standing when it is back.
 
 use crate::config::lru::{Generations, LruConfig, RefaultTest};
+use crate::folio::flags::FolioFlags;
 use crate::folio::shadow::{Layout, REFS_BITS};
-use crate::folio::state::State;
 use crate::ids::LruvecId;
 use crate::lru::lru_list::FILE;
 use crate::lru::pages::Pages;
@@ -18,7 +18,7 @@ pub(crate) struct Refault {
     /// Lruvec of the folio.
     pub(crate) own: LruvecId,
     /// Flags of the folio so far.
-    pub(crate) st: State,
+    pub(crate) st: FolioFlags,
     /// The shadow that it left, packed.
     pub(crate) shadow: u64,
     /// A fault by mapping brings it.
@@ -32,7 +32,7 @@ pub(crate) struct Refault {
 pub(crate) trait WorkingsetPolicy: LruPolicy {
     /// The shadow that a folio of so many pages leaves: whether it was in the working set, and
     /// when, or where, it was evicted. None: it leaves no shadow.
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)>;
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: FolioFlags, nr: u64) -> Option<(bool, u64)>;
 
     /// The group whose pressure evicts stamps the shadow, not the folio's own.
     fn stamps_by_target(refault: RefaultTest) -> bool;
@@ -41,15 +41,15 @@ pub(crate) trait WorkingsetPolicy: LruPolicy {
     fn clock_advances(refault: RefaultTest, t: usize) -> bool;
 
     /// A folio comes back: the flags that decide where it will be put.
-    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State;
+    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> FolioFlags;
 }
 
 impl WorkingsetPolicy for TwoList {
     #[inline(always)]
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)> {
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: FolioFlags, nr: u64) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
         if cfg.refault != RefaultTest::Distance2013 {
-            return Some((st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)));
+            return Some((st.has(FolioFlags::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)));
         }
         // 2013: files only, and the stamp is read after the clock advanced.
         let stamp = Layout::stamp(age + nr, l.eviction_bits, l.bucket_order);
@@ -65,14 +65,14 @@ impl WorkingsetPolicy for TwoList {
     }
 
     #[inline(always)]
-    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State {
+    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> FolioFlags {
         pages.refault_two_list(groups, back.free_swap, back.own, back.st, back.shadow)
     }
 }
 
 impl WorkingsetPolicy for MultiGenLru {
     #[inline(always)]
-    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State, nr: u64) -> Option<(bool, u64)> {
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: FolioFlags, nr: u64) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
         let (mut workingset, mut refs, mut tier) = (false, 0, 0);
         if was_accessed_again(st) {
@@ -97,7 +97,7 @@ impl WorkingsetPolicy for MultiGenLru {
     }
 
     #[inline(always)]
-    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State {
+    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> FolioFlags {
         match pages.cfg.refault {
             RefaultTest::ShadowPosition => {
                 pages.refault_gen_shadow(groups, back.free_swap, back.own, back.st, back.shadow, back.in_fault)

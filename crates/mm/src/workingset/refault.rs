@@ -5,8 +5,8 @@
 //! `docs/mechanisms.md#multi-gen-lru-with-rfc-v3`.
 
 use crate::config::lru::{Bound, CacheProtection, Clock, FaultedPages, Recency, RefaultCounting, RefaultTest};
+use crate::folio::flags::FolioFlags;
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, mask};
-use crate::folio::state::State;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lru_list::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS};
@@ -44,10 +44,10 @@ impl Pages {
         groups: &Groups,
         free_swap: u64,
         own: LruvecId,
-        st: State,
+        st: FolioFlags,
         shadow: u64,
         in_fault: bool,
-    ) -> State {
+    ) -> FolioFlags {
         let back = Refault { own, st, shadow, in_fault, free_swap };
         by_policy!(self.cfg.kind, P => P::refault(self, groups, &back))
     }
@@ -58,9 +58,9 @@ impl Pages {
         groups: &Groups,
         free_swap: u64,
         own: LruvecId,
-        mut st: State,
+        mut st: FolioFlags,
         shadow: u64,
-    ) -> State {
+    ) -> FolioFlags {
         let shadow = self.layout.unpack(shadow);
         let (t, nr) = (st.type_index(), st.nr_pages());
         let v = self.lruvec_of(shadow.memcg, shadow.nid);
@@ -77,10 +77,10 @@ impl Pages {
         lruvec.stat.add(Counter::activate(t), nr);
         lruvec.activated[t] += nr;
         self.node_activations[lruvec.nid.index()][t] += nr;
-        st.set(State::ACTIVE);
+        st.set(FolioFlags::ACTIVE);
         if shadow.workingset {
             lruvec.stat.add(Counter::restore(t), nr);
-            st.set(State::WORKINGSET);
+            st.set(FolioFlags::WORKINGSET);
             self.note_cost(groups, own, t, nr, 0);
         }
         if self.cfg.clock == Clock::EvictionsAndActivations {
@@ -140,7 +140,7 @@ impl Pages {
 
     /// Mainline multi-gen: only the generation is compared, and an fd refault is not activated.
     #[inline(never)]
-    pub(crate) fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: u64, in_fault: bool) -> State {
+    pub(crate) fn refault_gen(&mut self, id: LruvecId, mut st: FolioFlags, shadow: u64, in_fault: bool) -> FolioFlags {
         let shadow = self.layout.unpack(shadow);
         let (t, nr) = (st.type_index(), st.nr_pages());
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
@@ -166,8 +166,8 @@ impl Pages {
         // had it been known.
         if in_fault || refs >= self.cfg.restore_refs {
             st.set(match self.cfg.cache_protection {
-                CacheProtection::SecondOldest => State::REFS_MASK | State::WORKINGSET,
-                CacheProtection::None => State::WORKINGSET,
+                CacheProtection::SecondOldest => FolioFlags::REFS_MASK | FolioFlags::WORKINGSET,
+                CacheProtection::None => FolioFlags::WORKINGSET,
             });
             self.count_lruvec(id, Counter::restore(t), nr);
         }
@@ -181,10 +181,10 @@ impl Pages {
     pub(crate) fn refault_gen_independent(
         &mut self,
         id: LruvecId,
-        mut st: State,
+        mut st: FolioFlags,
         shadow: u64,
         in_fault: bool,
-    ) -> State {
+    ) -> FolioFlags {
         let shadow = self.layout.unpack(shadow);
         let (t, nr) = (st.type_index(), st.nr_pages());
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
@@ -204,7 +204,7 @@ impl Pages {
             self.count_lruvec(id, Counter::activate(t), nr);
         }
         if shadow.workingset {
-            st.set(State::WORKINGSET);
+            st.set(FolioFlags::WORKINGSET);
             self.count_lruvec(id, Counter::restore(t), nr);
         }
         st
@@ -217,10 +217,10 @@ impl Pages {
         groups: &Groups,
         free_swap: u64,
         id: LruvecId,
-        mut st: State,
+        mut st: FolioFlags,
         shadow: u64,
         in_fault: bool,
-    ) -> State {
+    ) -> FolioFlags {
         let shadow = self.layout.unpack(shadow);
         let (t, nr) = (st.type_index(), st.nr_pages());
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
@@ -240,7 +240,7 @@ impl Pages {
         let mut tier = tier_of(refs + 1);
         if qualified {
             if refs > 0 {
-                st.set(State::ACTIVE);
+                st.set(FolioFlags::ACTIVE);
             }
             if refs != 1 << REFS_BITS {
                 tier = tier_of(refs + 2);
@@ -248,7 +248,7 @@ impl Pages {
             self.count_lruvec(id, Counter::activate(t), nr);
         }
         if qualified || in_fault || refs >= self.cfg.restore_refs {
-            st.set(State::WORKINGSET);
+            st.set(FolioFlags::WORKINGSET);
             self.count_lruvec(id, Counter::restore(t), nr);
         }
         let g = &mut self.lruvecs[id.index()].r#gen;

@@ -6,7 +6,7 @@
 //! pages. A driver whose devices answer at once has it run on the spot.
 
 use crate::config::dirty::DirtyConfig;
-use crate::folio::state::State;
+use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MappingId, MemcgId, PageId};
 use crate::lru::lru_list::{ACTIVE_FILE, INACTIVE_FILE};
 use crate::stat::Counter;
@@ -53,11 +53,11 @@ impl<W: World> Writeout<'_, W> {
     #[inline]
     pub(crate) fn set_dirty(&mut self, f: FolioId) {
         let st = self.pages.folios.st(f);
-        if st.has(State::DIRTY) {
+        if st.has(FolioFlags::DIRTY) {
             return;
         }
-        self.pages.folios.set(f, State::DIRTY);
-        if !st.has(State::ANON) {
+        self.pages.folios.set(f, FolioFlags::DIRTY);
+        if !st.has(FolioFlags::ANON) {
             self.note_dirty(f);
         }
     }
@@ -66,11 +66,11 @@ impl<W: World> Writeout<'_, W> {
     /// would be asked for ever.
     pub(crate) fn set_dirty_again(&mut self, f: FolioId) {
         let st = self.pages.folios.st(f);
-        if st.has(State::DIRTY) {
+        if st.has(FolioFlags::DIRTY) {
             return;
         }
-        self.pages.folios.set(f, State::DIRTY);
-        if !st.has(State::ANON) {
+        self.pages.folios.set(f, FolioFlags::DIRTY);
+        if !st.has(FolioFlags::ANON) {
             self.queue_dirty(f);
         }
     }
@@ -156,8 +156,8 @@ impl<W: World> Writeout<'_, W> {
 
     pub(crate) fn clear_dirty(&mut self, f: FolioId) {
         let st = self.pages.folios.st(f);
-        let (was, file, nr) = (st.has(State::DIRTY), !st.has(State::ANON), st.nr_pages());
-        self.pages.folios.clear(f, State::DIRTY);
+        let (was, file, nr) = (st.has(FolioFlags::DIRTY), !st.has(FolioFlags::ANON), st.nr_pages());
+        self.pages.folios.clear(f, FolioFlags::DIRTY);
         if was && file {
             debug_assert!(self.writeback.dirty.total >= nr, "more is clean than was dirty");
             self.groups.memcgs.get_mut(self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg).dirty -= nr;
@@ -187,7 +187,7 @@ impl<W: World> Writeout<'_, W> {
     pub(crate) fn write_page(&mut self, page: PageId) {
         let Some(f) = self.pages.folios.slot(page).folio() else { return };
         let st = self.pages.folios.st(f);
-        if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON | State::MIGRATING) {
+        if st.has(FolioFlags::DIRTY) && !st.has(FolioFlags::WRITEBACK | FolioFlags::ANON | FolioFlags::MIGRATING) {
             self.start_write(f, true);
         }
     }
@@ -259,7 +259,7 @@ impl<W: World> Writeout<'_, W> {
         let page = self.writeback.dirty.files.next_of(file, self.pages.mapping_pages(file))?;
         let f = self.pages.folios.slot(page).folio().expect("what is dirty is in memory");
         // It may be dirty again while it is written or moved: that is for the next time.
-        if !self.pages.folios.st(f).has(State::MIGRATING | State::WRITEBACK) {
+        if !self.pages.folios.st(f).has(FolioFlags::MIGRATING | FolioFlags::WRITEBACK) {
             self.start_write(f, true);
         }
         Some(page)

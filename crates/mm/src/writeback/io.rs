@@ -1,7 +1,7 @@
 //! Writes: how they start, and what follows when they have ended.
 
+use crate::folio::flags::FolioFlags;
 use crate::folio::size_stats::SizeCounter;
-use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
@@ -13,9 +13,9 @@ impl<W: World> Writeout<'_, W> {
         let st = self.pages.folios.st(f);
         let (page, order) = (self.pages.folios.page(f), st.order());
         self.begin_write(f);
-        let ack = if st.has(State::SWAPCACHE) {
+        let ack = if st.has(FolioFlags::SWAPCACHE) {
             self.pages.count(f, Counter::Pswpout, st.nr_pages());
-            if st.has(State::LARGE) {
+            if st.has(FolioFlags::LARGE) {
                 self.pages.count_size(
                     self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg,
                     order,
@@ -24,7 +24,7 @@ impl<W: World> Writeout<'_, W> {
             }
             self.world.effect(Effect::SwapOut { page, order, slot: self.pages.folios.swap(f) })
         } else {
-            if st.has(State::MAPPED) {
+            if st.has(FolioFlags::MAPPED) {
                 (page.0..page.0 + st.nr_pages() as u32)
                     .for_each(|p| _ = self.world.effect(Effect::WriteProtect { page: PageId(p) }));
             }
@@ -38,9 +38,12 @@ impl<W: World> Writeout<'_, W> {
     /// A folio is under writeback, not dirty any more.
     pub(crate) fn begin_write(&mut self, f: FolioId) {
         let st = self.pages.folios.st(f);
-        debug_assert!(st.has(State::UPTODATE) && !st.has(State::WRITEBACK), "{f:?} starts to be written: {st:?}");
+        debug_assert!(
+            st.has(FolioFlags::UPTODATE) && !st.has(FolioFlags::WRITEBACK),
+            "{f:?} starts to be written: {st:?}"
+        );
         self.clear_dirty(f);
-        self.pages.folios.set(f, State::WRITEBACK);
+        self.pages.folios.set(f, FolioFlags::WRITEBACK);
         self.count_writeback(f, st.nr_pages() as i64);
     }
 
@@ -48,11 +51,11 @@ impl<W: World> Writeout<'_, W> {
     /// itself.
     pub(crate) fn end_write(&mut self, f: FolioId, ok: bool, rotate: bool) {
         let st = self.pages.folios.st(f);
-        let (nr, reclaim) = (st.nr_pages(), st.has(State::RECLAIM));
-        debug_assert!(st.has(State::WRITEBACK), "{f:?} was not being written: {st:?}");
-        self.pages.folios.clear(f, State::WRITEBACK | State::RECLAIM);
+        let (nr, reclaim) = (st.nr_pages(), st.has(FolioFlags::RECLAIM));
+        debug_assert!(st.has(FolioFlags::WRITEBACK), "{f:?} was not being written: {st:?}");
+        self.pages.folios.clear(f, FolioFlags::WRITEBACK | FolioFlags::RECLAIM);
         self.count_writeback(f, -(nr as i64));
-        if !st.has(State::ANON) {
+        if !st.has(FolioFlags::ANON) {
             self.note_cleaned(self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg);
         }
         if !ok {
@@ -66,7 +69,7 @@ impl<W: World> Writeout<'_, W> {
         if reclaim {
             self.frames.note_reclaim_written(self.cfg, self.world, nr);
         }
-        if reclaim && rotate && !self.pages.folios.st(f).has(State::DIRTY) {
+        if reclaim && rotate && !self.pages.folios.st(f).has(FolioFlags::DIRTY) {
             self.pages.batch_add(crate::lru::batch::Batch::MoveTail, f);
         }
     }

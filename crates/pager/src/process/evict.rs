@@ -14,7 +14,8 @@ use crate::staging;
 use crate::store::{StoreError, SwapArea};
 use crate::sync::MutexGuard;
 
-/// With more processes, the windows of their agents are emptied after each order: 256 KiB each.
+/// Processes whose agents may keep the pages of their last window, 256 KiB each, until the next
+/// order. With more processes than these, each window is emptied after its order.
 const FILLED_WINDOWS: usize = 16;
 
 /// Room comes from others that are at work, or not at all: either takes a moment.

@@ -142,6 +142,8 @@ unsafe fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     }
 }
 
+/// Gives a signal its default action, which ends the process.
+///
 /// # Safety
 /// The signal is one of this process, which ends by it.
 unsafe fn by_default(signal: libc::c_int, by_instruction: bool) {

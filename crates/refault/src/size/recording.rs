@@ -25,9 +25,9 @@ const BESIDE: [(u64, &str); 3] = [(75, "25 % less memory"), (50, "half of it"), 
 /// The name of the column of accesses that a recording leaves open.
 const FIRST_TOUCHES: &str = "first_touches";
 
-/// Faults that had to read that are no matter of a loader alone, and the part of all misses (1 in
-/// so many) from which on they decide a hit rate.
+/// Major faults that loading a program's own files may cause: so few say nothing of the service.
 const FEW_FAULTS: u64 = 1000;
+/// Share of all misses, one in so many, from which major faults decide the hit rate.
 const MANY_FAULTS: u64 = 5;
 
 /// The part of the pages that come in that may be brought in by others before it is said.
@@ -52,8 +52,8 @@ pub(super) struct RecordingSubject<'a> {
     pub(super) tried: Mutex<BTreeMap<u64, Compared>>,
 }
 
-/// The smallest size above which nothing that was tried fails; sizes beside those of the search may
-/// be nearer to it.
+/// The smallest size that meets the target with all larger ones that were tried. Sizes that were
+/// tried beside the search count, too.
 fn verdict_of(points: &[Point], searched: SizeVerdict) -> SizeVerdict {
     match points.iter().rposition(|point| !point.met) {
         Some(failed) => points.get(failed + 1).map_or(SizeVerdict::NotMet, |point| SizeVerdict::Found(point.pages)),

@@ -71,7 +71,7 @@ fn tier_from_refs(refs: u8) -> usize {
     (u32::from(refs) + 1).next_power_of_two().trailing_zeros() as usize
 }
 
-/// Whether a tier refaults no more than tier 0, by gain.
+/// Whether a tier refaults at most twice as often as tier 0, so that its pages may go, too.
 fn may_evict(first: Tier, tier: Tier) -> bool {
     tier.refaulted < MIN_LRU_BATCH
         || u128::from(tier.refaulted) * u128::from(first.total + MIN_LRU_BATCH)

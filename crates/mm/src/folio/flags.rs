@@ -2,9 +2,9 @@
 
 /// The flags of a folio, its generation, its refs and its order, in 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct State(pub(crate) u32);
+pub(crate) struct FolioFlags(pub(crate) u32);
 
-impl State {
+impl FolioFlags {
     // The low byte is kept by page, where a hit by descriptor finds it without knowing the folio.
     pub(crate) const UPTODATE: u32 = 1 << 0;
     pub(crate) const REFERENCED: u32 = 1 << 1;
@@ -48,7 +48,7 @@ impl State {
     pub(crate) const HOT: u32 = 0xff;
 
     pub(crate) fn new(order: u8) -> Self {
-        State(u32::from(order) << Self::ORDER_SHIFT)
+        FolioFlags(u32::from(order) << Self::ORDER_SHIFT)
     }
 
     /// Whether any of `bits` is set.
@@ -73,8 +73,8 @@ impl State {
     }
 
     /// The same in another order.
-    pub(crate) fn of_order(self, order: u8) -> State {
-        State(self.0 & !Self::LARGE | Self::new(order).0)
+    pub(crate) fn of_order(self, order: u8) -> FolioFlags {
+        FolioFlags(self.0 & !Self::LARGE | Self::new(order).0)
     }
 
     /// Pages of the folio.
@@ -128,27 +128,27 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for FolioFlags {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const NAMES: [(u32, &str); 18] = [
-            (State::LOCKED, "locked"),
-            (State::UPTODATE, "uptodate"),
-            (State::DIRTY, "dirty"),
-            (State::WRITEBACK, "writeback"),
-            (State::LRU, "lru"),
-            (State::REFERENCED, "referenced"),
-            (State::ACTIVE, "active"),
-            (State::WORKINGSET, "workingset"),
-            (State::RECLAIM, "reclaim"),
-            (State::SWAPBACKED, "swapbacked"),
-            (State::SWAPCACHE, "swapcache"),
-            (State::UNEVICTABLE, "unevictable"),
-            (State::MAPPED, "mapped"),
-            (State::EXEC, "exec"),
-            (State::ANON, "anon"),
-            (State::ADDING, "adding"),
-            (State::READAHEAD, "readahead"),
-            (State::MIGRATING, "migrating"),
+            (FolioFlags::LOCKED, "locked"),
+            (FolioFlags::UPTODATE, "uptodate"),
+            (FolioFlags::DIRTY, "dirty"),
+            (FolioFlags::WRITEBACK, "writeback"),
+            (FolioFlags::LRU, "lru"),
+            (FolioFlags::REFERENCED, "referenced"),
+            (FolioFlags::ACTIVE, "active"),
+            (FolioFlags::WORKINGSET, "workingset"),
+            (FolioFlags::RECLAIM, "reclaim"),
+            (FolioFlags::SWAPBACKED, "swapbacked"),
+            (FolioFlags::SWAPCACHE, "swapcache"),
+            (FolioFlags::UNEVICTABLE, "unevictable"),
+            (FolioFlags::MAPPED, "mapped"),
+            (FolioFlags::EXEC, "exec"),
+            (FolioFlags::ANON, "anon"),
+            (FolioFlags::ADDING, "adding"),
+            (FolioFlags::READAHEAD, "readahead"),
+            (FolioFlags::MIGRATING, "migrating"),
         ];
         for (bit, name) in NAMES {
             if self.has(bit) {
