@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+/// The linker, lld under some name, where that of the build has no `--defsym`: zig's.
+const LINKER: &str = "REFAULT_PRELOAD_LINKER";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let source = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../preload/src");
     println!("cargo:rerun-if-changed={}", source.display());
@@ -24,13 +27,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         .arg(env::var("TARGET")?);
     // Code of the core library names what unwinds panics; here nothing does, and nobody else may
     // find a symbol of that name.
-    rustc.args(["-C", "link-arg=-Wl,--defsym=rust_eh_personality=0"]);
+    let unwinding = "--defsym=rust_eh_personality=0";
     // Copies are made by code of its own: that of the C library uses memory that may be out of
     // memory.
-    rustc.args(["-C", "link-arg=-Wl,--defsym=memcpy=refault_copy", "-C", "link-arg=-Wl,--defsym=memset=refault_fill"]);
-    if let Ok(linker) = env::var("RUSTC_LINKER") {
-        rustc.arg("-C").arg(format!("linker={linker}"));
+    let symbols = [unwinding, "--defsym=memcpy=refault_copy", "--defsym=memset=refault_fill"];
+    println!("cargo:rerun-if-env-changed={LINKER}");
+    match (env::var(LINKER), env::var("RUSTC_LINKER")) {
+        // It is linked with no library: a linker does without the compiler that finds them.
+        (Ok(linker), _) => {
+            rustc.args(["-C", "linker-flavor=ld.lld", "-C"]).arg(format!("linker={linker}"));
+            rustc.args(symbols.map(|symbol| format!("-Clink-arg={symbol}")));
+        }
+        (_, linker) => {
+            rustc.args(linker.map(|linker| format!("-Clinker={linker}")).ok());
+            rustc.args(symbols.map(|symbol| format!("-Clink-arg=-Wl,{symbol}")));
+        }
     }
+    // Paths of the machine that builds are in no package.
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    rustc.args(flags.split('\x1f').filter(|flag| flag.starts_with("--remap-path-prefix")));
     rustc.arg("-o").arg(&object).arg(source.join("lib.rs"));
     let status = rustc.status().map_err(|e| format!("{rustc:?}: {e}"))?;
     if !status.success() {

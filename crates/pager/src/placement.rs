@@ -105,8 +105,7 @@ impl Placement {
 
 /// The number of this thread.
 pub(crate) fn own_number() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::gettid() as u32 }
+    refault_syscalls::newer::gettid()
 }
 
 /// The CPU on which a thread runs, or ran last.

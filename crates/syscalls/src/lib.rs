@@ -8,6 +8,7 @@
 //! | `memory` | mappings of files and of anonymous memory, advice, `mincore` |
 //! | `heap`, `bound` | the allocator of the programs, and a bound on what it takes |
 //! | `machine`, `file_limit` | sizes and limits that the system tells; writes beyond `ulimit -f` |
+//! | `newer` | calls that old C libraries have no function for |
 //!
 //! It imports no crate of the workspace, decides nothing, and injects no faults: the pager does
 //! that around the calls.
@@ -19,6 +20,7 @@ mod heap;
 pub mod machine;
 pub mod maps;
 pub mod memory;
+pub mod newer;
 pub mod pagemap;
 pub mod uffd;
 

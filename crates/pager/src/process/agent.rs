@@ -11,6 +11,7 @@ use crate::calls::{self, Call};
 use crate::store::PageBuf;
 use crate::threads::nanoseconds;
 use crate::uffd::PAGE;
+use refault_syscalls::newer;
 
 /// An agent that has not answered after so long is stopped, or has no processor: others need not
 /// wait for it. It answers in microseconds, as a rule.
@@ -207,10 +208,10 @@ impl Agent {
     /// Agent of a connection; makes the memory that both map.
     pub(super) fn new(link: Link) -> io::Result<Agent> {
         link.set_patience(ANSWERS_WITHIN)?;
-        // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new,
+        // SAFETY: the descriptor is new and ours, the mapping is new,
         // where the kernel chooses.
         unsafe {
-            let fd = calls::number(Call::MemFd, || libc::memfd_create(c"refault".as_ptr(), libc::MFD_CLOEXEC))?;
+            let fd = calls::number(Call::MemFd, || newer::memfd_create(c"refault"))? as RawFd;
             let memory = OwnedFd::from_raw_fd(fd);
             calls::number(Call::Truncate, || libc::ftruncate(fd, abi::SHARED_BYTES as libc::off_t))?;
             let protection = libc::PROT_READ | libc::PROT_WRITE;

@@ -18,6 +18,7 @@ use super::watch::{self, Watch};
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
 use crate::error::Error;
+use refault_syscalls::newer;
 
 /// A program that has not asked to be served after so long never will.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -185,8 +186,7 @@ fn set_mask(how: libc::c_int, set: &libc::sigset_t) -> std::io::Result<libc::sig
 /// Nobody guesses the name of the socket.
 fn token() -> Result<u128, Error> {
     let mut bytes = [0u8; 16];
-    // SAFETY: the call fills as many bytes as said.
-    let get = || unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let get = || newer::getrandom(&mut bytes);
     match calls::number(Call::Random, get).map_err(Error::io("random numbers"))? {
         16 => Ok(u128::from_ne_bytes(bytes)),
         _ => Err(Error::Io { what: "random numbers".into(), source: std::io::ErrorKind::UnexpectedEof.into() }),
@@ -195,11 +195,11 @@ fn token() -> Result<u128, Error> {
 
 /// The library, in a file without a name: it is there as long as this process is.
 fn preload_file() -> std::io::Result<File> {
-    // SAFETY: the name ends in a zero byte; the descriptor is new and ours.
+    // SAFETY: the descriptor is new and ours.
     let mut file = unsafe {
         let name = CString::new(inherited::PRELOAD_NAME)?;
-        let fd = calls::number(Call::MemFd, || libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?;
-        File::from_raw_fd(fd)
+        let fd = calls::number(Call::MemFd, || newer::memfd_create(&name))?;
+        File::from_raw_fd(fd as i32)
     };
     file.write_all(PRELOAD)?;
     Ok(file)

@@ -1,9 +1,9 @@
 //! Mounts, and which of them are memory.
 
 use super::{device, numbers};
+use refault_syscalls::{newer, owned};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, File};
-use std::os::fd::FromRawFd;
 use std::path::PathBuf;
 
 /// A mounted file system.
@@ -71,12 +71,9 @@ impl Mounts {
 
 /// The device of a memfd, which is that of all shared memory without a path.
 fn internal() -> Option<u32> {
-    // SAFETY: the name ends with a zero; the descriptor is new, and nothing else owns it.
-    let file = unsafe {
-        let fd = libc::memfd_create(c"refault".as_ptr(), libc::MFD_CLOEXEC);
-        (fd >= 0).then(|| File::from_raw_fd(fd))
-    };
-    file?.metadata().ok().map(|metadata| device(&metadata))
+    // SAFETY: the descriptor is new, and nothing else owns it.
+    let file = unsafe { owned(newer::memfd_create(c"refault")) };
+    File::from(file.ok()?).metadata().ok().map(|metadata| device(&metadata))
 }
 
 /// Device and place of a line of `mountinfo`, and whether it is memory.
