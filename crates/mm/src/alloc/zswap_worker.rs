@@ -11,8 +11,8 @@ use crate::zswap::ZswapStep;
 const VISITS: u32 = 32;
 
 impl<W: World> Alloc<'_, W> {
-    /// A step of the worker that writes entries back: from [`Effect::WakeZswap`] on until it says
-    /// `Sleep`.
+    /// One step of the worker that writes entries of zswap back: to be called from
+    /// [`Effect::WakeZswap`] on until it says `Sleep`.
     pub(crate) fn zswap_step(&mut self) -> ZswapStep {
         for _ in 0..VISITS {
             if !self.mem.swap.zswap.worker.awake

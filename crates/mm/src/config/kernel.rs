@@ -67,8 +67,8 @@ impl Kernel {
     }
 
     /// The profile for a release such as `6.18.44-generic`: the last profile that is not younger.
-    /// Multi-gen LRU of 6.18 came with 6.14, so releases from 6.14 on have its profile. None: it is no
-    /// release.
+    /// Multi-gen LRU of 6.18 came with 6.14, so releases from 6.14 on have its profile. None: it is
+    /// no release.
     pub fn of_release(release: &str) -> Option<Kernel> {
         let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return None };
