@@ -100,7 +100,7 @@ impl SwapSlot {
 /// Any zone may serve an allocation.
 pub(crate) const ANY_ZONE: usize = MAX_NR_ZONES - 1;
 
-/// Nodes at most.
+/// Memory nodes at most.
 pub(crate) const MAX_NUMNODES: usize = 16;
 
 /// DMA, DMA32, Normal.

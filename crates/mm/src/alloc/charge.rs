@@ -15,7 +15,7 @@ use crate::stat::Counter;
 use crate::world::{Effect, World};
 
 impl<W: World> Alloc<'_, W> {
-    /// Reclaims until a group uses no more than so much. False: it could not.
+    /// Reclaims until a group uses no more than `limit` pages. False: it still uses more.
     pub(crate) fn shrink_to(&mut self, id: MemcgId, limit: u64) -> bool {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
@@ -45,7 +45,7 @@ impl<W: World> Alloc<'_, W> {
         self.charge_for(memcg, nr, MigrateType::Movable)
     }
 
-    /// The same for pages of a kind.
+    /// As [`Alloc::charge`], for pages of a migratetype.
     #[inline(always)]
     fn charge_for(&mut self, memcg: MemcgId, nr: u64, kind: MigrateType) -> Result<ZoneId, MemcgId> {
         let zone = self.take_frames(nr, kind)?;
@@ -72,13 +72,13 @@ impl<W: World> Alloc<'_, W> {
                     self.mem.groups.drain_stocks(over);
                     drained = true;
                 } else if self.mem.frames.reclaim_blocked {
-                    // The task sleeps until the device takes more: what it has written by then is
+                    // The task sleeps until the device takes more writes: pages written by then are
                     // free.
                     return Err(over);
                 } else if reclaimed == 0 {
                     // Two-list reclaim drains batches only when a list has something to scan: a
-                    // group so small that all of it waits in batches would never be scanned. A
-                    // machine drains them in passing.
+                    // group whose folios all wait in batches would never be scanned. Reclaim of the
+                    // whole machine drains batches in passing.
                     self.mem.pages.drain_all();
                     if retries == 0 {
                         return if oom { self.out_of_memory(over) } else { Err(over) };
@@ -93,8 +93,8 @@ impl<W: World> Alloc<'_, W> {
         }
     }
 
-    /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for
-    /// them and asks again. Readahead does without.
+    /// Declares a group out of memory, unless I/O is under way: then the driver waits for it and
+    /// asks again. Readahead does without the page.
     fn out_of_memory(&mut self, over: MemcgId) -> Result<(), MemcgId> {
         if !self.mem.frames.nofs && !self.is_io_pending(over) {
             self.mem.groups.memcgs.event(over, |e| &mut e.oom);
@@ -103,7 +103,8 @@ impl<W: World> Alloc<'_, W> {
         Err(over)
     }
 
-    /// Charges the page of page tables that a mapped page needs, if it is the first of its table.
+    /// Charges one page for the page table that a mapped page needs, if the table does not exist
+    /// yet.
     #[inline]
     pub(crate) fn charge_table(&mut self, table: usize, memcg: MemcgId) -> Result<(), MemcgId> {
         if self.mem.pages.space.tables[table].present {
@@ -130,7 +131,7 @@ impl<W: World> Alloc<'_, W> {
         self.charge_missing_nodes(memcg, |pages| pages.missing_nodes(page))
     }
 
-    /// The same for the pages of a large folio.
+    /// As [`Alloc::charge_nodes`], for the slots of all pages of a large folio.
     pub(crate) fn charge_range_nodes(&mut self, range: Range<u32>, memcg: MemcgId) -> Result<(), MemcgId> {
         if !self.mem.cfg.memcg.charge_kernel {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Frames: the fast path, direct reclaim, its throttling, and what is out of memory.
+//! Frames: the fast path, direct reclaim and its throttling, and the out-of-memory verdict.
 //!
 //! Mechanism: `docs/mechanisms.md#zones-and-watermarks`, `docs/mechanisms.md#direct-reclaim`,
 //! `docs/mechanisms.md#reclaim-throttling`, `docs/mechanisms.md#out-of-memory`.
@@ -14,8 +14,8 @@ use crate::stat::Counter;
 use crate::world::{Effect, ThrottleReason, World};
 
 impl<W: World> Alloc<'_, W> {
-    /// Frames for pages of a kind, where the node has a size. A boost that this causes is told to
-    /// kswapd. The error is the root: nothing is left to reclaim.
+    /// Takes `nr` frames for pages of a migratetype, where the node has a size. If that boosts the
+    /// watermarks, kswapd is told. The error is the root memcg: no frame can be had now.
     #[inline(always)]
     pub(crate) fn take_frames(&mut self, nr: u64, kind: MigrateType) -> Result<ZoneId, MemcgId> {
         if !self.mem.frames.nodes.is_limited() {
@@ -56,7 +56,7 @@ impl<W: World> Alloc<'_, W> {
             if self.mem.frames.reclaim_blocked {
                 break;
             }
-            // Pages on the lists of other CPUs are of use to nobody else.
+            // Free pages on per-CPU lists serve no other CPU: they go back to the zones.
             self.mem.frames.nodes.drain_pcp();
             if let Some(zone) = self.mem.frames.nodes.take_for(self.mem.frames.nid, nr, AllocWatermark::Min, kind) {
                 return Ok(zone);
@@ -92,8 +92,8 @@ impl<W: World> Alloc<'_, W> {
         }
     }
 
-    /// Direct reclaim: direct reclaim stays out while kswapd works on a node that is as good as
-    /// empty.
+    /// Keeps a task out of direct reclaim while kswapd works on a node that is as good as empty.
+    /// True: the task is throttled.
     fn throttle_exhausted(&mut self) -> bool {
         let node = self.mem.frames.nodes.get(self.mem.frames.nid);
         if !self.mem.frames.is_kswapd_first() || node.kswapd.is_hopeless() {
@@ -115,7 +115,8 @@ impl<W: World> Alloc<'_, W> {
             && groups.memcgs.subtree(over).any(|m| groups.memcgs.get(m).dirty > 0)
     }
 
-    /// Whether room may come from I/O that is under way: then it is too early for a verdict.
+    /// Whether room may come from I/O that is under way: then it is too early to call the group out
+    /// of memory.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
         self.mem.pages.reads_pending > 0
             || !self.mem.frames.migrating.is_empty()

@@ -1,5 +1,5 @@
-//! Frames and charges of large folios: of anonymous memory, of which a first touch makes the
-//! largest that is allowed and has room, and of files.
+//! Frames and charges of large folios, of files and of anonymous memory. A first touch of anonymous
+//! memory makes the largest folio that is allowed and has room.
 
 use crate::alloc::Alloc;
 use crate::config::thp::HugeAdvice;
@@ -14,14 +14,14 @@ pub(crate) enum NoRoom {
 }
 
 impl<W: World> Alloc<'_, W> {
-    /// Frames and a charge for a large folio. A smaller one will do as well, so nobody runs out of
-    /// memory for it.
+    /// Takes frames for a large anonymous folio of `nr` pages, and charges them. A smaller folio
+    /// will do as well, so nobody is killed for want of room.
     pub(crate) fn charge_large(&mut self, memcg: MemcgId, nr: u64, huge: HugeAdvice) -> Result<ZoneId, NoRoom> {
         let (reclaim, wakes) = (self.mem.cfg.thp.may_reclaim(huge), self.mem.cfg.thp.wakes_kswapd(huge));
         self.charge_whole(memcg, nr, reclaim, wakes)
     }
 
-    /// The same for the page cache, which may always reclaim for it, once.
+    /// The same for a large folio of the page cache, which may reclaim whatever the advice.
     pub(crate) fn charge_file_folio(&mut self, memcg: MemcgId, nr: u64) -> Option<ZoneId> {
         self.charge_whole(memcg, nr, true, true).ok()
     }
@@ -39,7 +39,7 @@ impl<W: World> Alloc<'_, W> {
         Err(NoRoom::NoCharge)
     }
 
-    /// At most one round of reclaim.
+    /// Takes `nr` frames for a large folio, with one round of reclaim at most.
     fn take_large_frames(&mut self, nr: u64, reclaim: bool, wakes: bool) -> Option<ZoneId> {
         if !self.mem.frames.nodes.is_limited() {
             return Some(ZoneId::default());

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `frames` | frames: the fast path, direct reclaim |
 //! | `charge` | charges to groups, page tables and tree nodes |
-//! | `large` | both for large folios |
+//! | `large` | frames and charges of large folios |
 //! | `zswap_worker` | emptying the pool of zswap, for which it needs memory |
 //!
 //! It may call: `reclaim` and what is below it. It is called by: `fault`, `cgroupfs`.
@@ -19,7 +19,7 @@ pub(crate) mod frames;
 pub(crate) mod large;
 pub(crate) mod zswap_worker;
 
-/// Getting memory. It may change all of it, for it may reclaim.
+/// Access to all of the memory to get frames and charges: reclaim may change any part of it.
 pub(crate) struct Alloc<'a, W> {
     pub(crate) mem: &'a mut Memory,
     pub(crate) world: &'a mut W,

@@ -11,8 +11,8 @@ use crate::zswap::ZswapStep;
 const VISITS: u32 = 32;
 
 impl<W: World> Alloc<'_, W> {
-    /// A step of the worker that writes entries back: from [`Effect::WakeZswap`] on until it says
-    /// `Sleep`.
+    /// One step of the worker that writes entries of zswap back: to be called from
+    /// [`Effect::WakeZswap`] on until it says `Sleep`.
     pub(crate) fn zswap_step(&mut self) -> ZswapStep {
         for _ in 0..VISITS {
             if !self.mem.swap.zswap.worker.awake
@@ -32,12 +32,12 @@ impl<W: World> Alloc<'_, W> {
         while self.zswap_step() == ZswapStep::Again {}
     }
 
-    /// The next group in turn. True: it is time to give up.
+    /// Visits the next group in turn. True: too many visits failed, and the worker gives up.
     fn visit_next(&mut self) -> bool {
         let worker = &mut self.mem.swap.zswap.worker;
         let fruitless = if worker.next >= self.mem.groups.memcgs.all.len() {
             worker.next = 0;
-            // A round over all groups in which there was nothing to do.
+            // Whether a round over all groups found nothing to write back.
             std::mem::take(&mut worker.attempts) == 0
         } else {
             let memcg = MemcgId(worker.next as u16);

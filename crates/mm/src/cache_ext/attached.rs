@@ -24,19 +24,20 @@ impl Attached {
 /// The policies of all groups, with their lists.
 #[derive(Clone, Debug)]
 pub(crate) struct CacheExt {
-    /// The policy of groups that were given none; none: Linux's own lists alone.
+    /// Policy of groups that were given none of their own; none: these have Linux's lists alone.
     default: Option<CacheExtPolicy>,
     lists: Lists,
-    /// By lruvec; the default is made when its first folio comes.
+    /// By lruvec: its policy. The default policy is made when the first folio of the lruvec comes.
     all: Vec<Option<Attached>>,
-    /// Set by the driver: the kind of task that accesses; 0: nothing is said.
+    /// Kind of task that accesses, as the driver says; 0: not said.
     hint: u8,
-    /// Room for proposals, kept from use to use.
+    /// Empty vector for proposals, kept for its capacity.
     scratch: Vec<FolioId>,
 }
 
 impl CacheExt {
-    /// Every group has a policy of that kind, or none until it is given one.
+    /// Gives every group a policy of the kind `default`; none: a group has no policy until it is
+    /// given one.
     pub(crate) fn new(default: Option<CacheExtPolicy>) -> CacheExt {
         CacheExt { default, lists: Lists::default(), all: Vec::new(), hint: 0, scratch: Vec::new() }
     }
@@ -69,7 +70,7 @@ impl CacheExt {
         self.all[v.index()] = Some(one);
     }
 
-    /// Another policy for a group on a node: what that has in memory is added to it.
+    /// Gives a group on a node another policy, and adds the group's folios in memory to it.
     pub(crate) fn attach(&mut self, v: LruvecId, ops: Box<dyn CacheExtOps>, resident: &[FolioId]) {
         for &f in resident {
             self.removed(f, false);
@@ -83,7 +84,8 @@ impl CacheExt {
         }
     }
 
-    /// A group on a node is gone, and its number is for another.
+    /// Forgets the policy of a group on a node: the group is gone, and its number is free for
+    /// another.
     pub(crate) fn forget(&mut self, v: LruvecId) {
         if let Some(one) = self.all.get_mut(v.index()) {
             *one = None;
@@ -96,7 +98,7 @@ impl CacheExt {
         self.lists.set_new(f);
     }
 
-    /// A folio that is in memory is that policy's from now on.
+    /// Adds a folio that is in memory to the policy of `v`, which owns it from now on.
     fn adopt(&mut self, v: LruvecId, f: FolioId, limit: u64) {
         let Some((one, lists, hint)) = self.on(v) else { return };
         (one.limit, one.resident) = (limit, one.resident + 1);
@@ -105,16 +107,16 @@ impl CacheExt {
         ops.folio_added(&mut cache, f);
     }
 
-    /// A folio was read. The read that it was brought in for is no access of its own, whether it
-    /// comes before the device is done or after.
+    /// Notes a read of a folio. The read that brought the folio in is no access of its own, whether
+    /// it comes before or after the device is done.
     pub(crate) fn read(&mut self, v: LruvecId, f: FolioId) {
         if !self.lists.take_new(f) {
             self.accessed(v, f);
         }
     }
 
-    /// A folio was accessed again. One that another group is charged for now goes over to its
-    /// policy.
+    /// Notes another access to a folio. If another group is charged for the folio by now, the folio
+    /// goes over to that group's policy.
     pub(crate) fn accessed(&mut self, v: LruvecId, f: FolioId) {
         let is_own = self.lists.owner(f) == Some(v);
         if !is_own {
@@ -129,7 +131,7 @@ impl CacheExt {
         self.adopt(v, f, limit);
     }
 
-    /// A folio has left memory, or its policy.
+    /// Notes that a folio has left memory, or goes over to another policy.
     pub(crate) fn removed(&mut self, f: FolioId, evicted: bool) {
         let Some(owner) = self.lists.owner(f) else { return };
         self.lists.set_owner(f, None);
@@ -139,7 +141,8 @@ impl CacheExt {
         ops.folio_removed(&mut cache, f, evicted);
     }
 
-    /// Folios of a group that the policy would evict, at most `nr`; `limit` as above.
+    /// Folios of a group that the policy would evict, at most `nr`. `limit`: pages that the group
+    /// may have.
     pub(crate) fn evict(&mut self, v: LruvecId, nr: usize, limit: u64) -> Vec<FolioId> {
         let mut eviction = Eviction::new(nr, std::mem::take(&mut self.scratch));
         if let Some((one, lists, hint)) = self.on(v) {
@@ -150,7 +153,7 @@ impl CacheExt {
         eviction.into_chosen()
     }
 
-    /// Proposals that are done with.
+    /// Takes back the vector of proposals, for the next use.
     pub(crate) fn return_scratch(&mut self, mut scratch: Vec<FolioId>) {
         scratch.clear();
         self.scratch = scratch;
@@ -161,13 +164,14 @@ impl CacheExt {
         self.lists.memory_bytes()
     }
 
-    /// The lists are whole, and the folios that are owned are those of `resident`.
+    /// Checks that the lists are whole, and that the folios with an owner are the ones for which
+    /// `resident` holds.
     pub(crate) fn validate(&self, pages: usize, resident: impl Fn(FolioId) -> bool) -> Result<(), String> {
         self.lists.validate()?;
         let mut counted = vec![0; self.all.len()];
         for f in (0..pages as u32).map(FolioId) {
             let owner = self.lists.owner(f);
-            // Without a default, folios of groups without a policy are not known.
+            // Without a default policy, folios of groups that have no policy have no owner.
             if owner.is_some() != resident(f) && (owner.is_some() || self.default.is_some()) {
                 return Err(format!("cache_ext: {f:?} is known to {owner:?}"));
             }

@@ -72,7 +72,7 @@ impl CacheExtPolicy {
         }
     }
 
-    /// Whether it looks at the hints of tasks ([`crate::Engine::set_cache_ext_hint`]).
+    /// Whether the policy looks at the hints of tasks ([`crate::Engine::set_cache_ext_hint`]).
     pub fn reads_hints(self) -> bool {
         self == CacheExtPolicy::GetScan
     }

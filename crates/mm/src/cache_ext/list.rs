@@ -24,9 +24,9 @@ struct Node {
     prev: u32,
     next: u32,
     list: u32,
-    /// The lruvec to whose policy it was added, while it is in memory.
+    /// The lruvec whose policy owns the page, while the page is in memory.
     owner: u32,
-    /// It was not read since it was added.
+    /// The page was not read since it was added.
     new: bool,
 }
 
@@ -44,16 +44,16 @@ struct Ends {
 /// Fate of a folio that an iteration has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Iter {
-    /// Propose it for eviction. It goes to the tail, so that one that cannot be evicted waits for
-    /// its turn.
+    /// Proposes the folio for eviction, and moves it to the tail: if it cannot be evicted it waits
+    /// there for its next turn.
     Evict,
-    /// To the tail of its list.
+    /// Moves the folio to the tail of its list.
     Rotate,
-    /// It stays where it is.
+    /// Leaves the folio where it is.
     Skip,
-    /// To the tail of another list.
+    /// Moves the folio to the tail of another list.
     Move(ListId),
-    /// The iteration ends before it.
+    /// Ends the iteration in front of the folio.
     Stop,
 }
 
@@ -71,7 +71,7 @@ impl Lists {
         ListId(self.lists.len() as u32 - 1)
     }
 
-    /// How many there are on a list.
+    /// Number of folios on a list.
     pub fn len(&self, list: ListId) -> u64 {
         self.lists[list.0 as usize].len
     }
@@ -81,12 +81,12 @@ impl Lists {
         self.len(list) == 0
     }
 
-    /// The first one of a list, at its head.
+    /// First folio of a list, at its head.
     pub fn head(&self, list: ListId) -> Option<FolioId> {
         some(self.lists[list.0 as usize].head)
     }
 
-    /// The one behind a folio, towards the tail.
+    /// The folio behind another one, towards the tail.
     pub fn next(&self, f: FolioId) -> Option<FolioId> {
         some(self.node(f).next)
     }
@@ -101,15 +101,15 @@ impl Lists {
         self.node(f).list == list.0
     }
 
-    /// Puts a folio at the head of a list; it leaves the one that it is on, as a ghost of another
-    /// group may be.
+    /// Puts a folio at the head of a list. It leaves the list that it is on, as a ghost of another
+    /// group may be on one.
     pub fn add(&mut self, list: ListId, f: FolioId) {
         self.del(f);
         let head = self.lists[list.0 as usize].head;
         self.link(list, f, NONE, head);
     }
 
-    /// The same at the tail.
+    /// Puts a folio at the tail of a list; it leaves the list that it is on.
     pub fn add_tail(&mut self, list: ListId, f: FolioId) {
         self.del(f);
         let tail = self.lists[list.0 as usize].tail;
@@ -134,17 +134,17 @@ impl Lists {
         self.nodes[f.index()] = Node { prev: NONE, next: NONE, list: NONE, ..node };
     }
 
-    /// From whatever list to the tail of one.
+    /// Moves a folio to the tail of a list, from any list.
     pub fn move_tail(&mut self, list: ListId, f: FolioId) {
         self.add_tail(list, f);
     }
 
-    /// From whatever list to the head of one.
+    /// Moves a folio to the head of a list, from any list.
     pub fn move_head(&mut self, list: ListId, f: FolioId) {
         self.add(list, f);
     }
 
-    /// Goes through a list from its head on, each folio once, until enough are proposed.
+    /// Goes through a list from its head on, each folio once, until enough folios are proposed.
     pub fn iterate(
         &mut self,
         list: ListId,
@@ -172,8 +172,8 @@ impl Lists {
         }
     }
 
-    /// Proposes folios with the lowest scores: of as many as `nr_sample` at the head the lowest,
-    /// the others go to the tail, and so on.
+    /// Proposes folios with the lowest scores: of each `nr_sample` folios from the head on, the one
+    /// with the lowest score. All of the sample go to the tail.
     pub fn sample(
         &mut self,
         list: ListId,
@@ -235,18 +235,18 @@ impl Lists {
         self.node_mut(f).owner = owner.map_or(NONE, |v| v.0);
     }
 
-    /// Whether a folio is in memory that nobody has read by descriptor since it was added: the
-    /// device is not done, or it was read ahead.
+    /// Whether a folio is in memory and nobody has read it by descriptor since it was added: the
+    /// device is not done, or the folio was read ahead.
     pub fn is_unread(&self, f: FolioId) -> bool {
         self.node(f).new
     }
 
-    /// A folio was added that nobody has read.
+    /// Notes that a folio was added and not read yet.
     pub(crate) fn set_new(&mut self, f: FolioId) {
         self.node_mut(f).new = true;
     }
 
-    /// A folio is read: whether that is the first time.
+    /// Notes a read of a folio. True: the first one since the folio was added.
     pub(crate) fn take_new(&mut self, f: FolioId) -> bool {
         self.nodes.get_mut(f.index()).is_some_and(|node| std::mem::take(&mut node.new))
     }
@@ -288,12 +288,12 @@ fn some(id: u32) -> Option<FolioId> {
 #[derive(Clone, Debug)]
 pub struct Eviction {
     wanted: usize,
-    /// The folios, in the order in which they are to go.
+    /// Folios chosen so far, in the order of their eviction.
     chosen: Vec<FolioId>,
 }
 
 impl Eviction {
-    /// A request for so many folios.
+    /// A request for `wanted` folios. `chosen`: an empty vector, for its capacity.
     pub(crate) fn new(wanted: usize, chosen: Vec<FolioId>) -> Eviction {
         Eviction { wanted, chosen }
     }

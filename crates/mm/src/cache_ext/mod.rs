@@ -6,7 +6,7 @@
 //! | `ops` | the trait of a policy: its hooks, and what they may use |
 //! | `list` | lists of folios: add, add_tail, del, move, iterate, sample |
 //! | `builtin` | the policies that come with the engine, by name |
-//! | `policies/` | each of them in a file of its own, with its check |
+//! | `policies/` | each policy in a file of its own, with its check |
 //! | `attached` | the policy of each group, and the hooks as the engine calls them |
 //!
 //! It may call: ids. It is called by: `lru` for accesses, `fault` for what is added, `memcontrol`

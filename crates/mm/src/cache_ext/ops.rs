@@ -1,4 +1,4 @@
-//! The hooks of cache_ext, of which a policy is made.
+//! The hooks of cache_ext: a policy consists of them.
 
 use super::list::{Eviction, Lists};
 use crate::ids::FolioId;
@@ -9,10 +9,10 @@ use std::fmt::Debug;
 pub struct Cache<'a> {
     /// The lists, on which only the policy's own folios are.
     pub lists: &'a mut Lists,
-    /// Folios that the group may have, at least 1: the lowest `memory.max` of it and of those above
-    /// it. Without any, what it has.
+    /// Folios that the group may have, at least 1: the lowest `memory.max` of the group and its
+    /// ancestors. Without a limit: folios that the group has in memory.
     pub limit: u64,
-    /// Folios of files that it has in memory.
+    /// Folios of files that the group has in memory.
     pub resident: u64,
     /// The kind of task that accesses, as the driver says ([`crate::Engine::set_cache_ext_hint`]);
     /// 0: nothing.
@@ -21,13 +21,13 @@ pub struct Cache<'a> {
 
 /// A policy for the page cache of one group on one node, with the hooks of cache_ext.
 ///
-/// It keeps what it knows of folios on lists of its own, and proposes which to evict. Reclaim says
-/// when and how many: limits, batches, dirty and mapped pages are as without it. A folio that it
-/// proposes and that cannot be evicted stays; where it proposes too little, the kernel's own two
-/// lists, which go on beside it, say the rest.
+/// A policy keeps lists of its own, and proposes folios to evict. Reclaim says when and how many:
+/// limits, batches, dirty and mapped pages are as without a policy. A proposed folio that cannot be
+/// evicted stays. Where the policy proposes too few, the kernel's own two lists, which go on beside
+/// it, give the rest.
 ///
-/// The hooks see pages of files, one a folio. A touch by mapping is not seen by anyone but the
-/// processor: [`CacheExtOps::folio_accessed`] learns of it when reclaim finds the folio young.
+/// The hooks see folios of files, of one page each. A touch by mapping only sets an accessed bit:
+/// [`CacheExtOps::folio_accessed`] learns of the touch when reclaim finds the folio young.
 pub trait CacheExtOps: Debug + Send + Sync + CloneOps {
     /// The policy begins, with nothing in memory.
     fn init(&mut self, cache: &mut Cache<'_>);
@@ -48,7 +48,7 @@ pub trait CacheExtOps: Debug + Send + Sync + CloneOps {
 
 /// Copies a policy with an engine; every policy that is `Clone` has it.
 pub trait CloneOps {
-    /// The same once more.
+    /// A copy of the policy with all its state.
     fn clone_ops(&self) -> Box<dyn CacheExtOps>;
 }
 
@@ -64,7 +64,7 @@ impl Clone for Box<dyn CacheExtOps> {
     }
 }
 
-/// Something that a policy notes of each folio.
+/// A value for each folio, noted by a policy.
 #[derive(Clone, Debug, Default)]
 pub struct FolioMap<T>(Vec<T>);
 
@@ -74,7 +74,7 @@ impl<T: Copy + Default> FolioMap<T> {
         self.0.get(f.index()).copied().unwrap_or_default()
     }
 
-    /// Notes something.
+    /// Notes a value for a folio.
     pub fn set(&mut self, f: FolioId, value: T) {
         if self.0.len() <= f.index() {
             self.0.resize(f.index() + 1, T::default());

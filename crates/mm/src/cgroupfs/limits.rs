@@ -8,9 +8,9 @@ use crate::memcg::group::MemcgLimits;
 use crate::world::{Effect, World};
 
 impl<W: World> Cgroupfs<'_, W> {
-    /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it
-    /// uses reclaims; where that is not enough for `max`, it is out of memory ([`Effect::Oom`]),
-    /// and the driver kills someone and sets it again.
+    /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below the usage
+    /// of the group reclaims. If that is not enough for `max`, the group is out of memory
+    /// ([`Effect::Oom`]): the driver kills a task and sets the limits again.
     pub(crate) fn set_memcg_limits(&mut self, id: MemcgId, limits: &MemcgLimits) -> Result<(), String> {
         self.mem.groups.online_memcg(id)?;
         if id == MemcgId::ROOT {

@@ -9,9 +9,9 @@ use crate::scan::MAX_RECLAIM_RETRIES;
 use crate::world::{ThrottleReason, World};
 
 impl<W: World> Cgroupfs<'_, W> {
-    /// The task on whose behalf the last calls were made is done with what it accessed, and goes
-    /// on. If it charged beyond a `high` it reclaims now, while that gets on, and then is told to
-    /// sleep ([`ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
+    /// Ends the calls made on behalf of a task, which returns to user space. If they charged beyond
+    /// a `high`, reclaims now, as long as pages are freed, and then tells the task to sleep
+    /// ([`ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
     pub(crate) fn return_to_user(&mut self) {
         let Some((id, nr)) = self.mem.groups.memcgs.over_high.take() else { return };
         let mut retries = MAX_RECLAIM_RETRIES;
@@ -37,8 +37,8 @@ impl<W: World> Cgroupfs<'_, W> {
     }
 
     /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`,
-    /// and says nothing of sleep. For drivers whose writes take a while: pages that are on their
-    /// way out would count as used.
+    /// and tells nobody to sleep. For drivers whose writes take a while: at the return, pages still
+    /// being written would count as used.
     pub(crate) fn reclaim_over_high(&mut self) {
         let Some((id, nr)) = self.mem.groups.memcgs.over_high else { return };
         self.reclaim_high(id, nr);

@@ -22,21 +22,22 @@ impl std::fmt::Display for ReclaimAgain {
 
 impl std::error::Error for ReclaimAgain {}
 
-/// A write to `memory.reclaim` on its way: what a driver whose time goes on meanwhile carries out a
-/// round at a time.
+/// A write to `memory.reclaim` under way, for drivers whose time goes on meanwhile: they carry it
+/// out a round at a time.
 #[derive(Clone, Debug)]
 pub struct ReclaimRequest {
     memcg: MemcgId,
     pages: u64,
     swappiness: Option<u32>,
-    /// Waits for a swap device that takes no more writes, instead of piling them up.
+    /// Waits for a swap device that takes no more writes, instead of queueing more.
     waits: bool,
     reclaimed: u64,
     retries: u32,
 }
 
 impl ReclaimRequest {
-    /// So many pages of a memcg and its descendants, with another swappiness if one is given.
+    /// A request for `pages` pages of a memcg and its descendants, with another swappiness if one
+    /// is given.
     pub fn new(memcg: MemcgId, pages: u64, swappiness: Option<u32>) -> ReclaimRequest {
         let swappiness = swappiness.map(|s| s.min(200));
         ReclaimRequest { memcg, pages, swappiness, waits: true, reclaimed: 0, retries: MAX_RECLAIM_RETRIES }
@@ -62,9 +63,9 @@ pub enum ReclaimRound {
 }
 
 impl<W: World> Cgroupfs<'_, W> {
-    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another
-    /// swappiness if one is given. No time passes: what is still being written when all else is
-    /// gone is not waited for.
+    /// `memory.reclaim`: frees `pages` pages of a memcg and its descendants, with another
+    /// swappiness if one is given. No time passes, so writes still under way when all else is gone
+    /// are not waited for.
     pub(crate) fn reclaim(&mut self, id: MemcgId, pages: u64, swappiness: Option<u32>) -> Result<u64, ReclaimAgain> {
         let mut request = ReclaimRequest { waits: false, ..ReclaimRequest::new(id, pages, swappiness) };
         loop {
@@ -81,8 +82,8 @@ impl<W: World> Cgroupfs<'_, W> {
         Ok(request.reclaimed)
     }
 
-    /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there
-    /// any more.
+    /// One round of `memory.reclaim`: a quarter of the pages still to free, and a batch at least.
+    /// The error: the group is gone.
     pub(crate) fn reclaim_round(&mut self, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
         self.mem.groups.online_memcg(request.memcg)?;
         let round = self.reclaim_batch(request);
@@ -94,7 +95,7 @@ impl<W: World> Cgroupfs<'_, W> {
         if request.reclaimed >= request.pages {
             return ReclaimRound::Done;
         }
-        // The last attempt finds what waits in batches, too.
+        // The last attempt also finds folios that wait in batches.
         if request.retries == 0 {
             self.mem.pages.drain_all();
         }

@@ -22,7 +22,7 @@ pub(crate) mod memory_reclaim;
 pub(crate) mod move_mapping;
 pub(crate) mod oom;
 
-/// An administrator at work on groups. All may change, for it may reclaim.
+/// Access to all of the memory for changes of groups: reclaim may change any part of it.
 pub(crate) struct Cgroupfs<'a, W> {
     pub(crate) mem: &'a mut Memory,
     pub(crate) world: &'a mut W,

@@ -7,9 +7,9 @@ use crate::ids::{FolioId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::world::World;
 
 impl<W: World> Cgroupfs<'_, W> {
-    /// The tasks that use a mapping move to another group: its pages, its swap and its page tables
-    /// are charged there from now on. Tree nodes stay charged as they were. If that is more than a
-    /// `max` allows, the group is reclaimed; what cannot be is tolerated.
+    /// Charges a mapping to another group from now on, as its tasks move there: pages, swap and
+    /// page tables. Tree nodes stay charged as they were. If a `max` does not allow that, the group
+    /// is reclaimed; an excess that stays is tolerated.
     pub(crate) fn move_mapping(&mut self, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.mem.groups.online_memcg(to)?;
         let from = match self.mem.pages.space.mappings.get(mapping.index()) {
@@ -52,7 +52,7 @@ impl<W: World> Cgroupfs<'_, W> {
         Ok(())
     }
 
-    /// Folios are charged to another group.
+    /// Moves the charges of folios from one group to another.
     fn move_charges(&mut self, folios: impl Iterator<Item = FolioId>, from: MemcgId, to: MemcgId) {
         let (mut pages, mut dirty, mut writeback, mut cached) = (0, 0, 0, 0);
         for f in folios {
@@ -71,9 +71,9 @@ impl<W: World> Cgroupfs<'_, W> {
         self.mem.groups.memcgs.force_charge(to, pages);
     }
 
-    /// Slot by slot, for of a folio in the swap cache some pages may be back in page tables while
-    /// others are still swap entries. A slot whose page was dropped stays with its folio's first
-    /// one.
+    /// Moves the charges of swap slot by slot: of a folio in the swap cache, some pages may be back
+    /// in page tables while others are still swap entries. The slot of a dropped page stays with
+    /// the first page of its folio.
     fn move_swap(&mut self, mapping: MappingId, to: MemcgId) {
         for page in self.mem.pages.mapping_pages(mapping).map(PageId) {
             let Some((first, nr)) = self.slots_known_by(page) else { continue };
@@ -89,8 +89,8 @@ impl<W: World> Cgroupfs<'_, W> {
         }
     }
 
-    /// The slots to which a page leads: its own, or all those of its folio if it is the first page
-    /// of one in the swap cache.
+    /// The slots to which a page leads: its own slot; or all slots of its folio, if the page is the
+    /// first of a folio in the swap cache.
     fn slots_known_by(&self, page: PageId) -> Option<(SwapSlot, u32)> {
         let of_folio = |f: FolioId| {
             let nr = page.0 - self.mem.pages.folios.page(f).0;

@@ -31,7 +31,7 @@ pub(crate) struct OomKiller<'a> {
 }
 
 impl OomKiller<'_> {
-    /// The victims, by their places in `tasks`.
+    /// Chooses the tasks to kill; returns their indices in `tasks`.
     pub(crate) fn kill(&mut self, over: MemcgId, tasks: &[OomTask]) -> Vec<usize> {
         let thousandth = (self.total_pages(over) / 1000) as i64;
         let points = |t: &OomTask| {
@@ -55,7 +55,7 @@ impl OomKiller<'_> {
         victims
     }
 
-    /// Memory and swap that there could be, in pages: `oom_score_adj` is a share of it.
+    /// Pages of memory and swap that there could be: `oom_score_adj` is in thousandths of them.
     fn total_pages(&self, over: MemcgId) -> u64 {
         let machine: u64 = self.frames.nodes.managed_pages();
         if over == MemcgId::ROOT {

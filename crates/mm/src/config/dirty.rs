@@ -9,7 +9,7 @@ pub struct DirtyConfig {
     /// Share of the cache that may be dirty before tasks that write have to wait, in percent; 20 in
     /// Linux.
     pub ratio: u64,
-    /// `dirty_expire_centisecs`: pages that are dirty for so long are written by
+    /// `dirty_expire_centisecs`, in nanoseconds: the age from which on dirty pages are written by
     /// [`crate::Engine::flush_expired`]; 30 s in Linux.
     pub expire_ns: u64,
     /// Whether a group's own dirty pages are looked at, beside those of the machine (cgroup
@@ -18,7 +18,8 @@ pub struct DirtyConfig {
     /// Where groups have no dirty limit of their own, reclaim that met nothing but dirty pages
     /// waits for the flusher that it has woken; else the group is out of memory.
     pub waits_for_flusher: bool,
-    /// `dirty_writeback_centisecs`: how often it looks for them; 5 s in Linux.
+    /// `dirty_writeback_centisecs`, in nanoseconds: interval at which the flusher looks for old
+    /// dirty pages; 5 s in Linux.
     pub writeback_ns: u64,
 }
 

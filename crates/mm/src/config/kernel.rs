@@ -66,8 +66,9 @@ impl Kernel {
         }
     }
 
-    /// The profile for a release such as `6.18.44-generic`: the last one that is not younger, but
-    /// that multi-gen LRU of 6.18 came with 6.14. None: it is no release.
+    /// The profile for a release such as `6.18.44-generic`: the last profile that is not younger.
+    /// Multi-gen LRU of 6.18 came with 6.14, so releases from 6.14 on have its profile. None: it is
+    /// no release.
     pub fn of_release(release: &str) -> Option<Kernel> {
         let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return None };
@@ -91,9 +92,9 @@ impl Kernel {
         KernelRule::all().into_iter().filter(move |rule| rule.kernels.contains(&self))
     }
 
-    /// In which order the pages of a folio take slots that is split for want of a range. Folios are
-    /// split anew since "mm/huge_memory: add buddy allocator like (non-uniform) folio_split()" of
-    /// Linux 6.15.
+    /// Order in which the pages of a large folio take slots, if it is split because swap has no
+    /// range for it. The split itself changed with "mm/huge_memory: add buddy allocator like
+    /// (non-uniform) folio_split()" of Linux 6.15.
     pub fn swap_split(self) -> SwapSplit {
         if SINCE_6_14.contains(&self) { SwapSplit::FirstThenBack } else { SwapSplit::Ascending }
     }
@@ -125,12 +126,12 @@ impl Kernel {
 
     /// Whether reclaim adds up the statistics of groups before it reads them. Before "memcg: use
     /// ratelimited stats flush in the reclaim" of Linux 6.12 every run began with that, as soon as
-    /// 64 changes a CPU had gathered: they are exact, as far as it shows.
+    /// a CPU had gathered 64 changes: so they are taken as exact.
     pub fn has_exact_stats(self) -> bool {
         BEFORE_6_12.contains(&self)
     }
 
-    /// The locks that its CPUs take; the engine has none of them.
+    /// The locks that CPUs of this kernel take. The engine itself has no locks.
     pub fn locking(self) -> Locking {
         Locking {
             lru_batch: if BEFORE_6_12.contains(&self) { 15 } else { 31 },
@@ -149,8 +150,8 @@ impl Kernel {
 /// Occasions on which CPUs of a kernel take locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Locking {
-    /// Pages that are put on a list under its lock at once (`struct folio_batch`): 15, since 6.9
-    /// 31.
+    /// Folios that are put on a list at once, under its lock (`struct folio_batch`): 15; 31 since
+    /// 6.9.
     pub lru_batch: u32,
     /// Slots of swap are taken and given back under the lock of their device, before "mm, swap:
     /// rework of swap allocator locks" of 6.14. Since then each cluster has a lock, and each CPU a
@@ -159,7 +160,7 @@ pub struct Locking {
     /// The pool of zsmalloc has one lock, from 6.2 to 6.10; before and since then each size has
     /// one.
     pub zsmalloc_pool_lock: bool,
-    /// A fault locks its area, since 6.4, and not all memory of its program.
+    /// A fault locks the area (VMA) that it is in, since 6.4, and not the whole address space.
     pub lock_per_area: bool,
 }
 
@@ -191,9 +192,9 @@ impl FromStr for Kernel {
 pub struct KernelRule {
     /// The change, by its commit message or posting.
     pub change: &'static str,
-    /// The version since which it holds; stable releases that have it, too, are in brackets.
+    /// The version since which the rule holds, and in brackets stable releases that have it, too.
     pub since: &'static str,
-    /// The profiles to which the form of 6.12 does not belong.
+    /// The profiles whose form is not that of 6.12.
     pub kernels: &'static [Kernel],
 }
 
@@ -209,7 +210,7 @@ impl KernelRule {
         rules
     }
 
-    /// The settings that it changes, with the form that its kernels have.
+    /// The settings that the rule changes, with their values in its kernels.
     pub fn settings(&self) -> impl Iterator<Item = (&'static Setting, Value)> {
         let all = settings().flat_map(|setting| setting.other.iter().map(move |other| (setting, other)));
         all.filter(move |(_, other)| other.rule == self).map(|(setting, other)| (setting, other.value))
@@ -225,7 +226,7 @@ impl KernelRule {
 pub(super) const SINCE_6_14: &[Kernel] = &[V6_18, V7_2];
 /// The profiles before Linux 6.2.
 pub(super) const BEFORE_6_2: &[Kernel] = &[V2022V14, V6_1];
-/// The profiles before what came with 6.7 to 6.12, but for what was ported back.
+/// The profiles before the changes of 6.7 to 6.12, but for changes that were ported back.
 pub(super) const BEFORE_6_12: &[Kernel] = &[V2022V14, V6_1, V6_6Rc, V6_6];
 
 #[cfg(test)]

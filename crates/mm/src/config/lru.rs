@@ -29,7 +29,7 @@ pub enum RefaultTest {
 pub enum RefaultCounting {
     /// `workingset_refault` counts every refault (Linux 6.12).
     All,
-    /// Only those of the oldest generation (Linux 6.1).
+    /// `workingset_refault` counts refaults of the oldest generation only (Linux 6.1).
     RecentOnly,
 }
 
@@ -45,7 +45,7 @@ pub enum Recency {
 /// Handling of folios that multi-gen LRU meets and that cannot be freed at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WritebackSort {
-    /// They are isolated like others (Linux 6.12.117).
+    /// These folios are isolated like others (Linux 6.12.117).
     None,
     /// Locked, written-back and dirty file folios move to the next generation (Linux 6.1).
     NextGeneration,
@@ -54,12 +54,12 @@ pub enum WritebackSort {
 /// Where multi-gen LRU has cold pages of files begin, and how well their tiers protect them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheProtection {
-    /// They begin in the oldest generation, and fresh anon one above its own; refs of 4 are worth
-    /// no more than their tier (before "fix underprotected page cache").
+    /// Pages of files begin in the oldest generation, and fresh anon one above its oldest; refs of
+    /// 4 are worth no more than their tier (before "fix underprotected page cache").
     None,
-    /// They begin one above the oldest generation where there are more than three, and fresh anon
-    /// below the youngest; folios with refs of 4 are always protected (since Linux 6.7, and 6.6.8
-    /// and 6.1.69).
+    /// Pages of files begin one above the oldest generation where there are more than three, and
+    /// fresh anon below the youngest; folios with refs of 4 are always protected (since Linux 6.7,
+    /// and 6.6.8 and 6.1.69).
     SecondOldest,
 }
 
@@ -71,13 +71,14 @@ pub enum Generations {
     /// makes a working set; a refault counts in the generation that is the oldest (before Linux
     /// 6.14).
     Linked,
-    /// They move on their own; aging looks at their number alone; a page is promoted when it is
-    /// found in use again; a refault counts for four generations ("rework aging feedback", "rework
-    /// type selection", "rework refault detection", "rework workingset protection", Linux 6.14).
+    /// Anon and file move on their own; aging looks at the number of generations alone; a page is
+    /// promoted when it is found in use again; a refault counts for four generations ("rework aging
+    /// feedback", "rework type selection", "rework refault detection", "rework workingset
+    /// protection", Linux 6.14).
     Independent,
 }
 
-/// Limit of pages that multi-gen reclaim may scan of a group.
+/// When multi-gen reclaim computes how many pages of a group it may scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanBudget {
     /// Looked up again for every batch; aging takes the place of a batch (before Linux 7.2).
@@ -87,20 +88,20 @@ pub enum ScanBudget {
     Once,
 }
 
-/// Where a page begins under multi-gen LRU that a fault brings in.
+/// Birth under multi-gen LRU of a page that a fault brings in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultedPages {
     /// As active, in one of the two youngest generations.
     Active,
-    /// As accessed once, but for what was in the working set; and what has been accessed begins in
-    /// the second oldest generation (Linux 7.2).
+    /// As accessed once, unless it was in the working set. Accessed pages begin in the second
+    /// oldest generation (Linux 7.2).
     Accessed,
 }
 
 /// When a kswapd that gave up works again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KswapdRevival {
-    /// Any reclaim freed a page, that of a group at its limit, too.
+    /// Any reclaim freed a page, also that of a group at its limit.
     OnProgress,
     /// Reclaim freed a page, and a zone is balanced ("mitigate spurious kswapd_failures reset from
     /// direct reclaim", Linux 7.2).
@@ -163,8 +164,8 @@ pub struct LruConfig {
     pub bound: Bound,
     /// Deactivation by the two lists.
     pub deactivation: Deactivation,
-    /// Active file pages for each inactive one, from which on the inactive list is low; 0: by the
-    /// root of its size, as in Linux.
+    /// Active file pages for each inactive one above which the inactive list is low; 0: by a root
+    /// of the size of both lists, as in Linux.
     pub inactive_ratio: u64,
     /// Accounting of multi-gen refaults.
     pub refault_counting: RefaultCounting,
@@ -180,10 +181,11 @@ pub struct LruConfig {
     pub generations: Generations,
     /// Limit of pages that multi-gen reclaim may scan of a group.
     pub scan_budget: ScanBudget,
-    /// Where a page begins under multi-gen LRU that a fault brings in.
+    /// Birth under multi-gen LRU of a page that a fault brings in.
     pub faulted_pages: FaultedPages,
-    /// kswapd writes a dirty page of a file that comes round again, where it meets nothing but
-    /// dirty ones: with a file system that has `writepage`, as ext4 had before Linux 6.2.
+    /// kswapd writes a dirty page of a file on its second way round the list, where a scan meets
+    /// nothing but dirty pages: with a file system that has `writepage`, as ext4 had before Linux
+    /// 6.2.
     pub kswapd_writes_files: bool,
     /// When a kswapd that gave up works again.
     pub kswapd_revival: KswapdRevival,
@@ -191,8 +193,8 @@ pub struct LruConfig {
     /// its accesses by descriptor ("reset page lru tier bits when activating", Linux 6.13 and
     /// 6.12.117).
     pub activation_resets_refs: bool,
-    /// Multi-gen survivors of a batch that nothing is wrong with are tried once more, and those
-    /// that are rejected forget their accesses (since Linux 6.1).
+    /// Multi-gen: survivors of a batch that nothing keeps in memory are tried once more, and
+    /// survivors that are rejected forget their accesses (since Linux 6.1).
     pub retry_survivors: bool,
     /// Cost of reclaiming a type under two lists.
     pub cost: ReclaimCost,
@@ -212,19 +214,19 @@ pub struct LruConfig {
     pub one_list: bool,
     /// Folios in a per-CPU batch; 31 in Linux, 0 = no batches.
     pub batch_folios: usize,
-    /// Pages of a GiB, as far as the balance of active and inactive lists looks at sizes; less on a
-    /// machine that stands for a larger one.
+    /// Pages in a GiB, for the balance of active and inactive lists by size; fewer on a machine
+    /// that stands for a larger one.
     pub gib_pages: u64,
-    /// Pages that a reclaim aims at and a list pass takes; 32 in Linux.
+    /// Pages that a reclaim aims at, and that one pass over a list takes; 32 in Linux.
     pub swap_cluster_max: u64,
-    /// How often the statistics of groups are added up that two-list reclaim reads, in nanoseconds;
-    /// 2 s in Linux, 0 = they are exact.
+    /// Interval at which the statistics of groups are added up for two-list reclaim, in
+    /// nanoseconds; 2 s in Linux, 0 = they are exact.
     pub stat_flush_interval_ns: u64,
-    /// Pages that each page stands for, where a sample of a larger memory is replayed; 1: none but
-    /// itself.
+    /// Pages of the kernel that each page stands for, in a sample of a larger memory; 1: itself
+    /// alone.
     pub pages_per_page: u64,
-    /// Divisor of the batches that the kernel takes, where a whole one would be too large a share
-    /// of so little memory; 1: whole batches.
+    /// Divisor of the kernel's batches, where whole batches would be too large a share of memory;
+    /// 1: whole batches.
     pub batch_divisor: u64,
 }
 

@@ -4,17 +4,17 @@ use super::one_of;
 /// How multi-gen LRU chooses among memory cgroups when the whole machine needs memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemcgSelection {
-    /// All of them at each priority, and each is aged that needs it: before "optimize multiple
+    /// All groups at each priority; each is aged if it needs that: before "optimize multiple
     /// memcgs".
     Iterate,
-    /// The first form of that series (Linux 6.1): easy pages anywhere before aging and swapping
-    /// anywhere.
+    /// The first form of "optimize multiple memcgs" (Linux 6.1): easy pages of any group before
+    /// aging and swapping in any.
     First,
     /// Generations of groups (since Linux 6.3).
     MemcgLru,
 }
 
-/// When the first condition of [`MemcgSelection::First`] to leave a group holds.
+/// Priorities at which [`MemcgSelection::First`] may leave a group by its first condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backoff {
     /// At any priority (the code of Linux 6.1).
@@ -30,18 +30,18 @@ pub enum Backoff {
 /// Groups that a run of reclaim visits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemcgWalk {
-    /// Until the target is met, and the next run goes on behind that group (since Linux 6.11).
+    /// Groups until the target is met; the next run goes on behind the last one (since Linux 6.11).
     Incremental,
-    /// All of them at every priority.
+    /// All groups at every priority.
     Whole,
 }
 
 /// Memory cgroups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemcgConfig {
-    /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
+    /// Choice of multi-gen LRU among groups when the whole machine needs memory.
     pub selection: MemcgSelection,
-    /// With [`MemcgSelection::First`].
+    /// With [`MemcgSelection::First`]: when a run leaves a group.
     pub backoff: Backoff,
     /// With [`MemcgSelection::First`] and [`MemcgSelection::Iterate`]: a group that has given what
     /// the run aims at is scanned as at the lowest priority from then on (version 14 of the
@@ -50,14 +50,14 @@ pub struct MemcgConfig {
     /// With [`MemcgSelection::MemcgLru`]: kswapd stops as soon as every zone is safe ("try to stop
     /// at high watermarks", Linux 6.7 and 6.6.8).
     pub stop_at_high_mark: bool,
-    /// Groups that are visited where multi-gen LRU does not choose them.
+    /// Groups that a run visits, where multi-gen LRU does not choose among them.
     pub walk: MemcgWalk,
     /// Pages in memory of a removed group go to its parent at once ("Eliminate Dying Memory
     /// Cgroup", since Linux 7.1), and do not stay charged to it until they are reclaimed.
     pub lru_reparent: bool,
-    /// Pages charged ahead; 64 in Linux.
+    /// Pages that are charged ahead at a time; 64 in Linux.
     pub charge_batch: u64,
-    /// Groups for which a CPU keeps what is charged ahead; 7 since Linux 6.16.
+    /// Groups for which a CPU keeps pages charged ahead; 7 since Linux 6.16.
     pub charge_stocks: u64,
     /// Tree nodes and page tables are charged to the memcg, as Linux does.
     pub charge_kernel: bool,

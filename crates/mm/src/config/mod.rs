@@ -52,7 +52,7 @@ impl Policy {
     pub const ALL: [Policy; 6] =
         [Policy::Lru, Policy::Lru2013, Policy::LruNone, Policy::LruShadow, Policy::Mglru, Policy::MglruShadow];
 
-    /// The policies of Linux, and those in the form of cache_ext.
+    /// All policies: those of Linux, then those in the form of cache_ext.
     pub fn every() -> impl Iterator<Item = Policy> {
         Policy::ALL.into_iter().chain(CacheExtPolicy::ALL.map(Policy::Ext))
     }
@@ -105,7 +105,7 @@ impl FromStr for Policy {
 pub struct Config {
     /// Lists and refaults.
     pub lru: LruConfig,
-    /// A policy for pages of files beside the lists, which then must be two; none: the lists alone.
+    /// A policy for pages of files beside the two lists, which it requires; none: the lists alone.
     pub cache_ext: Option<CacheExtPolicy>,
     /// How a shadow entry is packed.
     pub shadow: ShadowConfig,
@@ -125,18 +125,19 @@ pub struct Config {
     pub dirty: DirtyConfig,
     /// The size of the node; none: only the limits of memcgs count.
     pub node: Option<NodeConfig>,
-    /// Several nodes, in the place of that one.
+    /// Several nodes, in the place of `node`.
     pub numa: Option<NumaConfig>,
     /// CPUs, each with its own batches.
     pub cpus: usize,
-    /// 0 to 200; 60 in Linux.
+    /// `swappiness`, 0 to 200; 60 in Linux.
     pub swappiness: u32,
-    /// `vfs_cache_pressure`, in percent: names and inodes that a pass counts of those there are;
-    /// 100 in Linux, 0 = none are scanned.
+    /// `vfs_cache_pressure`: share of all names and inodes that a pass of the shrinker counts, in
+    /// percent; 100 in Linux, 0 = none are scanned.
     pub vfs_cache_pressure: u64,
     /// Pages of the machine: only the bucket order of the shadow clock depends on it.
     pub total_pages: u64,
-    /// Salt of the Bloom filters, where a kernel has the addresses of its page tables.
+    /// Salt of the Bloom filters; it stands in for the addresses of page tables, which a kernel
+    /// hashes.
     pub seed: u64,
 }
 
@@ -201,7 +202,7 @@ impl Config {
     }
 }
 
-/// The first of the limits that does not hold.
+/// Fails with the text of the first condition that does not hold.
 fn one_of(limits: &[(bool, &str)]) -> Result<(), String> {
     limits.iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, what)| Err((*what).into()))
 }

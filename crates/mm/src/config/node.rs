@@ -3,7 +3,7 @@
 use crate::ids::{MAX_NUMNODES, NodeId};
 use crate::tiering::{TieringConfig, Tiers};
 
-/// `min_free_kbytes` by formula lies between these.
+/// Least and largest `min_free_kbytes` that the formula gives, in kB.
 const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
 
 /// A memory node with a size (zones and watermarks).
@@ -11,22 +11,23 @@ const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
 pub struct NodeConfig {
     /// Pages that can be allocated.
     pub pages: u64,
-    /// `min_free_kbytes`; none: by the formula, and with `khugepaged` no less than that needs.
+    /// `min_free_kbytes`; none: by the formula, and with `khugepaged` at least what khugepaged
+    /// needs.
     pub min_free_kbytes: Option<u64>,
     /// Huge pages of 2 MiB are made, so that khugepaged runs: when it starts it raises
     /// `min_free_kbytes`, to keep whole page blocks free.
     pub khugepaged: bool,
     /// `watermark_scale_factor`, in ten-thousandths of a zone; 10 in Linux.
     pub watermark_scale_factor: u32,
-    /// Pages in the zones DMA and DMA32, if there are so many; the rest is Normal.
+    /// Pages of the zones DMA and DMA32, as far as the node has them; the rest is Normal.
     pub low_zones: [u64; 2],
-    /// The part of `pages` that boot gave back when it had computed the watermarks and what lower
-    /// zones keep for themselves (`lowmem_reserve`): the initrd, and what only init needs. 0 where
-    /// that is computed again, as Linux 6.18 does.
+    /// Pages of `pages` that boot gave back after it had computed the watermarks and
+    /// `lowmem_reserve`, which lower zones keep for themselves: the initrd, and memory that only
+    /// init needs. 0 where the kernel computes both again later, as Linux 6.18 does.
     pub init_pages: u64,
-    /// CPUs keep free pages for themselves, and move them to and from the zones many at a time.
+    /// Whether CPUs keep free pages for themselves, and move many at a time to and from the zones.
     pub per_cpu_lists: bool,
-    /// Free pages are of kinds, by the page blocks in which they lie.
+    /// Whether free pages have a migratetype, by the page block in which they lie.
     pub page_blocks: bool,
     /// `watermark_boost_factor`, in ten-thousandths of the high mark: how far the marks are raised
     /// when a page block changes its kind. 15,000 in Linux; 0 is not at all. Needs `page_blocks`.
@@ -36,11 +37,11 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A 64-bit PC: 16 MiB of DMA without the first, which firmware is left since Linux 5.13, and 3
-    /// GiB below the addresses that devices have in DMA32.
+    /// Pages of DMA and DMA32 on a 64-bit PC: 16 MiB less the first, which is left to firmware
+    /// since Linux 5.13; and the rest of the 3 GiB below the addresses that devices have.
     pub const PC_ZONES: [u64; 2] = [15 << 8, (3 << 18) - (16 << 8)];
 
-    /// A node of so many pages as a PC has it.
+    /// A node of `pages` pages as a PC has it.
     pub fn new(pages: u64) -> NodeConfig {
         NodeConfig {
             pages,
@@ -70,7 +71,7 @@ impl NodeConfig {
         [dma, dma32, self.pages - dma - dma32]
     }
 
-    /// Names the first setting that is impossible on a machine of so many pages.
+    /// Names the first setting that is impossible on a machine of `machine_pages` pages.
     pub(crate) fn check(&self, machine_pages: u64) -> Result<(), String> {
         let limits = [
             ((64..1 << 30).contains(&self.pages), "a node has 64 to 2^30 pages"),
@@ -85,20 +86,21 @@ impl NodeConfig {
     }
 }
 
-/// A machine of several nodes, and which of them are faster.
+/// A machine of several nodes, with their distances and tiers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NumaConfig {
-    /// The nodes, 1 to 16. `min_free_kbytes` and `watermark_scale_factor` are those of the first
-    /// one for all: Linux has them once.
+    /// The nodes, 1 to 16. `min_free_kbytes` and `watermark_scale_factor` of the first one hold for
+    /// all: Linux has each setting once.
     pub nodes: Vec<NodeConfig>,
-    /// By CPU: its node. CPUs beyond the list are on node 0.
+    /// By CPU: the node that it is on. CPUs beyond the list are on node 0.
     pub cpu_nodes: Vec<NodeId>,
     /// By node: the distance to each, as firmware says it (SLIT). Empty: 10 to itself, 20 to
     /// others.
     pub distances: Vec<Vec<u32>>,
     /// Hint faults, promotion and demotion; by default, as in Linux, there are none.
     pub tiering: TieringConfig,
-    /// By node: where its cold pages go. One of several is taken at random. Empty: nowhere.
+    /// By node: the nodes to which its cold pages go; one of several is taken at random. Empty:
+    /// none.
     pub demotion_targets: Vec<Vec<NodeId>>,
     /// By node: all nodes of slower tiers, for when the targets are full.
     pub demotion_allowed: Vec<Vec<NodeId>>,
@@ -107,7 +109,7 @@ pub struct NumaConfig {
 }
 
 impl NumaConfig {
-    /// Nodes at the same distance from each other, all CPUs on the first, no tiers.
+    /// Nodes at equal distances, with all CPUs on the first node and without tiers.
     pub fn new(nodes: Vec<NodeConfig>) -> NumaConfig {
         NumaConfig {
             nodes,
@@ -120,7 +122,8 @@ impl NumaConfig {
         }
     }
 
-    /// With the tiers of these nodes: which are the top tier, and where each demotes to.
+    /// Takes over the tiers of these nodes: whether each is of the top tier, and where it demotes
+    /// to.
     #[must_use]
     pub fn with_tiers(self, tiers: &Tiers) -> NumaConfig {
         let ids = |nodes: &[usize]| nodes.iter().map(|&n| NodeId(n as u8)).collect();
@@ -169,12 +172,12 @@ impl NumaConfig {
 
 /// Pages of a page block.
 const PAGE_BLOCK: u64 = 512;
-/// Kinds of pages that page blocks are kept apart for.
+/// Migratetypes for which page blocks are kept apart.
 const MOBILITIES: u64 = 3;
 
-/// Pages below the min mark where khugepaged runs: for each zone two page blocks, and for each kind
-/// of pages as many as there are kinds, so that none has to fall back to blocks of another; at most
-/// a twentieth of what is above the high marks.
+/// Pages below the min mark where khugepaged runs. For each zone two page blocks, and for each
+/// migratetype as many blocks as there are migratetypes, so that none has to fall back to blocks of
+/// another; at most a twentieth of the pages above the high marks.
 fn recommended_min_pages(nodes: &[NodeConfig], min_pages: u64, scale_factor: u64) -> u64 {
     let pages: u64 = nodes.iter().map(|n| n.pages).sum();
     let zones = nodes.iter().flat_map(NodeConfig::zone_pages).filter(|&pages| pages > 0).count() as u64;
@@ -184,14 +187,14 @@ fn recommended_min_pages(nodes: &[NodeConfig], min_pages: u64, scale_factor: u64
 
 /// Sums from which the watermarks of all zones of a machine follow (zones and watermarks).
 pub(crate) struct MachineMarks {
-    /// Pages of all nodes when they were computed.
+    /// Pages of all nodes, less `init_pages`.
     pub(crate) total: u64,
     pub(crate) min_pages: u64,
     pub(crate) scale_factor: u64,
 }
 
 impl MachineMarks {
-    /// Adds up the nodes of a machine. The settings are those of the first: Linux has them once.
+    /// Adds up the nodes of a machine. Settings are taken from the first node: Linux has each once.
     pub(crate) fn new(nodes: &[NodeConfig]) -> MachineMarks {
         let total: u64 = nodes.iter().map(|n| n.pages - n.init_pages.min(n.pages)).sum();
         let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);

@@ -6,22 +6,24 @@ use crate::ids::MAX_ORDER;
 /// How the order of the folios that readahead makes grows from window to window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OrderGrowth {
-    /// From that of the folio with the mark, by two: the first window of a file has folios of four
-    /// pages. Linux 5.18 to 6.12.
+    /// By two over the order of the folio with the mark: the first window of a file has folios of
+    /// four pages. Linux 5.18 to 6.12.
     ByMark,
-    /// The open file keeps it: the first window has single pages, each one that a mark opens has an
-    /// order of two more, and ends where a folio of that order would. Linux 6.18.
+    /// By two over the order that the open file keeps: the first window has single pages; each
+    /// window that a mark opens has an order of two more, and ends where a folio of that order
+    /// would. Linux 6.18.
     ByFile,
 }
 
-/// By how much faults on mapped files lower the count of those that had to read
-/// (`mmap_miss` of an open file), which ends reading around them.
+/// Pages by which a fault on a mapped file lowers `mmap_miss` of the open file, the count of faults
+/// that had to read. A high count ends reading around faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MmapHits {
-    /// Each page that fault-around finds in its window, also when a fault that had to read begins
+    /// Each page that fault-around finds in its window; again when a fault that had to read begins
     /// anew. Before Linux 6.10.
     All,
-    /// Each of them that was not evicted from the working set before. Linux 6.10 to 7.1.
+    /// Each page that fault-around finds, unless it was evicted from the working set before. Linux
+    /// 6.10 to 7.1.
     NotWorkingset,
     /// The page of the fault alone, and only if it was there when the fault began. Linux 7.2.
     FaultedPage,
@@ -33,27 +35,27 @@ pub struct ReadaheadConfig {
     /// `page_cluster`: a swap-in from a queueing device reads up to 2^page_cluster pages; 3 in
     /// Linux, 0 = one.
     pub page_cluster: u32,
-    /// The driver maps what was read ahead at once, whatever the device: there are no faults on it
-    /// that would tell whether it was of use. So it is a run of faults, each where the last window
-    /// ended, that makes windows grow. Not of Linux, where such pages wait in the swap cache.
+    /// Whether the driver maps pages that were read ahead at once, whatever the device: then no
+    /// fault on them tells whether they were of use, so a window grows by a run of faults, each
+    /// where the last window ended. Not of Linux, where such pages wait in the swap cache.
     pub swap_map_ahead: bool,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub file_pages: u32,
-    /// A miss that does not go on where the last read ended looks at the page cache: pages in front
-    /// of it are what a stream leaves behind, so that they are worth a window. The mark of the next
-    /// window is a flag of a page and not of the open file, so that streams may take turns. As
-    /// Linux does; without it a file is read by one stream or at random.
+    /// Whether reads go by the page cache, as in Linux. A miss that does not go on where the last
+    /// read ended counts the pages in memory in front of it: a stream leaves them behind, so they
+    /// are worth a window. The mark of the next window is a flag of a page and not of the open
+    /// file, so that streams may take turns. Otherwise a file is read by one stream or at random.
     pub history: bool,
-    /// The same for faults on files: runs of them read ahead, up to `read_ahead_pages`. Linux reads
-    /// around every fault instead, and maps what it finds in the cache, so that later ones are
-    /// cheap; a driver for which there is no cheap fault had better read what is needed.
+    /// Whether runs of faults on files read ahead, up to `read_ahead_pages`. Linux reads around
+    /// every fault instead, and maps what it finds in the cache, so that later faults are cheap. A
+    /// driver without cheap faults had better read only what is needed.
     pub file_map_ahead: bool,
-    /// The largest order of a folio of a file, for files of which the driver says nothing else; 0:
-    /// each page is a folio. Only windows of `history` and writes of several pages make large ones.
+    /// Largest order of a folio of a file, where the driver sets none for the file; 0: each page is
+    /// a folio. Only windows of `history` and writes of several pages make large folios.
     pub file_order: u8,
     /// Growth of the order of files' folios.
     pub order_growth: OrderGrowth,
-    /// By how much the misses of a mapped file are lowered.
+    /// Pages by which a fault lowers the misses of a mapped file.
     pub mmap_hits: MmapHits,
 }
 

@@ -35,7 +35,7 @@ pub enum AdviceRecency {
     /// Accessed bits through mappings that were advised random, sequential or not to be used again
     /// are ignored, wherever reclaim asks for them (since Linux 6.3).
     Ignored,
-    /// Before: the reference check ignores them in sequential mappings only. Faults and walks of
-    /// multi-gen LRU pass over random ones as well.
+    /// Before Linux 6.3: the reference check ignores accessed bits in sequential mappings only.
+    /// Faults and walks of multi-gen LRU ignore them in random mappings as well.
     SequentialOnly,
 }

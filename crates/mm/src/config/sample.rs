@@ -1,23 +1,23 @@
-//! A sample of a larger memory: each page stands for a number of pages. A number of pages in the
-//! kernel is that part of it here; a ratio, a shape or a weight stays as it is.
+//! A sample of a larger memory: each page stands for a number of pages of the kernel. Numbers of
+//! pages are divided by it; ratios, shapes and weights stay as they are.
 //!
 //! Mechanism: `docs/mechanisms.md#a-sample-of-a-larger-memory`.
 
 use super::Config;
 use super::lru::LruConfig;
 
-/// A batch may be one part in so many of memory before it is divided.
+/// Batches that memory has room for at least: where it has room for fewer, they are divided.
 const PARTS_OF_MEMORY: u64 = 200;
 
 impl Config {
-    /// The same kernel with a sample of its memory: `memory` pages, of which each stands for
-    /// `pages`.
+    /// The same kernel with a sample of its memory: `memory` pages, each of which stands for
+    /// `pages` pages.
     pub fn sampled(mut self, pages: u64, memory: u64) -> Config {
         let lru = &mut self.lru;
         let divisor = (lru.swap_cluster_max * PARTS_OF_MEMORY).div_ceil(memory.max(1)).clamp(1, pages);
         (lru.pages_per_page, lru.batch_divisor) = (pages, divisor);
         lru.gib_pages = (lru.gib_pages / pages).max(1);
-        // A batch that comes to less than half a page is none.
+        // A batch that comes to less than half a folio is none.
         lru.batch_folios = ((lru.batch_folios as u64 + divisor / 2) / divisor) as usize;
         self.memcg.charge_batch = (self.memcg.charge_batch / divisor).max(1);
         self.memcg.reserved_pages /= pages;
@@ -28,20 +28,20 @@ impl Config {
 }
 
 impl LruConfig {
-    /// Scales down a batch of so many pages in the kernel: one at least.
+    /// Divides a batch of the kernel, in pages; one page at least.
     #[inline(always)]
     pub(crate) fn part(&self, pages: u64) -> u64 {
         (pages / self.batch_divisor).max(1)
     }
 
-    /// Pages of the kernel that so many pages here stand for.
+    /// Pages of the kernel that `pages` pages here stand for.
     #[inline(always)]
     pub(crate) fn whole(&self, pages: u64) -> u64 {
         pages * self.pages_per_page
     }
 
-    /// Pages to scan of so many at a priority, beside batches as they are here: of a sample one
-    /// where the kernel would scan any, and never more than there are.
+    /// Pages to scan at a priority, of a list of `pages` pages, in proportion to the batches here.
+    /// In a sample: one at least where the kernel would scan any, and never more than the list has.
     #[inline(always)]
     pub(crate) fn share_of_priority(&self, pages: u64, priority: u32) -> u64 {
         let share = self.whole(pages) >> priority;
@@ -55,8 +55,8 @@ impl LruConfig {
     }
 }
 
-/// Pages to scan of each list: counts divided. The remainder is carried to the next time, so that
-/// lists keep their shares; there is one page at least, as a kernel would have come to its first
+/// Divides the pages to scan of each list. The remainder is carried to the next time, so that lists
+/// keep their shares. At least one page is scanned in all, as a kernel would have come to its first
 /// batch.
 #[inline(never)]
 pub(crate) fn divided(carried: &mut [i64; 4], counts: [u64; 4], divisor: u64) -> [u64; 4] {

@@ -3,27 +3,28 @@
 use super::one_of;
 use crate::ids::SwapSlot;
 
-/// Swap devices at most.
+/// Largest number of swap devices.
 pub const MAX_SWAP_DEVICES: usize = 16;
-/// Pages of one device at most: 1 TiB.
+/// Largest size of one swap device, in pages: 1 TiB.
 pub const MAX_SWAP_DEVICE_PAGES: u64 = 1 << SwapSlot::OFFSET_BITS;
 
 /// A swap device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwapDeviceConfig {
-    /// Its size in pages. The first page is the header and holds nothing.
+    /// Size of the device in pages. The first page is the header and holds nothing.
     pub pages: u64,
-    /// 0 to 32767; none: below all that were given one, and below those added before (−2, −3, …).
+    /// Priority, 0 to 32767; none: below all devices that were given one, and below devices added
+    /// before (−2, −3, …).
     pub priority: Option<i16>,
-    /// It answers at once (zram): swap-in goes round the swap cache and frees the slot.
+    /// The device answers at once (zram): swap-in goes round the swap cache and frees the slot.
     pub synchronous: bool,
-    /// It has a head to move: slots are handed out in sequence, one page at a time.
+    /// The device has a head to move: slots are handed out in sequence, one page at a time.
     pub rotational: bool,
     /// Clusters that became empty are discarded before they are used again.
     pub discard: bool,
-    /// It is a whole device or partition. A swap file takes no large folios.
+    /// The device is a whole disk or partition. A swap file takes no large folios.
     pub block_device: bool,
-    /// Pages that cannot be used.
+    /// Pages of the device that cannot be used.
     pub bad_pages: Vec<u64>,
 }
 
@@ -96,7 +97,8 @@ pub enum SwapRotational {
     Clusters,
 }
 
-/// The order in which the pages of a large folio take slots that was split for want of a range.
+/// Order in which the pages of a large folio take slots, if it is split for want of a range of
+/// slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwapSplit {
     /// From the first to the last (Linux 6.12).
@@ -118,7 +120,7 @@ pub struct SwapPolicy {
     pub cluster_pages: u32,
     /// Single slots are taken and given back by way of per-CPU caches of 64 (before Linux 6.14).
     pub slot_cache: bool,
-    /// Pages of folios that are split for want of a range.
+    /// Order of the pages of folios that are split for want of a range of slots.
     pub split: SwapSplit,
     /// Pages of zeros leave a bit and are not written (since Linux 6.12).
     pub zeromap: bool,
@@ -162,12 +164,11 @@ pub struct SwapConfig {
     pub devices: Vec<SwapDeviceConfig>,
     /// How slots of swap are handed out.
     pub policy: SwapPolicy,
-    /// Where no swap slot is free, anon is scanned all the same while there are pages in the swap
-    /// cache: they have slots, and once they are written nothing is needed but to find them. With
-    /// that, multi-gen LRU scans it, too, where fewer than 64 slots are free. Not of Linux, which
-    /// leaves these pages, and says that there is nothing to reclaim. For drivers whose writes take
-    /// long: reclaim may have given slots to more pages than it needs before the first of them is
-    /// free.
+    /// Scans anon while there are pages in the swap cache, even where no swap slot is free: these
+    /// pages have slots, and once they are written they need only be found. Multi-gen LRU then also
+    /// scans anon where fewer than 64 slots are free. Not of Linux, which leaves these pages and
+    /// says that there is nothing to reclaim. For drivers whose writes take long: reclaim may have
+    /// given slots to more pages than it needs before the first of them is free.
     pub reclaim_cache: bool,
 }
 
@@ -185,7 +186,7 @@ impl Default for SwapConfig {
 }
 
 impl SwapConfig {
-    /// The swap devices from the start on. A device beyond the largest there can be is several.
+    /// The swap devices from the start on. A size beyond the largest device makes several devices.
     pub(crate) fn all_devices(&self) -> Vec<SwapDeviceConfig> {
         if !self.devices.is_empty() {
             return self.devices.clone();

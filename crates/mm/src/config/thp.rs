@@ -4,7 +4,7 @@
 use crate::config::settings::{THP, Values};
 use crate::ids::MAX_ORDER;
 
-/// `transparent_hugepage/enabled`.
+/// `transparent_hugepage/enabled`: the mappings that may have large folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThpMode {
     /// For every mapping.
@@ -18,15 +18,15 @@ pub enum ThpMode {
 /// `transparent_hugepage/defrag`: response of a fault that finds no room for a large folio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThpDefrag {
-    /// It reclaims.
+    /// The fault reclaims.
     Always,
-    /// It wakes kswapd, so that there is room next time.
+    /// The fault wakes kswapd, so that there is room next time.
     Defer,
-    /// It reclaims in mappings advised [`HugeAdvice::Huge`], and wakes kswapd in others.
+    /// The fault reclaims in mappings advised [`HugeAdvice::Huge`], and wakes kswapd in others.
     DeferMadvise,
-    /// It reclaims in mappings so advised.
+    /// The fault reclaims in mappings advised [`HugeAdvice::Huge`], and does nothing in others.
     Madvise,
-    /// It does nothing.
+    /// The fault does nothing.
     Never,
 }
 
@@ -36,7 +36,7 @@ impl ThpDefrag {
         [ThpDefrag::Always, ThpDefrag::Defer, ThpDefrag::DeferMadvise, ThpDefrag::Madvise, ThpDefrag::Never];
 }
 
-/// `hugepages-<size>kB/enabled`.
+/// `hugepages-<size>kB/enabled`: the mappings that may have folios of a size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThpSize {
     /// For every mapping.
@@ -64,13 +64,13 @@ pub enum HugeAdvice {
 /// Sizes of anonymous folios. Files have single pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThpConfig {
-    /// `transparent_hugepage/enabled`: what sizes set to `inherit` follow.
+    /// `transparent_hugepage/enabled`, for the sizes that are set to `inherit`.
     pub enabled: ThpMode,
     /// `hugepages-<size>kB/enabled`, by order. There is no setting for orders 0 and 1: a single
     /// page is always possible, two are not.
     pub sizes: [ThpSize; MAX_ORDER as usize + 1],
     /// `transparent_hugepage/defrag`: the mappings in which a fault reclaims to make a large folio.
-    /// Others get a smaller one if there is no room.
+    /// Faults in other mappings make a smaller folio if there is no room.
     pub defrag: ThpDefrag,
     /// A fault on a page in swap may bring in a large folio at once, of the sizes that a first
     /// touch could make.
@@ -89,10 +89,10 @@ impl Default for ThpConfig {
 impl ThpConfig {
     /// The smallest order of a large anonymous folio.
     pub const MIN_ORDER: u8 = 2;
-    /// The largest.
+    /// The largest order of a large anonymous folio.
     pub const MAX_ORDER: u8 = MAX_ORDER;
 
-    /// The orders above 0 that faults in a mapping so advised may make, a bit each.
+    /// Orders above 0 that faults may make in a mapping with this advice, one bit each.
     pub fn orders(&self, advice: HugeAdvice) -> u16 {
         let all = self.enabled == ThpMode::Always;
         let advised = advice == HugeAdvice::Huge;
@@ -108,7 +108,7 @@ impl ThpConfig {
         (Self::MIN_ORDER..=MAX_ORDER).filter(is_allowed).map(|order| 1 << order).sum()
     }
 
-    /// Whether a fault in a mapping so advised reclaims to make room for a large folio.
+    /// Whether a fault in a mapping with this advice reclaims to make room for a large folio.
     pub fn may_reclaim(&self, advice: HugeAdvice) -> bool {
         match self.defrag {
             ThpDefrag::Always => true,
@@ -117,7 +117,8 @@ impl ThpConfig {
         }
     }
 
-    /// Whether such a fault wakes kswapd.
+    /// Whether a fault in a mapping with this advice wakes kswapd if there is no room for a large
+    /// folio.
     pub fn wakes_kswapd(&self, advice: HugeAdvice) -> bool {
         self.defrag == ThpDefrag::Defer || (self.defrag == ThpDefrag::DeferMadvise && advice != HugeAdvice::Huge)
     }

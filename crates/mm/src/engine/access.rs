@@ -16,8 +16,8 @@ impl Engine {
     #[inline(always)]
     pub fn access<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         if touch == Touch::Read {
-            // The common case by table: what a read makes of the page's byte. 0 asks for more than
-            // that.
+            // The common case by table: the byte of the page gives its byte after a read; 0: the
+            // read is more than a plain hit.
             let byte = &mut self.mem.pages.folios.hot[page.index()];
             let next = self.mem.pages.hit_transition[usize::from(*byte)];
             if next != 0 {
@@ -42,8 +42,8 @@ impl Engine {
         }
     }
 
-    /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were
-    /// made. `None` ends the row, too.
+    /// Reads by descriptor in a row, up to the first that is more than a plain hit, or up to a
+    /// `None`. Returns how many reads were made.
     #[inline(always)]
     pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
         let (hot, hit_transition) = (&mut self.mem.pages.folios.hot[..], &self.mem.pages.hit_transition);
@@ -61,9 +61,9 @@ impl Engine {
         made
     }
 
-    /// Reads by descriptor that would be more than plain hits, as things are now: a hint for
-    /// drivers that look ahead. `work` gets them without a branch: one that goes wrong every few
-    /// accesses would keep the loads apart. Returns how many they are.
+    /// Puts into `work` the pages whose reads by descriptor would be more than plain hits now: a
+    /// hint for drivers that look ahead. Returns how many they are, `N` at most. There is no
+    /// branch: one mispredicted every few accesses would keep the loads apart.
     #[inline(always)]
     pub fn collect_non_hits<const N: usize>(
         &self,
@@ -79,9 +79,9 @@ impl Engine {
         n.min(N)
     }
 
-    /// A read of a file by descriptor, `asked` pages from `page` on of which this is the access of
-    /// the first: as [`Engine::access`], with reading ahead. Nothing is read ahead of anonymous
-    /// memory, which a file in tmpfs is.
+    /// A read of a file by descriptor, with reading ahead: `asked` pages from `page` on, of which
+    /// this call accesses the first, as [`Engine::access`] does. Nothing is read ahead of anonymous
+    /// memory, such as a file in tmpfs.
     pub fn read_file<W: World>(
         &mut self,
         w: &mut W,
@@ -98,16 +98,16 @@ impl Engine {
         };
         if max > 0 && (missed || marked) {
             self.fault(w).open_window(page, asked, missed, ra, max);
-            // Its own folio may carry the mark already.
+            // The folio of the missed page may carry the mark already.
             if missed && self.mem.cfg.readahead.history && self.mem.pages.is_marked(page) {
                 self.fault(w).open_window(page, asked, false, ra, max);
             }
         }
-        // In the folio in which the last read ended this one is no other use.
+        // A read that goes on in the folio where the last one ended is no other use of the folio.
         let goes_on = ra.next > 0 && self.mem.pages.are_of_one_folio(page, PageId(ra.next - 1));
         ra.next = page.0 + 1;
         let outcome = self.access(w, page, if goes_on { Touch::ReadContinued } else { touch });
-        // It was read just now, if by a device that answers at once.
+        // A hit after a miss: a device that answers at once has just read the page.
         if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
     }
 
@@ -126,22 +126,22 @@ impl Engine {
         hit
     }
 
-    /// `POSIX_FADV_WILLNEED` or `readahead(2)`: `nr` pages of a file from `first` on are read now,
-    /// those of them that are not in memory, and nobody has used them yet.
+    /// `POSIX_FADV_WILLNEED` or `readahead(2)` for `nr` pages of a file from `first` on: pages that
+    /// are not in memory are read now, and nobody has used them yet.
     pub fn will_need<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
         self.fault(w).will_need(first, nr)
     }
 
-    /// A write of a file by descriptor, `asked` pages from `page` on of which this is the access of
-    /// the first: as [`Engine::access`], with a folio for several of them where the file may have
-    /// large ones.
+    /// A write of a file by descriptor: `asked` pages from `page` on, of which this call accesses
+    /// the first, as [`Engine::access`] does. Where the file may have large folios, one folio may
+    /// take several of the pages.
     pub fn write_file<W: World>(&mut self, w: &mut W, page: PageId, asked: u32) -> Outcome {
         self.fault(w).write_file(page, asked)
     }
 
-    /// A touch of a mapped file that its page tables do not have, `ra` being of the open file, and
-    /// `advice` what was said of the mapping (`madvise`): as [`Engine::access`], with reading
-    /// around it where the configuration has `history`.
+    /// A touch of a page of a mapped file that is in no page table. `ra`: state of the open file;
+    /// `advice`: advice on the mapping (`madvise`). As [`Engine::access`], with reading around the
+    /// page where the configuration has `history`.
     pub fn fault_file<W: World>(
         &mut self,
         w: &mut W,
@@ -157,7 +157,7 @@ impl Engine {
         if begins_anew {
             self.fault(w).note_retried(page, touch, ra);
         }
-        // It was read just now, if by a device that answers at once.
+        // A minor fault after a miss: a device that answers at once has just read the page.
         if missed && outcome == Outcome::Minor { Outcome::Major } else { outcome }
     }
 
@@ -167,8 +167,8 @@ impl Engine {
         self.stalls(page, FolioFlags::LOCKED | FolioFlags::WORKINGSET)
     }
 
-    /// Whether the time in which the CPU reads this page, or gives the order for it, is a memory
-    /// stall: it was evicted from the working set. To be asked after the access that read it.
+    /// Whether the time that the CPU takes to read this page, or to order the read, is a memory
+    /// stall: the page was evicted from the working set. To be asked after the access that read it.
     pub fn is_refault_read(&self, page: PageId) -> bool {
         self.stalls(page, FolioFlags::WORKINGSET)
     }
@@ -180,32 +180,33 @@ impl Engine {
             && folio.is_some_and(|f| self.mem.pages.folios.st(f).0 & flags == flags)
     }
 
-    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A
-    /// page whose read failed stays in the cache, not up to date, and the next access tries again.
+    /// Ends a read that was pending; of a large folio, `page` is any page. If the read failed the
+    /// page stays in the cache, not up to date, and the next access tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         self.fault(w).read_done(page, ok)
     }
 
-    /// A write that was pending ended, likewise. After a failure the folio is dirty again.
+    /// Ends a write that was pending; of a large folio, `page` is any page. After a failure the
+    /// folio is dirty again.
     pub fn write_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         self.fault(w).write_done(page, ok)
     }
 
-    /// A write that was pending is not made after all, because the page was needed before it began:
-    /// what a driver can do that keeps pages for a while before it writes them. The folio is dirty
+    /// Cancels a write that was pending, because the page was needed before the write began:
+    /// possible for a driver that keeps pages for a while before it writes them. The folio is dirty
     /// as before, and nothing failed.
     pub fn write_cancelled<W: World>(&mut self, w: &mut W, page: PageId) {
         self.fault(w).write_cancelled(page)
     }
 
-    /// A migration that was pending ended; any page of the folio stands for it.
+    /// Ends a migration that was pending; `page` is any page of the folio.
     pub fn migrate_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         self.fault(w).migrate_done(page, ok)
     }
 
-    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to
-    /// be left alone: not mapped, not on slow memory, or a dirty page of a file, which could not be
-    /// moved anyway.
+    /// Marks a page, so that its next touch is a hint fault. False: the driver is to leave the page
+    /// alone: it is not mapped, not on slow memory, or a dirty page of a file, which could not be
+    /// moved.
     pub fn hint_mark(&mut self, page: PageId) -> bool {
         self.mem.frames.hint_mark(&mut self.mem.pages, self.mem.now_ns, page)
     }

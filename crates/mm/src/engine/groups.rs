@@ -23,31 +23,30 @@ impl Engine {
         Memcontrol { cfg, pages, groups, frames }.add_memcg(&swap.slots, parent, name, max_pages, swap_max_pages)
     }
 
-    /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it
-    /// uses reclaims; where that is not enough for `max`, it is out of memory
-    /// ([`crate::Effect::Oom`]), and the driver kills someone and sets it again.
+    /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below the usage
+    /// of the group reclaims. If that is not enough for `max`, the group is out of memory
+    /// ([`crate::Effect::Oom`]): the driver kills a task and sets the limits again.
     pub fn set_memcg_limits<W: World>(&mut self, w: &mut W, id: MemcgId, limits: &MemcgLimits) -> Result<(), String> {
         self.cgroupfs(w).set_memcg_limits(id, limits)
     }
 
-    /// The task on whose behalf the last calls were made is done with what it accessed, and goes
-    /// on. If it charged beyond a `high` it reclaims now, while that gets on, and then is told to
-    /// sleep ([`crate::ThrottleReason::High`]). A driver that never calls this has no
-    /// `memory.high`.
+    /// Ends the calls made on behalf of a task, which returns to user space. If they charged beyond
+    /// a `high`, reclaims now, as long as pages are freed, and then tells the task to sleep
+    /// ([`crate::ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
     pub fn return_to_user<W: World>(&mut self, w: &mut W) {
         self.cgroupfs(w).return_to_user()
     }
 
     /// Reclaims what the calls since the last [`crate::Engine::return_to_user`] charged beyond a
-    /// `high`, and says nothing of sleep. For drivers whose writes take a while: pages that are on
-    /// their way out would count as used.
+    /// `high`, and tells nobody to sleep. For drivers whose writes take a while: at the return,
+    /// pages still being written would count as used.
     pub fn reclaim_over_high<W: World>(&mut self, w: &mut W) {
         self.cgroupfs(w).reclaim_over_high()
     }
 
-    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another
-    /// swappiness if one is given. No time passes: what is still being written when all else is
-    /// gone is not waited for.
+    /// `memory.reclaim`: frees `pages` pages of a memcg and its descendants, with another
+    /// swappiness if one is given. No time passes, so writes still under way when all else is gone
+    /// are not waited for.
     pub fn reclaim<W: World>(
         &mut self,
         w: &mut W,
@@ -58,15 +57,15 @@ impl Engine {
         self.cgroupfs(w).reclaim(id, pages, swappiness)
     }
 
-    /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there
-    /// any more.
+    /// One round of `memory.reclaim`: a quarter of the pages still to free, and a batch at least.
+    /// The error: the group is gone.
     pub fn reclaim_round<W: World>(&mut self, w: &mut W, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
         self.cgroupfs(w).reclaim_round(request)
     }
 
-    /// The tasks that use a mapping move to another group: its pages, its swap and its page tables
-    /// are charged there from now on. Tree nodes stay charged as they were. If that is more than a
-    /// `max` allows, the group is reclaimed; what cannot be is tolerated.
+    /// Charges a mapping to another group from now on, as its tasks move there: pages, swap and
+    /// page tables. Tree nodes stay charged as they were. If a `max` does not allow that, the group
+    /// is reclaimed; an excess that stays is tolerated.
     pub fn move_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.cgroupfs(w).move_mapping(mapping, to)
     }
@@ -90,10 +89,10 @@ impl Engine {
         self.mem.groups.memcgs.over_high.is_some()
     }
 
-    /// The victims, by their places in `tasks`: of the tasks within `over` the one with the largest
-    /// resident set, swap and page tables, and with it all tasks of the highest group that has
-    /// `oom_group` (those that are never killed excepted). None: nobody may be killed. The events
-    /// of the groups are counted.
+    /// Chooses the tasks to kill within `over`; returns their indices in `tasks`. First comes the
+    /// task with the most pages in memory, in swap and of page tables, shifted by `oom_score_adj`;
+    /// with it go all tasks of the highest group that has `oom_group`, except tasks that are never
+    /// killed. Empty: nobody may be killed. The events of the groups are counted.
     pub fn oom_kill(&mut self, over: MemcgId, tasks: &[OomTask]) -> Vec<usize> {
         let Memory { pages, groups, frames, swap, .. } = &mut self.mem;
         OomKiller { pages, groups, frames, swap }.kill(over, tasks)

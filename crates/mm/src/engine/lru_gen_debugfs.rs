@@ -37,8 +37,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Ages the first node as kswapd does before each shrink: with `min_ttl_ms`, out of memory if
-    /// every group's working set is younger than that. True: it was.
+    /// Ages the first node as kswapd does before each shrink. True: out of memory, since every
+    /// group's working set is younger than `min_ttl_ms`.
     pub fn age_node<W: World>(&mut self, w: &mut W) -> bool {
         self.reclaim_with(w, ScanControl::for_memcg(MemcgId::ROOT, 0, None)).age_node_on(NodeId::default())
     }

@@ -52,8 +52,8 @@ impl Engine {
         self.mem.pages.memcg_stats(id)
     }
 
-    /// Adds up what a memcg and its descendants counted, which reading its `memory.stat` does on
-    /// Linux: reclaim sees it from now on, and not only at the next time that all are added up.
+    /// Adds up the counts of a memcg and its descendants, as a read of its `memory.stat` does on
+    /// Linux: reclaim sees the sums from now on, and not only after the next interval.
     pub fn flush_memcg_stats(&mut self, id: MemcgId) {
         if self.mem.cfg.lru.adds_up_stats() {
             self.mem.pages.flush_stats(&self.mem.groups, id);
@@ -88,7 +88,7 @@ impl Engine {
         self.memcg_tree_stats(MemcgId::ROOT)
     }
 
-    /// `memory.events` of a memcg: those of its descendants count, too.
+    /// `memory.events` of a memcg, with the events of its descendants.
     pub fn memcg_events(&self, id: MemcgId) -> MemcgEvents {
         self.mem.groups.memcgs.get(id).events
     }
@@ -98,7 +98,8 @@ impl Engine {
         self.mem.groups.memcgs.get(id).events_local
     }
 
-    /// Its effective protection under the pressure of the whole machine: (`emin`, `elow`).
+    /// Effective protection of a memcg under the pressure of the whole machine, in pages: (`emin`,
+    /// `elow`).
     pub fn memcg_protection(&self, id: MemcgId) -> (u64, u64) {
         let [min, low] = self.mem.groups.memcgs.effective_protection(MemcgId::ROOT, id);
         (min, low)

@@ -14,7 +14,7 @@ use crate::world::World;
 use crate::writeback::expired::FlushStep;
 
 impl Engine {
-    /// Advice on one page. A large folio of which it is a part is split.
+    /// Advice on one page. If the page is a part of a large folio, the folio is split.
     pub fn advise(&mut self, page: PageId, advice: Advice) {
         self.advise_range(page, 1, advice);
     }
@@ -36,7 +36,7 @@ impl Engine {
                 continue;
             };
             at = next;
-            // A bit that stands for an accessed bit counts where that would.
+            // Advice in the place of an accessed bit counts where an accessed bit would.
             if advice == Advice::InUse
                 && self.mem.pages.vma_recency(self.mem.pages.folios.page(f)) != VmaRecency::Counts
             {
@@ -58,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// The largest order of a folio of this file, from now on; 0: each page is one.
+    /// Sets the largest order of the folios of this file, from now on; 0: single pages.
     pub fn set_file_order(&mut self, mapping: MappingId, order: u8) {
         let m = &mut self.mem.pages.space.mappings[mapping.index()];
         if m.kind == MappingKind::File {
@@ -66,8 +66,9 @@ impl Engine {
         }
     }
 
-    /// The pages of this file from `end` on lie beyond its end at present (`i_size`): readahead
-    /// stops there. A write or a truncation moves it; until it is told, it is behind the last page.
+    /// Sets the present end of a file (`i_size`), which writes and truncations move: pages from
+    /// `end` on lie beyond it, and readahead stops there. Until it is set, it is behind the last
+    /// page.
     pub fn set_i_size(&mut self, mapping: MappingId, end: PageId) {
         self.mem.pages.space.mappings[mapping.index()].i_size = end.0;
     }
@@ -89,8 +90,8 @@ impl Engine {
         self.mem.swap.folio_of(&self.mem.pages, page).map(|f| self.mem.pages.folios.st(f).order())
     }
 
-    /// Splits the large folio that holds a page, in the swap cache, too: of one whose read failed,
-    /// each page can be tried by itself then. False: it is busy.
+    /// Splits the large folio that holds a page, also in the swap cache: if its read failed, each
+    /// page can then be tried by itself. False: the folio is busy.
     pub fn split(&mut self, page: PageId) -> bool {
         self.mem.pages.drain_all();
         self.mem.swap.folio_of(&self.mem.pages, page).is_none_or(|f| self.mem.split_unless_busy(f))
@@ -121,23 +122,23 @@ impl Engine {
         self.fault(w).zap_mapping(mapping)
     }
 
-    /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same
-    /// anonymous mapping: they are as untouched as at the start. A large folio that is dropped in
-    /// part is split. Pages that are being read or written go when that has ended; until then an
-    /// access waits for them.
+    /// `MADV_DONTNEED` for `nr` pages from `first` on, as far as they belong to the same anonymous
+    /// mapping: they become as untouched as at the start. A large folio that is dropped in part is
+    /// split. Pages that are being read or written go when the I/O has ended; until then an access
+    /// waits for them.
     pub fn zap_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
         self.fault(w).zap_range(first, nr)
     }
 
-    /// `munmap` of `nr` pages from `first` on, those of them that belong to the same file: they
-    /// stay in memory, and what their accessed and dirty bits said is taken over.
+    /// `munmap` of `nr` pages from `first` on, as far as they belong to the same file: the pages
+    /// stay in memory, and take over what their accessed and dirty bits said.
     pub fn unmap_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
         self.fault(w).unmap_range(first, nr)
     }
 
-    /// Truncation of a file, or the deletion of it: `nr` pages from `first` on leave memory, dirty
-    /// or not, those of them that belong to the same file. They leave no shadow, nor do pages that
-    /// left memory before. Pages that are being read or written go when that has ended; until then
+    /// Truncation or deletion of a file: `nr` pages from `first` on, as far as they belong to the
+    /// same file, leave memory, dirty or not. They leave no shadow, and shadows of pages that left
+    /// before go, too. Pages that are being read or written go when the I/O has ended; until then
     /// an access waits for them.
     pub fn truncate_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
         self.fault(w).truncate_range(first, nr)
@@ -154,8 +155,8 @@ impl Engine {
         self.mem.writeout(w).write_page(page)
     }
 
-    /// The first of `nr` pages from `first` on that is being written: who waits for a write waits
-    /// for it.
+    /// The first of `nr` pages from `first` on that is being written: a task that waits for writes
+    /// waits for this page first.
     pub fn next_written(&self, first: PageId, nr: u32) -> Option<PageId> {
         if self.mem.writeback.dirty.writeback == 0 {
             return None;
@@ -190,8 +191,8 @@ impl Engine {
         self.mem.writeout(w).flush_expired()
     }
 
-    /// The same, a chunk of a file at a time: for a driver whose flusher is a thread that takes
-    /// turns with others and waits for its device.
+    /// As [`Engine::flush_expired`], a chunk of a file at a time: for a driver whose flusher is a
+    /// thread that takes turns with others and waits for its device.
     pub fn flush_expired_step<W: World>(&mut self, w: &mut W) -> FlushStep {
         self.mem.writeout(w).flush_expired_step()
     }

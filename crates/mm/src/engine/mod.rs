@@ -41,8 +41,8 @@ impl Engine {
         Ok(Engine { mem: Memory::new(cfg)?, next_flush_ns: 0 })
     }
 
-    /// Registers a mapping whose pages have these indices, strictly ascending. Their ids are
-    /// consecutive, from the returned first one on.
+    /// Registers a mapping by the indices of its pages, which ascend strictly. The ids of the pages
+    /// are consecutive, from the returned first one on.
     pub fn add_mapping(
         &mut self,
         kind: MappingKind,
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Time went on: adds up what groups counted, if it is time to.
+    /// Adds up the counts of groups, if the time for it has come.
     #[cold]
     fn flush_stats(&mut self) {
         let interval_ns = self.mem.cfg.lru.stat_flush_interval_ns;
@@ -105,7 +105,7 @@ impl Engine {
         pages.map(|p| self.mem.pages.folios.prefetch(p)).sum()
     }
 
-    /// The same for an access of which it is not known whether it is a hit.
+    /// As [`Engine::prefetch`], for one access that may be a hit.
     #[inline]
     pub fn prefetch_access(&self, page: PageId) -> u64 {
         let folios = &self.mem.pages.folios;
@@ -148,7 +148,7 @@ impl Engine {
         self.mem.frames.nodes.of_cpu(cpu)
     }
 
-    /// The node on which the frame of a page lies that is in memory (in the swap cache counts).
+    /// The node of the frame of a page that is in memory (in the swap cache counts).
     #[inline]
     pub fn page_node(&self, page: PageId) -> Option<NodeId> {
         self.mem.swap.folio_of(&self.mem.pages, page).map(|f| self.mem.pages.folios.nid(f))
@@ -169,9 +169,9 @@ impl Engine {
         )
     }
 
-    /// Another policy for the page cache of a group, beside its two lists, instead of the one of
-    /// the configuration ([`Config::cache_ext`]), which may be none. The group's folios in memory
-    /// are added to it.
+    /// Gives a group another policy for its page cache, beside its two lists and in the place of
+    /// the one of the configuration ([`Config::cache_ext`]), if any. The group's folios in memory
+    /// are added to the policy.
     pub fn attach_cache_ext(&mut self, memcg: MemcgId, ops: &dyn CacheExtOps) -> Result<(), String> {
         self.mem.groups.online_memcg(memcg)?;
         if self.mem.cfg.lru.kind != Lru::TwoList {
@@ -202,8 +202,8 @@ impl Engine {
     /// Bytes that a shadow takes: its slot, its place, and the byte of flags.
     pub const BYTES_PER_SHADOW: usize = FolioTable::ENTRY_BYTES + 1;
 
-    /// Bytes that a swap slot takes, of a cluster of which one at least is in use. Slots of other
-    /// clusters take next to nothing.
+    /// Bytes that a swap slot takes in a cluster that has a slot in use. Slots of other clusters
+    /// take next to nothing.
     pub const BYTES_PER_SWAP_SLOT: usize = crate::swap::BYTES_PER_SLOT;
 }
 

@@ -21,8 +21,8 @@ impl Engine {
         self.mem.frames.throttle_ended(reason)
     }
 
-    /// A task that gave up the processor before it reclaimed ([`World::task_yields`]) does that
-    /// now, whatever kswapd has freed meanwhile.
+    /// Reclaims for a task that gave up the processor before it did so ([`World::task_yields`]),
+    /// whatever kswapd has freed meanwhile.
     pub fn reclaim_directly<W: World>(&mut self, w: &mut W) {
         if self.mem.frames.nodes.is_limited() {
             self.alloc(w).reclaim_memcg(MemcgId::ROOT, 1);
@@ -57,13 +57,14 @@ impl Engine {
         std::mem::take(&mut self.mem.pages.work)
     }
 
-    /// Frames that the driver itself uses of the node (a compressed swap device in memory). They
-    /// are taken even below the marks, since reclaim needs them; false: there are not so many.
+    /// Sets the frames of the node that the driver itself uses (a compressed swap device in
+    /// memory). They are taken even below the marks, since reclaim needs them. False: too few
+    /// frames are free.
     pub fn set_external_pages(&mut self, pages: u64) -> bool {
         self.mem.frames.nodes.set_external(pages)
     }
 
-    /// Takes frames of the machine for the kernel itself, for good; false: there are not so many.
+    /// Takes frames of the machine for the kernel itself, for good. False: too few frames are free.
     pub fn reserve_kernel_pages(&mut self, pages: u64) -> bool {
         self.mem.frames.nodes.reserve_kernel(pages)
     }
@@ -75,13 +76,13 @@ impl Engine {
         }
     }
 
-    /// Whether the accesses that follow are of a task that reclaim waits for: it may take what is
-    /// kept below the min mark, to the last frame, as a task of Linux with `PF_MEMALLOC`.
+    /// Whether the accesses that follow are of a task that reclaim waits for: such a task may take
+    /// frames below the min mark, to the last one, as a task of Linux with `PF_MEMALLOC`.
     pub fn set_memalloc(&mut self, memalloc: bool) {
         self.mem.frames.memalloc = memalloc;
     }
 
-    /// Free pages of all nodes; 0 without a size.
+    /// Free pages of all nodes; 0 if the nodes have no size.
     pub fn free_pages(&self) -> u64 {
         self.mem.frames.nodes.free_pages()
     }
@@ -112,9 +113,9 @@ impl Engine {
         all_sleep
     }
 
-    /// Memory hot-plug on a machine of one node: it has so many pages from now on. Pages to be
-    /// taken away must be free: the result is how many are still to go; reclaim, and call it again.
-    /// The watermarks follow. A machine that has no size or several nodes cannot be resized.
+    /// Memory hot-plug: sets the pages of a machine of one node, and its watermarks with them.
+    /// Pages to be taken away must be free. Returns how many pages are still to go: reclaim, and
+    /// call it again. The error: the machine has no size, or several nodes.
     pub fn resize_node(&mut self, pages: u64) -> Result<u64, String> {
         let Some(cfg) = self
             .mem
@@ -136,8 +137,8 @@ impl Engine {
         self.mem.frames.nodes.managed_pages()
     }
 
-    /// Sets how many pages a group is charged for what the engine does not see. The charge cannot
-    /// fail: a group that is beyond its limit by it may stay there. An unknown group is an error.
+    /// Sets the pages that a group is charged for what the engine does not see. The charge cannot
+    /// fail: the group may stay beyond its limit by it. The error: the group is unknown.
     pub fn set_memcg_external_pages(&mut self, id: MemcgId, pages: u64) -> Result<(), String> {
         self.mem.groups.online_memcg(id)?;
         let before = std::mem::replace(&mut self.mem.groups.memcgs.get_mut(id).reserved, pages);
@@ -157,9 +158,9 @@ impl Engine {
         self.mem.groups.memcgs.get(id).usage
     }
 
-    /// Adds mapped anonymous pages of a memcg that the next [`crate::Engine::kswapd_step`] asks
-    /// about, as things are now: those of up to `most` folios, the first to be asked about in
-    /// front; none if there is enough free. It is a hint; nothing changes by it.
+    /// Adds mapped anonymous pages of a memcg about which the next [`crate::Engine::kswapd_step`]
+    /// would ask, as things are now: the pages of up to `most` folios, in the order of the
+    /// questions; none if enough is free. It is a hint; nothing changes by it.
     pub fn peek_reclaim_candidates(&self, memcg: MemcgId, most: usize, pages: &mut Vec<PageId>) {
         self.mem.pages.peek_reclaim_candidates(&self.mem.frames, memcg, most, pages);
     }

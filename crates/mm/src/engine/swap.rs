@@ -8,8 +8,8 @@ use crate::world::World;
 use crate::zswap::{ZswapStats, ZswapStep};
 
 impl Engine {
-    /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again,
-    /// until it says something else.
+    /// Takes a swap device away, and brings everything on it back to memory. To be called again as
+    /// long as the result is `Waiting`.
     pub fn swapoff<W: World>(&mut self, w: &mut W, device: u8) -> Swapoff {
         self.fault(w).swapoff(device)
     }
@@ -20,8 +20,8 @@ impl Engine {
         self.mem.swap_cache(w).discard_done(first)
     }
 
-    /// A step of the worker that writes entries back: from [`crate::Effect::WakeZswap`] on until it
-    /// says `Sleep`.
+    /// One step of the worker that writes entries of zswap back: to be called from
+    /// [`crate::Effect::WakeZswap`] on until it says `Sleep`.
     pub fn zswap_step<W: World>(&mut self, w: &mut W) -> ZswapStep {
         self.alloc(w).zswap_step()
     }

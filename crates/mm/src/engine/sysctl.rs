@@ -46,8 +46,8 @@ impl Engine {
         self.mem.frames.nodes.get(NodeId::default()).min_free_pages * 4
     }
 
-    /// `vm.drop_caches` with 1: clean pages of files that are in no page table leave memory, and so
-    /// does what is remembered of those that left before. Returns how many pages left.
+    /// `vm.drop_caches` with 1: drops clean pages of files that are in no page table, and shadows
+    /// of pages that left memory before. Returns how many pages left.
     pub fn drop_caches<W: World>(&mut self, w: &mut W) -> u64 {
         let all = 0..self.mem.pages.space.mappings.len();
         let files = all.filter(|&m| self.mem.pages.space.mappings[m].kind == MappingKind::File);
@@ -56,8 +56,8 @@ impl Engine {
         ranges.map(|range| self.invalidate_range(w, PageId(range.start), range.end - range.start)).sum()
     }
 
-    /// `POSIX_FADV_DONTNEED` for `nr` pages of a file from `first` on: those leave memory that are
-    /// clean and in no page table, and leave no shadow; others are next for reclaim. Returns how
+    /// `POSIX_FADV_DONTNEED` for `nr` pages of a file from `first` on: clean pages that are in no
+    /// page table leave memory, without a shadow; other pages are next for reclaim. Returns how
     /// many pages left.
     pub fn invalidate_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) -> u64 {
         self.fault(w).invalidate_range(first, nr)

@@ -25,7 +25,7 @@ impl<W: World> Fault<'_, W> {
         if let (Some(f), false) = (self.mem.pages.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
                 Touch::Read => self.mem.pages.mark_accessed(f),
-                // A write now would not be in the copy.
+                // A write now would be missing in the copy on the other node.
                 Touch::Write if self.mem.pages.folios.st(f).has(FolioFlags::MIGRATING) => return Outcome::Waiting,
                 Touch::Write => self.mem.writeout(self.world).set_dirty(f),
                 _ => {}
@@ -116,7 +116,7 @@ impl<W: World> Fault<'_, W> {
         outcome
     }
 
-    /// A fault by mapping has begun to read its page: those behind it are read, too.
+    /// Reads the pages behind one that a fault by mapping has begun to read.
     fn read_ahead_of_fault(&mut self, page: PageId, memcg: MemcgId) {
         if self.mem.cfg.readahead.file_map_ahead && self.mem.pages.advice(page) != AccessAdvice::Random {
             self.file_map_ahead(page, memcg);
@@ -132,7 +132,7 @@ impl<W: World> Fault<'_, W> {
             MappingKind::Anon => self.fault_anon(page, touch, memcg, orders),
         };
         let outcome = result.unwrap_or_else(|over| self.no_room(over));
-        // A touch that is to be tried again counts then.
+        // A touch that has to wait is counted when it is tried again.
         if touch.is_mapped() && !matches!(outcome, Outcome::Waiting | Outcome::Throttled) {
             self.mem.pages.count_memcg(memcg, Counter::Pgfault, 1);
         }

@@ -16,9 +16,9 @@ pub enum Advice {
     /// `POSIX_FADV_DONTNEED` on a page that cannot be dropped at once: to the end of the inactive
     /// list.
     DontNeed,
-    /// It was touched just after it had been ordered out. A driver that has no accessed bits learns
-    /// by that what such a bit would have said a moment before: a page that is young for the second
-    /// time is activated, under many generations it gets the youngest.
+    /// The page was touched just after it had been ordered out. A driver without accessed bits thus
+    /// learns what such a bit would have said a moment before: a page that is young for the second
+    /// time is activated; under multi-gen LRU it gets the youngest generation.
     InUse,
 }
 
@@ -81,7 +81,7 @@ impl<W: World> Fault<'_, W> {
         freed
     }
 
-    /// Off its list. It had its use if it was active.
+    /// Takes a folio off its list for reclaim. If it was active, it is part of the working set.
     fn isolate_for_page_out(&mut self, f: FolioId, st: FolioFlags) {
         self.mem.pages.folios.clear(f, FolioFlags::REFERENCED);
         if st.has(FolioFlags::ACTIVE) {

@@ -29,7 +29,7 @@ impl<W: World> Fault<'_, W> {
         max: u32,
     ) -> Window {
         if !missed {
-            // The mark is that of the folio, wherever in it the read began.
+            // The mark belongs to the folio, wherever in the folio the read began.
             let first = self.mem.pages.folios.slot(page).folio().map_or(page.0, |f| f.0);
             return self.next_window(PageId(first), asked + page.0 - first, ra, max);
         }
@@ -42,16 +42,16 @@ impl<W: World> Fault<'_, W> {
         }
         let (before, is_whole) = self.mem.pages.count_before(page, max);
         if before <= asked {
-            // A read by itself: as it is, and the window of the file stays.
+            // A read by itself: only the pages that were asked for; the window of the file stays.
             return Window { start: page.0, size: asked, mark: None, order: 0 };
         }
-        // In memory from its beginning: a long stream.
+        // Pages in memory from the start of the file on: a long stream.
         let before = if is_whole { before * 2 } else { before };
         let window = ra.open(page.0, before.saturating_add(asked).min(max), 1);
         self.first_order(window, ra)
     }
 
-    /// A page with a mark was read.
+    /// The window that the read of a marked page opens.
     pub(super) fn next_window(&mut self, page: PageId, asked: u32, ra: &mut Readahead, max: u32) -> Window {
         let Some(f) = self.mem.pages.folios.slot(page).folio() else { return Window::NONE };
         self.mem.pages.folios.clear(f, FolioFlags::READAHEAD);

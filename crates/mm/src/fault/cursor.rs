@@ -1,17 +1,18 @@
 //! Runs of pages that are in memory, as a walk over the tree of a file counts them.
 //!
-//! A walk that begins inside of a large folio stands on the first slot of it, but keeps the index
-//! that it was asked for: from there on it looks at slots that lie so many pages behind. Where it
-//! comes to another node it goes by the index again. So a run in front of a miss has the folio next
-//! to it as one page, and the first missing page behind a large folio is found that much too far.
+//! A walk that begins inside a large folio stands on the first slot of the folio, but keeps the
+//! index that it was asked for: its slots then lag behind its index by the offset in the folio. At
+//! the next tree node it goes by the index again. So a run in front of a miss has the folio next to
+//! it as one page, and the first missing page behind a large folio is found too far on, by the
+//! offset.
 
 use crate::ids::PageId;
 use crate::lru::pages::Pages;
 
-/// Slots of a node.
+/// Slots of a tree node.
 const NODE: u64 = 64;
 
-/// Where a walk is: the slot that it looks at, and the index that it says.
+/// Position of a walk: the slot that it looks at, and the index that it keeps.
 #[derive(Clone, Copy)]
 struct Cursor {
     slot: u64,
@@ -19,14 +20,14 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// One on.
+    /// One step on.
     fn next(self) -> Cursor {
         let index = self.index + 1;
         let is_last = self.slot % NODE == NODE - 1;
         Cursor { slot: if is_last { index } else { self.slot + 1 }, index }
     }
 
-    /// One back. None: that is in front of the file.
+    /// One step back; none: in front of the file.
     fn previous(self) -> Option<Cursor> {
         let index = self.index.checked_sub(1)?;
         let slot = match self.slot % NODE {
@@ -40,8 +41,8 @@ impl Cursor {
 }
 
 impl Pages {
-    /// Pages in memory in front of one that is not, `max` at most, and whether they are all up to
-    /// the start of the file.
+    /// Pages in memory in front of a missing page, `max` at most, and whether they reach to the
+    /// start of the file.
     pub(crate) fn count_before(&self, page: PageId, max: u32) -> (u32, bool) {
         let index = self.page_index(page);
         let Some(first) = index.checked_sub(1).and_then(|before| self.cursor_at(page, before)) else {
@@ -75,7 +76,7 @@ impl Pages {
         None
     }
 
-    /// The walk at an index of the file of `near`, if a page is there.
+    /// A walk that begins at an index of the file of `near`; none: no page is in memory there.
     fn cursor_at(&self, near: PageId, index: u64) -> Option<Cursor> {
         let f = self.folios.slot(self.page_near(near, index)?).folio()?;
         Some(Cursor { slot: self.page_index(PageId(f.0)), index })
@@ -85,7 +86,8 @@ impl Pages {
         self.page_near(near, index).is_some_and(|page| self.folios.slot(page).folio().is_some())
     }
 
-    /// The page at an index of the file of `near`, where ids go on between them as indices do.
+    /// The page at an index of the file of `near`, if between the two pages ids ascend as indices
+    /// do.
     fn page_near(&self, near: PageId, index: u64) -> Option<PageId> {
         let id = (u64::from(near.0) + index).checked_sub(self.page_index(near))?;
         let id = PageId(u32::try_from(id).ok()?);

@@ -1,5 +1,4 @@
-//! New folios in the page cache: of a page, or of several that a window of readahead or a write
-//! takes at once.
+//! New folios in the page cache: of one page; or of several, for a window of readahead or a write.
 //!
 //! Mechanism: `docs/mechanisms.md#large-folios-of-files`.
 
@@ -10,15 +9,15 @@ use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::World;
 
-/// Names (`struct dentry`, 192 bytes) on a page.
+/// Names of files (`struct dentry`, 192 bytes) that fit on a page.
 const NAMES_PER_PAGE: u64 = 21;
 
 /// Why there is no large folio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoFolio {
-    /// One of its pages is in memory.
+    /// A page of the folio is in memory already.
     Exists,
-    /// There is no room for it.
+    /// There is no room for the folio.
     NoRoom,
 }
 
@@ -31,7 +30,7 @@ impl<W: World> Fault<'_, W> {
         self.add_file_folio_at(page, (node, self.mem.pages.folios.links.owners[node.index()]), touch, memcg)
     }
 
-    /// Something that readahead does: reclaim for it may not shrink file systems.
+    /// Adds pages as readahead does: reclaim for them may not shrink the caches of file systems.
     pub(crate) fn as_readahead<R>(&mut self, add: impl FnOnce(&mut Self) -> R) -> R {
         self.mem.frames.nofs = true;
         let added = add(self);
@@ -39,8 +38,9 @@ impl<W: World> Fault<'_, W> {
         added
     }
 
-    /// Names are allocated by a task that may wait for a file system: reclaim for them may shrink
-    /// it. Their memory is not charged for long, as the engine does not count it.
+    /// Charges a page for names once new names fill one. A task may wait for a file system to get a
+    /// name, so reclaim may shrink file systems. The charge is given back at once, as the engine
+    /// does not count names.
     #[inline]
     fn charge_names(&mut self, memcg: MemcgId) {
         if self.mem.pages.new_names >= NAMES_PER_PAGE {
@@ -58,8 +58,8 @@ impl<W: World> Fault<'_, W> {
         self.mem.frames.nofs = nofs;
     }
 
-    /// The same, of a page that is in that leaf node, whose owner has these lists on the first
-    /// memory node.
+    /// As [`Fault::add_file_folio`], for a page of the leaf node `node`. `owner`: the lruvec of its
+    /// mapping on the first memory node.
     #[inline(always)]
     pub(crate) fn add_file_folio_at(
         &mut self,
@@ -97,8 +97,8 @@ impl<W: World> Fault<'_, W> {
         Ok(f)
     }
 
-    /// A new folio of `1 << order` pages from `first` on, not read yet. Where it would stand is
-    /// looked at last, as Linux does: pages reclaimed for it stay so.
+    /// A new folio of `1 << order` pages from `first` on, not read yet. Its slots are looked at
+    /// last, as in Linux: if one is taken, pages reclaimed for the folio stay so.
     pub(crate) fn add_large_file_folio(
         &mut self,
         first: PageId,
@@ -123,7 +123,8 @@ impl<W: World> Fault<'_, W> {
         Ok(self.place_large_file_folio(first, order, touch, zone))
     }
 
-    /// The folio comes into the slots of its pages. The last shadow among them speaks for all.
+    /// Puts a folio into the slots of its pages. The last shadow in these slots decides for the
+    /// folio.
     fn place_large_file_folio(&mut self, first: PageId, order: u8, touch: Touch, zone: ZoneId) -> FolioId {
         let nr = 1u32 << order;
         self.mem.pages.folios.note_frames(first, u64::from(nr), zone);
@@ -148,8 +149,9 @@ impl<W: World> Fault<'_, W> {
         f
     }
 
-    /// The largest order up to `order` of a folio that begins at a page of a file: its index is a
-    /// multiple of the size, and all its pages exist and lie in front of `end`.
+    /// The largest order, up to `order`, of a folio that begins at a page of a file: the index of
+    /// the page is a multiple of the size, and all pages of the folio exist and lie in front of
+    /// `end`.
     pub(crate) fn order_at(&self, first: PageId, end: u32, order: u8) -> u8 {
         let order = order.min(self.mem.pages.page_index(first).trailing_zeros() as u8);
         let fits = |&order: &u8| {
@@ -159,7 +161,8 @@ impl<W: World> Fault<'_, W> {
         (1..=order).rev().find(fits).unwrap_or(0)
     }
 
-    /// A write of a file by descriptor, `asked` pages from `page` on of which this is the first.
+    /// A write of a file by descriptor: `asked` pages from `page` on, of which this call takes the
+    /// first.
     pub(crate) fn write_file(&mut self, page: PageId, asked: u32) -> Outcome {
         let is_large = asked > 1 && self.mem.pages.folios.slot(page).folio().is_none();
         if is_large && self.mem.pages.max_order(page) > 0 {
@@ -173,7 +176,8 @@ impl<W: World> Fault<'_, W> {
         self.access_slow(page, Touch::Write)
     }
 
-    /// A folio as large as what is written, as far as it fits there. None: that is a page.
+    /// Writes into a folio as large as the write, as far as one fits there. None: only a single
+    /// page fits.
     fn write_large(&mut self, page: PageId, asked: u32) -> Option<Outcome> {
         let memcg = self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].memcg;
         let order = (asked.ilog2() as u8).min(self.mem.pages.max_order(page));

@@ -24,7 +24,7 @@ impl<W: World> Fault<'_, W> {
         }
         match &self.mem.frames.hints {
             Some(hints) if from != to && !hints.is_toptier(from) && hints.is_toptier(to) => {}
-            // Balancing among equals is not done here.
+            // Balancing between nodes of one kind is not done here.
             _ => return HintOutcome::Stay,
         }
         match self.decide_promotion(page, f, to) {
@@ -71,7 +71,7 @@ impl<W: World> Fault<'_, W> {
             self.mem.frames.wake_kswapd(&mut self.mem.pages, self.mem.now_ns, self.world, to);
             return HintOutcome::Stay;
         }
-        // In a batch, or with someone else.
+        // The folio waits in a batch, or someone else holds it.
         if !st.has(FolioFlags::LRU) {
             return HintOutcome::Stay;
         }

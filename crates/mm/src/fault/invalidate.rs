@@ -14,9 +14,9 @@ const KEPT: u32 =
     FolioFlags::LOCKED | FolioFlags::WRITEBACK | FolioFlags::DIRTY | FolioFlags::MAPPED | FolioFlags::UNEVICTABLE;
 
 impl<W: World> Fault<'_, W> {
-    /// Pages of a file leave memory that are clean and in no page table, and leave no shadow;
-    /// shadows of pages that left before go, too. Others stay, and are next for reclaim. A large
-    /// folio of which a part is meant stays. Returns how many pages left.
+    /// Drops clean pages of a file that are in no page table, without a shadow; shadows of pages
+    /// that left before go, too. Other pages stay, and are next for reclaim; so does a large folio
+    /// that is only partly in the range. Returns how many pages left.
     pub(crate) fn invalidate_range(&mut self, first: PageId, nr: u32) -> u64 {
         let mapping = self.mem.pages.space.mapping_of(first);
         if self.mem.pages.space.mappings[mapping.index()].kind != MappingKind::File {

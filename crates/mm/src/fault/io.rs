@@ -8,7 +8,7 @@ use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
 impl<W: World> Fault<'_, W> {
-    /// A migration that was pending ended; any page of the folio stands for it.
+    /// Ends a migration that was pending; `page` is any page of the folio.
     pub(crate) fn migrate_done(&mut self, page: PageId, ok: bool) {
         let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
         let Some(migration) = self.mem.frames.migrating.remove(&f) else { return };
@@ -43,8 +43,8 @@ impl<W: World> Fault<'_, W> {
         ack
     }
 
-    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A
-    /// page whose read failed stays in the cache, not up to date, and the next access tries again.
+    /// Ends a read that was pending; of a large folio, `page` is any page. If the read failed the
+    /// page stays in the cache, not up to date, and the next access tries again.
     pub(crate) fn read_done(&mut self, page: PageId, ok: bool) {
         let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
         if !self.mem.pages.folios.st(f).has(FolioFlags::LOCKED)
@@ -62,7 +62,8 @@ impl<W: World> Fault<'_, W> {
         self.finish_zapping(f);
     }
 
-    /// A write that was pending ended, likewise. After a failure the folio is dirty again.
+    /// Ends a write that was pending; of a large folio, `page` is any page. After a failure the
+    /// folio is dirty again.
     pub(crate) fn write_done(&mut self, page: PageId, ok: bool) {
         let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
         if self.mem.pages.folios.st(f).has(FolioFlags::WRITEBACK) {
@@ -71,8 +72,8 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// A write that was pending is not made after all, because the page was needed before it began:
-    /// what a driver can do that keeps pages for a while before it writes them. The folio is dirty
+    /// Cancels a write that was pending, because the page was needed before the write began:
+    /// possible for a driver that keeps pages for a while before it writes them. The folio is dirty
     /// as before, and nothing failed.
     pub(crate) fn write_cancelled(&mut self, page: PageId) {
         let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };

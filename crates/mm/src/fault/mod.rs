@@ -7,7 +7,7 @@
 //! | `io` | reads, and I/O that has ended |
 //! | `swap_in`, `swap_in_at_once` | anonymous folios from swap, and large ones |
 //! | `readahead` | reading ahead |
-//! | `context_readahead`, `cursor`, `window` | the same by what is in the page cache: when, how it is seen, in which folios |
+//! | `context_readahead`, `cursor`, `window` | reading ahead by what is in the page cache: when, how pages are counted, in which folios |
 //! | `read_around` | reading around faults on mapped files |
 //! | `advise` | `madvise` and `fadvise` |
 //! | `zap` | memory that its owner gives up |
@@ -38,7 +38,7 @@ pub(crate) mod swapoff;
 mod window;
 pub(crate) mod zap;
 
-/// An access that is more than a hit. All may change, for it may reclaim.
+/// Access to all of the memory for faults: reclaim may change any part of it.
 pub(crate) struct Fault<'a, W> {
     pub(crate) mem: &'a mut Memory,
     pub(crate) world: &'a mut W,

@@ -1,5 +1,5 @@
-//! Reading around faults on mapped files, and when that ends: the faults that had to read are
-//! counted, less what faults find in memory.
+//! Reading around faults on mapped files. It ends at too many misses: faults that had to read, less
+//! pages that faults find in memory.
 //!
 //! Mechanism: `docs/mechanisms.md#reading-around-faults`.
 
@@ -11,7 +11,7 @@ use crate::ids::PageId;
 use crate::touch::Touch;
 use crate::world::World;
 
-/// `MMAP_LOTSAMISS`.
+/// `MMAP_LOTSAMISS`: misses above which faults of an open file read nothing around.
 const LOTS_OF_MISSES: u32 = 100;
 
 impl Readahead {
@@ -26,8 +26,8 @@ impl Readahead {
 }
 
 impl<W: World> Fault<'_, W> {
-    /// A fault on a page of a file that is mapped, before its page is mapped: what is read with it.
-    /// True: the fault begins anew after that.
+    /// A fault on a page of a mapped file, before the page is mapped: reads the pages that are due
+    /// with it. True: the fault begins anew after that.
     pub(crate) fn read_around(
         &mut self,
         page: PageId,
@@ -67,7 +67,7 @@ impl<W: World> Fault<'_, W> {
         true
     }
 
-    /// The fault began anew, and its page is mapped.
+    /// Counts pages in memory around a fault that began anew, once its page is mapped.
     pub(crate) fn note_retried(&mut self, page: PageId, touch: Touch, ra: &mut Readahead) {
         if self.mem.cfg.readahead.mmap_hits != MmapHits::FaultedPage && self.is_around(touch) {
             let hits = self.mem.pages.mmap_hits(&self.mem.cfg, page);
@@ -79,7 +79,7 @@ impl<W: World> Fault<'_, W> {
         touch == Touch::MapRead && self.mem.cfg.fault_around.pages > 1
     }
 
-    /// Maps what is in memory around a fault, if it looks for that.
+    /// Maps pages in memory around a fault of a kind that does so. True: it is of this kind.
     fn try_around(&mut self, page: PageId, touch: Touch) -> bool {
         if !self.is_around(touch) {
             return false;

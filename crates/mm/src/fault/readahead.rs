@@ -19,21 +19,22 @@ use crate::world::World;
 /// Readahead state of an open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readahead {
-    /// The window: from this id on …
+    /// First page of the window, by id.
     start: u32,
-    /// … so many pages.
+    /// Pages of the window.
     size: u32,
-    /// How many of them were read beyond what was asked for when the window was opened.
+    /// Pages of the window beyond what was asked for when it was opened.
     async_size: u32,
     /// The order of the folios of the window, if the open file keeps it.
     pub(crate) order: u8,
     /// One more than the page read last; 0: none yet.
     pub(crate) next: u32,
-    /// Advice of the program: random has no window, ever; that of sequential is twice as large.
+    /// Advice of the program: random reads have no window; the largest sequential one is doubled.
     advice: AccessAdvice,
-    /// `read_ahead_pages` of its device, if that is not as configured.
+    /// `read_ahead_pages` of the device of the file, if that is not as configured.
     file_pages: Option<u32>,
-    /// Faults that missed, less those that did not: with too many of them nothing is read around.
+    /// Faults that had to read, less pages that faults found in memory; above a limit nothing is
+    /// read around a fault.
     pub(crate) mmap_miss: u32,
 }
 
@@ -58,7 +59,7 @@ impl Readahead {
         self.advice
     }
 
-    /// The largest window, where `file_pages` is what is configured; 0: none.
+    /// Pages of the largest window, where `file_pages` is the configured number; 0: no window.
     pub(crate) fn max(&self, file_pages: u32) -> u32 {
         let file_pages = self.file_pages.unwrap_or(file_pages);
         match self.advice {
@@ -68,8 +69,8 @@ impl Readahead {
         }
     }
 
-    /// The largest window around a fault in a mapping of which `advice` was said: what was said of
-    /// the open file makes it larger, and never none.
+    /// Pages of the largest window around a fault in a mapping that has this `advice`. Advice on
+    /// the open file can double the window, but never makes it 0.
     pub(crate) fn max_of_fault(&self, advice: AccessAdvice, file_pages: u32) -> u32 {
         match (advice, self.advice) {
             (AccessAdvice::Random, _) => 0,
@@ -78,7 +79,7 @@ impl Readahead {
         }
     }
 
-    /// The first window for a read of `asked` pages.
+    /// Pages of the first window, for a read of `asked` pages.
     pub(crate) fn initial(asked: u32, max: u32) -> u32 {
         let size = asked.next_power_of_two();
         if size <= max / 32 {
@@ -90,7 +91,7 @@ impl Readahead {
         }
     }
 
-    /// The window after one of `size`.
+    /// Pages of the window after one of `size` pages.
     pub(crate) fn following(size: u32, max: u32) -> u32 {
         if size < max / 16 {
             size * 4
@@ -106,7 +107,7 @@ impl Readahead {
         (self.async_size > 0).then(|| self.start + self.size - self.async_size)
     }
 
-    /// A window of so many pages, the last `async_size` of which nobody asked for.
+    /// Opens a window of `size` pages; nobody asked for the last `async_size` of them.
     pub(crate) fn open(&mut self, start: u32, size: u32, async_size: u32) -> Window {
         (self.start, self.size, self.async_size) = (start, size, async_size);
         Window { start, size, mark: self.mark(), order: 0 }
@@ -161,7 +162,7 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// Reads those of these pages of a file that are not in memory.
+    /// Reads the pages of a range of a file that are not in memory.
     pub(crate) fn will_need(&mut self, first: PageId, nr: u32) {
         let m = &self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(first).index()];
         let memcg = m.memcg;
@@ -233,12 +234,12 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// Whether there is room for a page that nobody asked for: not what is left for reclaim.
+    /// Whether there is room for a page that nobody asked for, above the frames that reclaim needs.
     fn has_room_ahead(&self) -> bool {
         self.mem.cfg.node.is_none() || self.mem.frames.nodes.free_pages() > self.mem.frames.min_mark_pages() + 1
     }
 
-    /// A fault found a page in the swap cache: if it was read ahead, that was worth it.
+    /// Counts a hit of readahead, if the page that a fault found in the swap cache was read ahead.
     pub(crate) fn note_swap_ra_hit(&mut self, f: crate::FolioId) {
         if self.mem.pages.folios.st(f).has(FolioFlags::READAHEAD) {
             self.mem.pages.folios.clear(f, FolioFlags::READAHEAD);

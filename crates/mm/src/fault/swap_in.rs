@@ -13,8 +13,8 @@ use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, World};
 
 impl<W: World> Fault<'_, W> {
-    /// The swap cache: a device that answers at once goes round the swap cache; others read through
-    /// it.
+    /// Brings a page in from swap. A device that answers at once goes round the swap cache; pages
+    /// of other devices are read through it.
     pub(crate) fn swap_in(
         &mut self,
         page: PageId,
@@ -51,7 +51,7 @@ impl<W: World> Fault<'_, W> {
             let ack = self.read_folio(f);
             // A device that answers at once gains nothing by reading ahead.
             if read_ahead && (ack == Ack::Pending || no_read) {
-                // Reclaim could take what was there at once.
+                // Locked, so that reclaim for the pages read ahead does not evict this folio.
                 self.mem.pages.folios.set(f, FolioFlags::LOCKED);
                 self.swap_read_ahead(page, memcg);
                 if ack == Ack::Done {
@@ -140,10 +140,10 @@ impl<W: World> Fault<'_, W> {
         None
     }
 
-    /// A large folio for a page in swap and the pages around it, of one of these orders, where all
-    /// of them are there in a row and nowhere else, on a device that answers at once. Not read yet.
-    /// Pages of zeros and others are not read as one, and with zswap, which may hold some of them,
-    /// nothing is.
+    /// A large folio, not read yet, for a page in swap and the pages around it, of one of these
+    /// orders. All of them are in swap alone, in slots in a row, on a device that answers at once.
+    /// Pages of zeros and other pages are not read as one; with zswap, which may hold some, none
+    /// are.
     fn add_large_swap_folio(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId, orders: u16) -> Option<FolioId> {
         // 2 MiB are not read back as one.
         let mut orders = orders & !(1 << MAX_ORDER);

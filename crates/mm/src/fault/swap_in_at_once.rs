@@ -1,6 +1,6 @@
-//! A fault on a page that is in swap and nowhere else, whose copy there is dropped as soon as it is
-//! read: the same as through the swap cache, in which such a folio is for no moment that anyone
-//! could see if the device answers at once.
+//! A fault on a page that is only in swap, and whose copy in swap is dropped once it is read. The
+//! result is the same as through the swap cache: if the device answers at once, the folio is there
+//! for no moment that anyone could see.
 //!
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`.
 
@@ -12,8 +12,8 @@ use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, Effect, World};
 
 impl<W: World> Fault<'_, W> {
-    /// Whether the data is in the slot itself, in no other page table, to be read as a single page,
-    /// and is not needed there once it is read.
+    /// Whether a slot can be read and freed at once: it holds the data itself, for one page table
+    /// alone, to be read as a single page, and the copy is not needed afterwards.
     #[inline]
     pub(crate) fn may_swap_in_at_once(&self, slot: SwapSlot, touch: Touch, orders: u16) -> bool {
         let swap = &self.mem.swap;
@@ -22,7 +22,7 @@ impl<W: World> Fault<'_, W> {
         single && drops_copy && swap.slots.is_sole(slot) && !swap.needs_no_read(slot)
     }
 
-    /// A folio is made, read, and mapped, and the slot is given back.
+    /// Makes, reads and maps a folio, and gives the slot back.
     pub(crate) fn swap_in_at_once(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId) -> Result<Outcome, MemcgId> {
         let f = self.add_folio_of_slot(page, slot, memcg)?;
         let own = self.mem.pages.folios.lruvec(f);
@@ -42,8 +42,8 @@ impl<W: World> Fault<'_, W> {
         Ok(Outcome::Major)
     }
 
-    /// A folio for the page, not read yet. It counts as one in the swap cache where it is put on a
-    /// list.
+    /// A folio for the page, not read yet. While it is put on a list it counts as one in the swap
+    /// cache.
     fn add_folio_of_slot(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId) -> Result<FolioId, MemcgId> {
         let zone = self.alloc().charge(memcg, 1)?;
         self.mem.pages.count_memcg(memcg, Counter::Pgalloc, 1);

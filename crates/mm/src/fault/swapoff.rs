@@ -13,7 +13,7 @@ use crate::folio::slot::Slot;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::world::{Ack, Content, Effect, World};
 
-/// Calls in a row that found no room and brought nothing back, before it is given up: as many as
+/// Calls in a row that may find no room and bring nothing back before swapoff gives up: as many as
 /// Linux has retries of reclaim.
 const MAX_FRUITLESS_CALLS: u32 = 16;
 
@@ -33,9 +33,9 @@ pub enum Swapoff {
 pub enum SwapoffError {
     /// There is no such device.
     NoDevice,
-    /// There is no room for what is on it: the memcg whose limit it is, or the root.
+    /// There is no room for the pages on the device: the memcg whose limit is met, or the root.
     NoMemory(MemcgId),
-    /// A page of it could not be read.
+    /// A page on the device could not be read.
     Read(PageId),
 }
 
@@ -47,7 +47,7 @@ enum Held {
     For(SwapoffError),
 }
 
-/// Nobody is to be killed for want of room: then the device stays.
+/// A world in which want of room kills nobody: the device stays instead.
 struct Patient<'a, W>(&'a mut W);
 
 impl<W: World> World for Patient<'_, W> {
@@ -96,8 +96,8 @@ impl<W: World> World for Patient<'_, W> {
 }
 
 impl<W: World> Fault<'_, W> {
-    /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again,
-    /// until it says something else.
+    /// Takes a swap device away, and brings everything on it back to memory. To be called again as
+    /// long as the result is `Waiting`.
     pub(crate) fn swapoff(&mut self, device: u8) -> Swapoff {
         if !self.mem.swap.slots.start_removal(device) {
             return Swapoff::Failed(SwapoffError::NoDevice);
@@ -123,8 +123,8 @@ impl<W: World> Fault<'_, W> {
 
     fn unuse_device(&mut self, device: u8) -> Result<(), Held> {
         let mut waiting = false;
-        // Copies of what is in memory go first: else reclaim could drop such a page again while
-        // another one is read.
+        // Folios in the swap cache lose their slots first: else reclaim could drop such a folio
+        // again while another page is read.
         for f in self.mem.swap.slots.cached_on(device) {
             if self.mem.pages.folios.st(f).has(FolioFlags::LOCKED | FolioFlags::WRITEBACK) {
                 waiting = true;
@@ -146,7 +146,7 @@ impl<W: World> Fault<'_, W> {
             match self.unuse_page(page, slot) {
                 Ok(()) => {}
                 Err(Held::Io) => waiting = true,
-                // Pages that are on their way come first: they are room, or bring the end nearer.
+                // I/O under way is waited for first: it makes room, or brings the end nearer.
                 Err(Held::Room(_)) if waiting => return Err(Held::Io),
                 Err(held) => return Err(held),
             }
@@ -160,7 +160,7 @@ impl<W: World> Fault<'_, W> {
             return Err(Held::Io);
         }
         let memcg = self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].memcg;
-        // First, because making room for it could take the page away again.
+        // The table is charged first: making room for it later could evict the page again.
         let table = self.mem.pages.table_of(page);
         self.alloc().charge_table(table, memcg).map_err(|over| self.no_room_for_swapoff(over))?;
         let f = match self.mem.swap.slots.cached(slot) {

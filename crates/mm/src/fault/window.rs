@@ -1,4 +1,4 @@
-//! Windows of readahead: in which folios what is missing of one is read.
+//! Windows of readahead: the folios in which the missing pages of a window are read.
 //!
 //! Mechanism: `docs/mechanisms.md#large-folios-of-files`.
 
@@ -11,20 +11,20 @@ use crate::touch::Touch;
 use crate::world::World;
 use std::ops::Range;
 
-/// By how much the order of folios grows from window to window.
+/// Growth of the order of folios from one window to the next.
 const GROWTH: u8 = 2;
-/// With [`OrderGrowth::ByMark`] smaller windows are of single pages.
+/// With [`OrderGrowth::ByMark`], pages of a window below which its folios are single pages.
 const SMALLEST: u32 = 4;
 
 /// A window of pages to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) start: u32,
-    /// Its pages; 0: there is none.
+    /// Pages of the window; 0: there is none.
     pub(crate) size: u32,
-    /// The page that opens the next one, when it is read.
+    /// The page that opens the next window when it is read.
     pub(crate) mark: Option<u32>,
-    /// The order of its folios, where the file allows it.
+    /// Order of the folios of the window, where the file allows it.
     pub(crate) order: u8,
 }
 
@@ -33,8 +33,8 @@ impl Window {
 }
 
 impl<W: World> Fault<'_, W> {
-    /// The first page at or in front of `at` whose index is a multiple of the size of an order; by
-    /// the index of a page near it, for it need not exist.
+    /// The first page at or in front of `at` whose index is a multiple of `1 << order`. The index
+    /// is computed from the one of `near`, as page `at` need not exist.
     pub(crate) fn round_down(&self, at: u32, order: u8, near: PageId) -> u32 {
         let index = self.mem.pages.page_index(near).wrapping_add(u64::from(at)).wrapping_sub(u64::from(near.0));
         at.saturating_sub((index & ((1 << order) - 1)) as u32)
@@ -51,7 +51,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// The window that the mark on folio `f` has opened: its order, and with
-    /// [`OrderGrowth::ByFile`] its end. Without large folios that is a multiple of four pages.
+    /// [`OrderGrowth::ByFile`] its end. Without large folios the end is a multiple of four pages.
     pub(crate) fn following_order(
         &self,
         f: FolioId,
@@ -70,8 +70,8 @@ impl<W: World> Fault<'_, W> {
         Window { order: ra.order, ..ra.open(start, size, size) }
     }
 
-    /// Reads what is missing of a window of the file of `page`, for a touch: what comes in with a
-    /// fault is in use, all of it.
+    /// Reads the missing pages of a window of the file of `page`, for a touch: all pages that come
+    /// in with a fault count as in use.
     pub(crate) fn read_window(&mut self, page: PageId, window: Window, touch: Touch, ra: &mut Readahead) {
         if window.size == 0 {
             return;
@@ -87,8 +87,8 @@ impl<W: World> Fault<'_, W> {
         self.read_pages(page, at..end, window.mark, touch, memcg);
     }
 
-    /// Reads what is missing of a window in folios, up to the first that cannot be: a page of it is
-    /// there, or there is no room. Returns where that is.
+    /// Reads missing pages of a window in folios, up to the first folio that cannot be made: a page
+    /// of it is in memory, or there is no room. Returns the first page of that folio.
     fn read_folios(&mut self, window: Window, end: u32, order: u8, touch: Touch, memcg: MemcgId) -> u32 {
         let mut at = window.start;
         while at < end {
@@ -109,7 +109,7 @@ impl<W: World> Fault<'_, W> {
         at
     }
 
-    /// Reads what is missing, page by page.
+    /// Reads the missing pages of a range, one by one.
     fn read_pages(&mut self, page: PageId, range: Range<u32>, mark: Option<u32>, touch: Touch, memcg: MemcgId) {
         let base = self.mem.pages.page_index(page) as i64 - i64::from(page.0);
         for p in range.map(PageId) {

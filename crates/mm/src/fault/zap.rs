@@ -1,5 +1,5 @@
-//! Memory that its owner gives up: an anonymous mapping or a range of it, whose slots are free
-//! then, or a range of a file that is truncated. Its pages are dropped without a shadow.
+//! Memory that its owner gives up: an anonymous mapping or a range of it, or a range of a file that
+//! is truncated. Pages are dropped without a shadow, and their slots of swap are free then.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::ids::{FolioId, MappingId, PageId};
 use crate::lru::recency::VmaRecency;
 use crate::world::World;
 
-/// The folio must stay until I/O on it has ended.
+/// Flags of I/O on a folio: until the I/O has ended the folio must stay.
 const BUSY: u32 = FolioFlags::LOCKED | FolioFlags::WRITEBACK;
 
 impl<W: World> Fault<'_, W> {
@@ -25,10 +25,10 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same
-    /// anonymous mapping: they are as untouched as at the start. A large folio that is dropped in
-    /// part is split. Pages that are being read or written go when that has ended; until then an
-    /// access waits for them.
+    /// `MADV_DONTNEED` for `nr` pages from `first` on, as far as they belong to the same anonymous
+    /// mapping: they become as untouched as at the start. A large folio that is dropped in part is
+    /// split. Pages that are being read or written go when the I/O has ended; until then an access
+    /// waits for them.
     pub(crate) fn zap_range(&mut self, first: PageId, nr: u32) {
         let mapping = self.mem.pages.space.mapping_of(first);
         if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
@@ -104,7 +104,8 @@ impl<W: World> Fault<'_, W> {
         self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].kind == MappingKind::File
     }
 
-    /// The page of a file is not in memory. Returns how many pages were looked at.
+    /// Forgets the shadow of a page of a file that is not in memory. Returns the pages looked at:
+    /// 1.
     fn forget_shadow(&mut self, page: PageId) -> u32 {
         if !self.mem.pages.folios.slot(page).is_empty() {
             self.mem.memcontrol().replace_slot(page, Slot::EMPTY);
@@ -112,9 +113,9 @@ impl<W: World> Fault<'_, W> {
         1
     }
 
-    /// The page is in swap and nowhere else, or nowhere. So may be the next ones, before `end` and
-    /// in the same page table: their slots are freed at once if they follow one another. Returns
-    /// how many pages were looked at.
+    /// Frees the slot of a page that is not in memory, if it has one. Slots in a row of the next
+    /// pages, before `end` and in the same page table, are freed with it. Returns how many pages
+    /// were looked at.
     fn zap_swap_entries(&mut self, page: PageId, end: u32) -> u32 {
         let Some(slot) = self.mem.pages.swap_entry(page) else { return 1 };
         let end = end.min(self.mem.pages.space.table_pages(self.mem.pages.table_of(page) as u32).end);
@@ -154,7 +155,8 @@ impl<W: World> Fault<'_, W> {
         self.mem.memcontrol().free_folio(self.world, f, st);
     }
 
-    /// I/O on a folio ended: pages of it that were dropped meanwhile go now.
+    /// Drops the pages of a folio that were given up while I/O on it was under way, which has
+    /// ended.
     pub(crate) fn finish_zapping(&mut self, f: FolioId) {
         if self.mem.pages.zapping.is_empty() {
             return;

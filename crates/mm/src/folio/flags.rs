@@ -14,7 +14,8 @@ impl FolioFlags {
     pub(crate) const REFS_MASK: u32 = 3 << Self::REFS_SHIFT;
     pub(crate) const ACTIVE: u32 = 1 << 5;
     pub(crate) const UNEVICTABLE: u32 = 1 << 6;
-    /// The byte of a page of a large folio that is not its first: the flags are in the first one's.
+    /// Byte of a page of a large folio that is not the first: the byte of the first page has the
+    /// flags.
     pub(crate) const TAIL: u32 = 1 << 7;
 
     pub(crate) const LOCKED: u32 = 1 << 8;

@@ -1,5 +1,5 @@
-//! Names and inodes of files: state of a file that the kernel keeps beside its pages, and without
-//! which it keeps no shadow of it.
+//! Names and inodes of files: state that the kernel keeps beside the pages of a file. Without an
+//! inode it keeps no shadow of the file.
 
 use crate::ids::MappingId;
 use std::collections::VecDeque;
@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 /// State of a file that the kernel keeps beside its pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inode {
-    /// It has a name (a dentry), which holds the inode.
+    /// The file has a name (a dentry), which holds the inode.
     pub(crate) has_name: bool,
     /// The name was looked up again since the shrinker came by.
     pub(crate) is_name_referenced: bool,
-    /// It is on the list of inodes that may go.
+    /// The inode is on the list of inodes that may go.
     pub(crate) is_listed: bool,
-    /// It was wanted there again since the shrinker came by.
+    /// The inode was to be listed again since the shrinker came by.
     pub(crate) is_referenced: bool,
 }
 
@@ -22,24 +22,25 @@ pub(crate) struct Inode {
 pub(crate) struct InodeCache {
     /// Files with names.
     pub(crate) names: VecDeque<MappingId>,
-    /// Files whose inode may go; those that have got a name or pages since are found out later.
+    /// Files whose inode may go. If a file has got a name or pages since, that is found out later.
     pub(crate) inodes: VecDeque<MappingId>,
-    /// Objects that the shrinker should have scanned, in less than a batch.
+    /// Names and inodes that the shrinker still has to scan, fewer than a batch.
     pub(crate) deferred: u64,
 }
 
 impl InodeCache {
-    /// Names and inodes.
+    /// Number of names and inodes.
     pub(crate) fn objects(&self) -> u64 {
         (self.names.len() + self.inodes.len()) as u64
     }
 
-    /// A number of which a priority that leaves nothing lets the shrinker rest.
+    /// A bound on the objects to scan: a priority that shifts it to 0 leaves the shrinker nothing
+    /// to do.
     pub(crate) fn reach(&self) -> u64 {
         (4 * self.objects()).max(self.deferred)
     }
 
-    /// The files on the lists are those that say so.
+    /// Checks that the files on the lists have a name, or a listed inode.
     pub(crate) fn validate(&self, inode: impl Fn(MappingId) -> Inode) -> Result<(), String> {
         let names = self.names.iter().filter(|&&m| !inode(m).has_name);
         let inodes = self.inodes.iter().filter(|&&m| !inode(m).is_listed);
@@ -49,7 +50,7 @@ impl InodeCache {
         }
     }
 
-    /// Takes over those of a group that is gone.
+    /// Takes over the names and inodes of a group that is gone.
     pub(crate) fn append(&mut self, mut gone: InodeCache) {
         self.names.append(&mut gone.names);
         self.inodes.append(&mut gone.inodes);

@@ -22,7 +22,7 @@ const LISTS_PER_LRUVEC: u32 = 32;
 pub(crate) struct List(u32);
 
 impl List {
-    /// A folio's link to a place of it.
+    /// A folio's link to a place of this list.
     #[inline(always)]
     fn link(self, place: u32) -> Link {
         Link { list: self.0 % LISTS_PER_LRUVEC, place }
@@ -37,22 +37,22 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A list on which folios keep these flags and get those.
+    /// A list on which folios keep the flags `keep` and get the flags `set`.
     pub(crate) fn new(list: List, keep: u32, set: u32) -> Target {
         Target { list, change: Change::new(keep, set, list.link(0)) }
     }
 }
 
-/// The entries of all pages, and the lists on which those of folios stand.
+/// The entries of all pages, and the lists on which folios stand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
     pub(crate) entries: Vec<Entry>,
     /// By tree node: the lruvec of its folios, on the first memory node.
     pub(crate) owners: Vec<LruvecId>,
-    /// By page: where the frame is of what is in memory. Empty where there is one zone in all.
+    /// By page in memory: the zone of its frame. Empty where there is one zone in all.
     frames: Vec<ZoneId>,
-    /// By page, for a folio its first, and only where there are several nodes: when it was marked
-    /// for a hint fault.
+    /// By page, at the first page of a folio: when it was marked for a hint fault. Empty where
+    /// there is one node.
     stamps: Vec<Stamp>,
     keeps_frames: bool,
     several_nodes: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// The next list is the first one of an lruvec.
+    /// Makes the next list the first one of an lruvec.
     pub(crate) fn start_lruvec(&mut self) {
         self.lists.resize(self.lists.len().next_multiple_of(LISTS_PER_LRUVEC as usize), Places::default());
     }
@@ -71,8 +71,8 @@ impl Links {
         List(self.lists.len() as u32 - 1)
     }
 
-    /// Where frames are is kept from now on, since there are several zones, and perhaps several
-    /// nodes.
+    /// Keeps the zones of frames from now on, since there are several; with several nodes also when
+    /// folios were marked for hint faults.
     pub(crate) fn keep_frames(&mut self, several_nodes: bool) {
         (self.keeps_frames, self.several_nodes) = (true, several_nodes);
     }
@@ -89,7 +89,8 @@ impl Links {
         }
     }
 
-    /// The frames of `nr` pages from `first` on are there, from now on. They were not marked yet.
+    /// Notes the zone of the frames of `nr` pages from `first` on. The pages were not marked for
+    /// hint faults yet.
     #[inline]
     pub(crate) fn note_frames(&mut self, first: PageId, nr: u64, zone: ZoneId) {
         if self.keeps_frames {
@@ -101,7 +102,8 @@ impl Links {
         }
     }
 
-    /// The same of one page, whose owner has these lists on the first node; those of its folio.
+    /// As [`Links::note_frames`], for one page. `own`: the lruvec of its mapping on the first node;
+    /// the result is the one of the page's folio.
     #[inline(always)]
     pub(crate) fn note_frame(&mut self, page: PageId, own: LruvecId, zone: ZoneId) -> LruvecId {
         if !self.keeps_frames {
@@ -130,7 +132,7 @@ impl Links {
         if self.keeps_frames { self.frames[page.index()] } else { ZoneId::default() }
     }
 
-    /// The lruvec of a folio: all those of one mapping on one node have the same.
+    /// The lruvec of a folio: all folios of one mapping on one node have the same.
     #[inline(always)]
     pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
         let own = self.owners[self.entries[f.index()].location.node().index()];
@@ -153,8 +155,8 @@ impl Links {
         places
     }
 
-    /// Puts folios, in this order, at the head of different lists: of two, the second gets the
-    /// active ones. Returns how many it got.
+    /// Puts folios, in this order, at the head of lists, which must differ. Of two lists, the
+    /// second gets the active folios. Returns how many these are.
     ///
     /// As [`Links::add_as`] for each, but what does not change from one to the next is looked up
     /// once.
@@ -177,7 +179,7 @@ impl Links {
                 *byte = changes[i].of_byte(*byte);
                 e.change(changes[i], heads[i].push(f.0));
             };
-            // Numbers that are known here keep all of it out of memory.
+            // Indices known at compile time keep the lists and changes in registers.
             if is_active {
                 active += 1;
                 put(N - 1);
@@ -223,7 +225,7 @@ impl Links {
         self.lists[list.0 as usize].remove(place);
     }
 
-    /// Takes the oldest off a list that has one.
+    /// Takes the oldest folio off a list that has one.
     #[inline(always)]
     pub(crate) fn pop_tail(&mut self, list: List) {
         self.lists[list.0 as usize].pop();
@@ -235,21 +237,21 @@ impl Links {
         self.lists[list.0 as usize].oldest_places(nr)
     }
 
-    /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs
-    /// to take them.
+    /// Collects the `nr` oldest folios of a list, oldest first. Returns the places passed, which
+    /// [`Links::pop_oldest`] needs.
     #[inline]
     pub(crate) fn oldest(&self, list: List, nr: usize, out: &mut Vec<FolioId>) -> u32 {
         self.lists[list.0 as usize].oldest(nr, out)
     }
 
-    /// Takes the `nr` oldest off a list, as [`Links::oldest`] has just found them.
+    /// Takes the `nr` oldest folios off a list, as [`Links::oldest`] has just found them.
     #[inline]
     pub(crate) fn pop_oldest(&mut self, list: List, nr: usize, passed: u32) {
         self.lists[list.0 as usize].pop_passed(nr, passed);
     }
 
-    /// Takes the oldest off a list, `nr` at most, as long as `take` says what becomes of their
-    /// flags. Returns how many.
+    /// Takes the oldest folios off a list, `nr` at most, as long as `take` gives their new flags.
+    /// Returns how many were taken.
     #[inline(always)]
     pub(crate) fn take_oldest(
         &mut self,
@@ -266,7 +268,7 @@ impl Links {
                 if taken == nr {
                     break 'pieces;
                 }
-                // The number of an empty place is that of no page.
+                // The id at an empty place is beyond all pages.
                 if let (Some(e), Some(byte)) = (entries.get_mut(id as usize), hot.get_mut(id as usize)) {
                     let Some(st) = take(e.state(*byte)) else { break 'pieces };
                     e.set_cold(st);
@@ -283,7 +285,8 @@ impl Links {
         taken
     }
 
-    /// Loads the places of folios on their lists: leaving one from the middle empties it.
+    /// Loads the places of folios on their lists: a folio that leaves from the middle empties its
+    /// place.
     #[inline]
     pub(crate) fn prefetch_places(&self, folios: &[FolioId]) -> u64 {
         let place = |&f: &FolioId| {
@@ -302,7 +305,7 @@ impl Links {
         self.entries[f.index()].set_cold_and_link(st, list.link(place));
     }
 
-    /// The oldest entry.
+    /// The oldest folio of a list.
     #[inline]
     pub(crate) fn tail(&self, list: List) -> Option<FolioId> {
         let places = &self.lists[list.0 as usize];

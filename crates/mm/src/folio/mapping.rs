@@ -23,8 +23,8 @@ pub enum MappingKind {
     Anon,
 }
 
-/// Counts of a node: its entries (children, above the leaves), and shadows among them. Apart from
-/// the rest of the node, since every eviction and refault changes it.
+/// Counts of a tree node: entries (above the leaves, children), and shadows among them. Kept apart
+/// from the rest of the node, since every eviction and refault changes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fill {
     pub(crate) count: u8,
@@ -35,7 +35,7 @@ impl Fill {
     /// A node of anonymous memory: page tables take its place, it stays empty and free of charge.
     pub(crate) const ANON: Fill = Fill { count: u8::MAX, nr_values: 0 };
 
-    /// Nothing but shadows: on the list of such nodes.
+    /// Whether a node has entries, and all are shadows: then it is on the list of such nodes.
     #[inline(always)]
     pub(crate) fn is_shadows_only(self) -> bool {
         self.count > 0 && self.count == self.nr_values
@@ -55,13 +55,14 @@ pub(crate) struct XaNode {
     pub(crate) next: u32,
     /// Index in the mapping, in units of 64 pages.
     base: u64,
-    /// Registered pages.
+    /// Registered pages of the node.
     pub(crate) len: u8,
-    /// Its only entry, of the first page of a file, lies in the mapping itself: there is no node.
+    /// The only entry, of the first page of a file, lies in the mapping itself: the node does not
+    /// exist.
     pub(crate) is_head: bool,
-    /// The memcg that is charged for it while it exists.
+    /// The memcg that is charged for the node while it exists.
     pub(crate) memcg: MemcgId,
-    /// The memory node on which it lies.
+    /// The memory node on which the tree node lies.
     pub(crate) nid: NodeId,
 }
 
@@ -69,13 +70,13 @@ pub(crate) struct XaNode {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) first: PageId,
-    /// Registered pages.
+    /// Registered pages of the table.
     pub(crate) len: u16,
-    /// Pages mapped now.
+    /// Pages of the table that are mapped now.
     pub(crate) mapped: u16,
     /// Entries between the ends of the mapping that fall into the table.
     pub(crate) span: u16,
-    /// It was needed once and is charged.
+    /// The table was needed once and is charged.
     pub(crate) present: bool,
 }
 
@@ -92,7 +93,7 @@ pub(crate) struct Mapping {
     pub(crate) streams: Streams,
     pub(crate) huge: HugeAdvice,
     pub(crate) advice: AccessAdvice,
-    /// Orders above 0 that faults may make, a bit each.
+    /// Orders above 0 that faults may make, one bit each.
     pub(crate) orders: u16,
     /// The largest order of a file's folios.
     pub(crate) max_order: u8,
@@ -115,10 +116,10 @@ pub(crate) struct Owner {
 pub(crate) struct PageSpace {
     pub(crate) nodes: Vec<XaNode>,
     pub(crate) fill: Vec<Fill>,
-    /// By node: the table that covers a leaf.
+    /// By leaf node: the page table that covers it.
     leaf_table: Vec<u32>,
-    /// A bit a page: it is mapped. Looked at for the neighbours of a page without visiting their
-    /// folios.
+    /// One bit a page: whether it is mapped. The neighbours of a page are looked up here, without a
+    /// visit to their folios.
     mapped: Vec<u64>,
     pub(crate) tables: Vec<Table>,
     pub(crate) mappings: Vec<Mapping>,
@@ -278,7 +279,7 @@ impl PageSpace {
         self.mapped[page.index() / 64] >> (page.0 % 64) & 1 == 1
     }
 
-    /// The page, of that leaf node, is mapped from now on, or no longer.
+    /// Notes that a page of the leaf node `leaf` is mapped from now on, or no longer.
     #[inline]
     pub(crate) fn set_mapped(&mut self, page: PageId, leaf: XaNodeId, mapped: bool) {
         if self.is_mapped(page) != mapped {
@@ -301,7 +302,7 @@ impl PageSpace {
         page.0.saturating_sub(reach - 1).max(all.start)..(page.0 + reach).min(all.end)
     }
 
-    /// Ids of the pages in the aligned window of that many indices, 64 at most, around `page`.
+    /// Ids of the pages in the aligned window of `around` indices, 64 at most, around `page`.
     #[inline]
     pub(crate) fn around_in_node(&self, folios: &FolioTable, page: PageId, around: u64) -> std::ops::Range<u32> {
         let at = folios.location(page);
@@ -336,7 +337,7 @@ impl PageSpace {
         (low | high) & all
     }
 
-    /// The mapped ones of a range of ids.
+    /// The mapped pages of a range of ids.
     pub(crate) fn mapped_in(&self, ids: std::ops::Range<u32>) -> impl Iterator<Item = PageId> + use<> {
         // At most a table: nine words, kept here so that the caller may change what is mapped
         // meanwhile.

@@ -4,11 +4,11 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `table` | what is resident, in which state, on which list |
-//! | `state` | the flags of a folio |
+//! | `flags` | the flags of a folio |
 //! | `slot` | the 12 bytes of a page: a shadow, a swap entry, or its folio |
 //! | `shadow` | how a shadow entry is packed |
 //! | `list` | the lists that folios stand on |
-//! | `places` | one of them, as a ring of places |
+//! | `places` | one list, as a ring of places |
 //! | `mapping` | files and anonymous regions: tree nodes and page tables |
 //! | `inode` | names and inodes of files, which the kernel keeps beside their pages |
 //! | `readahead` | what a mapping remembers of its faults |

@@ -3,13 +3,13 @@
 use crate::folio::slot::Entry;
 use crate::ids::FolioId;
 
-/// An empty place, and a list that is none.
+/// Id at an empty place, and number of a list for none.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Places of a list that was never longer.
+/// Places of the smallest ring.
 const MIN_PLACES: usize = 64;
 
-/// A list to which many are added.
+/// The head of a list while many ids are added.
 pub(super) struct Head<'a> {
     ring: &'a mut [u32],
     pub(super) next: u32,
@@ -30,7 +30,7 @@ impl Head<'_> {
 /// One list. Its first and its last place are never empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    /// A power of two of places, or none.
+    /// Ids by place. The length is a power of two, or 0.
     pub(super) ring: Vec<u32>,
     /// The oldest place.
     pub(super) tail: u32,
@@ -108,8 +108,8 @@ impl Places {
         }
     }
 
-    /// Collects the `nr` oldest, without a branch on empty places. Returns how many places that
-    /// passes.
+    /// Collects the `nr` oldest ids, without a branch on empty places. Returns the number of places
+    /// passed on the way.
     #[inline]
     pub(super) fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
         out.clear();
@@ -124,7 +124,7 @@ impl Places {
         passed
     }
 
-    /// The `nr` oldest places, in two pieces, with the empty ones among them.
+    /// The `nr` oldest places, empty ones included, as two slices of the ring.
     #[inline(always)]
     pub(super) fn oldest_places(&self, nr: usize) -> [&[u32]; 2] {
         let (first, nr) = (self.index(self.tail), nr.min(self.span as usize));
@@ -132,7 +132,7 @@ impl Places {
         [&self.ring[first..first + old], &self.ring[..nr - old]]
     }
 
-    /// Takes the `nr` oldest, which pass so many places.
+    /// Takes the `nr` oldest ids, which are at the `passed` oldest places.
     #[inline]
     pub(super) fn pop_passed(&mut self, nr: usize, passed: u32) {
         self.live -= nr as u32;
@@ -144,7 +144,7 @@ impl Places {
         }
     }
 
-    /// Ready for `nr` more at the head; [`Places::close`] ends it.
+    /// Opens the head for `nr` more ids; [`Places::close`] ends it.
     #[inline(always)]
     pub(super) fn open(&mut self, nr: usize, entries: &mut [Entry]) -> Head<'_> {
         if self.ring.len() - (self.span as usize) < nr {
@@ -153,7 +153,7 @@ impl Places {
         Head { next: self.tail.wrapping_add(self.span), ring: &mut self.ring }
     }
 
-    /// The next one would get this place.
+    /// Ends [`Places::open`]; `next` is the place behind the newest id.
     #[inline(always)]
     pub(super) fn close(&mut self, next: u32) {
         let span = next.wrapping_sub(self.tail);

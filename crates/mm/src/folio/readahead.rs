@@ -9,8 +9,8 @@ pub(crate) struct SwapReadahead {
 }
 
 impl SwapReadahead {
-    /// The next window: two more than the hits of the last, to a power of two, and not below half
-    /// of the last.
+    /// Pages of the next window: two more than the hits of the last one, up to a power of two, and
+    /// at least half of the last one.
     pub(crate) fn next_window(&mut self, page: u32, max: u32) -> u32 {
         let wanted = std::mem::take(&mut self.hits) + 2;
         let near = page.abs_diff(self.last) == 1;
@@ -20,22 +20,22 @@ impl SwapReadahead {
     }
 }
 
-/// Runs of faults that go up, several at a time, for threads share a mapping: where each is
-/// expected to go on, and its window.
+/// Runs of ascending faults, several at a time, for threads share a mapping: the page where each is
+/// expected to go on, and its window in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Streams {
     runs: [(u32, u32); Streams::MAX],
-    /// The one that is given up next.
+    /// Index of the run that is given up next.
     oldest: usize,
-    /// The one that the last fault belongs to.
+    /// Index of the run that the last fault belongs to.
     current: usize,
 }
 
 impl Streams {
     const MAX: usize = 8;
 
-    /// The window of a fault: one page unless it goes on where a run is expected to; then twice the
-    /// last window. Programs have many runs of two or three pages.
+    /// Pages of the window of a fault: one, unless the fault goes on where a run is expected to;
+    /// then twice the last window. Programs have many runs of two or three pages.
     pub(crate) fn next_window(&mut self, page: u32, max: u32) -> u32 {
         // Pages in memory within a window let the run skip ahead.
         let goes_on = |&(end, window): &(u32, u32)| window > 0 && (end..end + window).contains(&page);
@@ -49,7 +49,7 @@ impl Streams {
         1
     }
 
-    /// There was no room to read on from this page: that is where the run goes on.
+    /// Notes that there was no room to read on from this page: the run goes on there.
     pub(crate) fn cut(&mut self, page: u32) {
         self.runs[self.current].0 = page;
     }

@@ -68,7 +68,7 @@ impl Layout {
         (u64::from(memcg.0) << self.nodes_shift | u64::from(nid.0)) << 1
     }
 
-    /// The whole, from that part and what differs.
+    /// A whole shadow: `owner` from [`Layout::pack_owner`], and the parts that differ by folio.
     #[inline(always)]
     pub(crate) fn pack_with(&self, owner: u64, eviction: u64, workingset: bool) -> u64 {
         (eviction & self.eviction_mask) << self.eviction_shift | owner | u64::from(workingset)

@@ -26,7 +26,7 @@ macro_rules! size_counters {
 size_counters! {
     /// Made by a first touch.
     AnonFaultAlloc = "anon_fault_alloc",
-    /// A first touch wanted one and made a smaller one.
+    /// First touches that made a smaller folio than they wanted.
     AnonFaultFallback = "anon_fault_fallback",
     /// Fallbacks because the memcg had no room.
     AnonFaultFallbackCharge = "anon_fault_fallback_charge",

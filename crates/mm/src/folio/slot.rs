@@ -63,7 +63,7 @@ impl Location {
     }
 }
 
-/// Where a folio stands: the list, by its number among those of its lruvec, and the place on it.
+/// Position of a folio: the list, by its number among the lists of its lruvec, and the place on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) list: u32,
@@ -92,7 +92,7 @@ impl Change {
         }
     }
 
-    /// Changes the byte of flags that is apart.
+    /// The low byte of the flags, which lies apart from the entry, after the change.
     #[inline(always)]
     pub(crate) fn of_byte(self, byte: u8) -> u8 {
         byte & self.keep_byte | self.set_byte
@@ -102,11 +102,11 @@ impl Change {
 /// Slot of a page and its tree location: 12 bytes without padding, usually within one cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// The low half of a value, with bit 0 set; or a folio's flags but the low byte, and in that
-    /// byte the bits below.
+    /// The low half of a value, with bit 0 set; or the flags of a folio, with the bits below in the
+    /// place of their low byte.
     head: u32,
-    /// The high half of a value; or a folio's place; or, in the other pages of a large folio, its
-    /// first page.
+    /// The high half of a value; or the place of a folio; or the first page of the folio, in the
+    /// other pages of a large one.
     tail: u32,
     pub(crate) location: Location,
 }
@@ -115,7 +115,7 @@ impl Entry {
     const VALUE: u32 = 1;
     const FOLIO: u32 = 1 << 1;
     const LIST_SHIFT: u32 = 2;
-    /// The number of the list: four bits, and the highest one of the flags, which is none.
+    /// Bits of the number of the list: four, and the highest bit of the flags, which no flag uses.
     const LIST_MASK: u32 = 15 << Self::LIST_SHIFT | 1 << Self::LIST_HIGH;
     const LIST_HIGH: u32 = 31;
     /// Bits of the head that are no flags.
@@ -129,19 +129,20 @@ impl Entry {
         Entry { head: 0, tail: 0, location }
     }
 
-    /// Something that depends on both ends: an entry may lie on two cache lines.
+    /// A number that depends on both ends of the entry, to load both: it may lie on two cache
+    /// lines.
     #[inline(always)]
     pub(crate) fn touch(&self) -> u64 {
         u64::from(self.head) + u64::from(self.location.0)
     }
 
-    /// There is a folio of that number.
+    /// Whether a folio has the number of this page.
     #[inline(always)]
     pub(crate) fn is_folio(&self) -> bool {
         self.head & (Self::VALUE | Self::FOLIO) == Self::FOLIO && self.head & (Self::APART | Self::PART) != Self::PART
     }
 
-    /// If there is none: a value, or nothing.
+    /// The content of the slot, a value or nothing, if no folio has the number of this page.
     #[inline(always)]
     pub(crate) fn vacant(&self) -> Option<Slot> {
         self.is_vacant().then_some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)))
@@ -153,7 +154,7 @@ impl Entry {
         self.head & Self::VALUE != 0 || self.head == 0
     }
 
-    /// There is one, and the slot holds it.
+    /// Whether a folio has the number of this page, and the slot holds the folio.
     #[inline(always)]
     pub(crate) fn is_attached(&self) -> bool {
         self.head & (Self::VALUE | Self::FOLIO | Self::APART | Self::PART) == Self::FOLIO
@@ -177,13 +178,13 @@ impl Entry {
         self.tail = 0;
     }
 
-    /// The flags of a folio of which this is the low byte.
+    /// The flags of a folio, whose low byte is `byte`.
     #[inline(always)]
     pub(crate) fn state(&self, byte: u8) -> FolioFlags {
         FolioFlags(self.cold() | u32::from(byte))
     }
 
-    /// The flags of a folio but the low byte.
+    /// The flags of a folio without the low byte.
     #[inline(always)]
     pub(crate) fn cold(&self) -> u32 {
         self.head & !Self::OWN

@@ -17,7 +17,7 @@ pub(crate) struct FolioTable {
     pub(crate) links: Links,
     /// The low byte of the flags, by page; 0 where the page is not resident and up to date.
     pub(crate) hot: Vec<u8>,
-    /// By page: the swap slot of a swap-cache folio. Empty until the first one.
+    /// By page: the swap slot of a folio in the swap cache. Empty until the first such folio.
     swap: Vec<SwapSlot>,
 }
 
@@ -30,7 +30,7 @@ impl FolioTable {
         self.links.new_list()
     }
 
-    /// Room for so many pages more.
+    /// Reserves room for `pages` more pages.
     pub(crate) fn reserve(&mut self, pages: usize) {
         self.links.entries.reserve(pages);
         self.hot.reserve(pages);
@@ -53,8 +53,8 @@ impl FolioTable {
         &mut self.links.entries[f.index()]
     }
 
-    /// Pages of a range of at most 64 that are there and up to date, or may be as pages of a large
-    /// folio, a bit each.
+    /// A bit for each page of a range of at most 64: the page is in memory and up to date, or may
+    /// be so as a page of a large folio.
     #[inline]
     pub(crate) fn may_be_up_to_date(&self, ids: std::ops::Range<u32>) -> u64 {
         const THERE: u8 = (FolioFlags::UPTODATE | FolioFlags::TAIL) as u8;
@@ -80,7 +80,7 @@ impl FolioTable {
         let mut sum = 0;
         for places in self.links.oldest_places(list, nr) {
             for &id in places {
-                // The number of an empty place is that of no page.
+                // The id at an empty place is beyond all pages.
                 if let (Some(byte), Some(e)) = (hot.get(id as usize), entries.get(id as usize)) {
                     sum += u64::from(*byte) + e.touch();
                 }
@@ -90,7 +90,7 @@ impl FolioTable {
         std::hint::black_box(sum);
     }
 
-    /// Loads the entry of a page, likewise.
+    /// Loads the entry of a page into the processor's caches.
     #[inline(always)]
     pub(crate) fn prefetch(&self, page: PageId) -> u64 {
         self.links.entries[page.index()].touch()
@@ -119,7 +119,7 @@ impl FolioTable {
         part
     }
 
-    /// A folio of one page is gone, and left this in its slot.
+    /// Ends a folio of one page, and leaves `left` in its slot.
     #[inline(always)]
     pub(crate) fn evict(&mut self, f: FolioId, left: Slot) {
         debug_assert!(self.is_used(f) && left.folio().is_none(), "{f:?} is not resident, or stays so");
@@ -127,8 +127,8 @@ impl FolioTable {
         self.hot[f.index()] = 0;
     }
 
-    /// Folios of one page each are gone. `leave` gets the page of each, its state and its node, and
-    /// says what stays in the slot.
+    /// Ends folios of one page each. `leave` gets the page of each, its state and its node, and
+    /// returns what stays in the slot.
     #[inline(always)]
     pub(crate) fn evict_each(
         &mut self,
@@ -175,7 +175,7 @@ impl FolioTable {
         self.links.add_each(&mut self.hot, folios, to).expect("different lists")
     }
 
-    /// The flags that any of these folios has, and those that all have.
+    /// Flags that any of these folios has, and flags that all of them have.
     #[inline]
     pub(crate) fn flags_of(&self, folios: &[FolioId]) -> (u32, u32) {
         let (entries, hot) = (&self.links.entries[..], &self.hot[..]);
@@ -183,8 +183,7 @@ impl FolioTable {
         st.fold((0, u32::MAX), |(any, all), st| (any | st, all & st))
     }
 
-    /// The lruvec of these folios, if all have the same one and none of them has any of the flags
-    /// `odd`.
+    /// The lruvec of these folios, if it is the same for all and no folio has a flag of `odd`.
     #[inline]
     pub(crate) fn plain_lruvec(&self, folios: &[FolioId], odd: u32) -> Option<LruvecId> {
         let first = *folios.first()?;
@@ -199,7 +198,7 @@ impl FolioTable {
         (any & odd == 0 && other == 0 && self.links.are_on_one_node(folios)).then_some(own)
     }
 
-    /// The folio is gone: its slot holds what was put there instead.
+    /// Ends a folio: its slot holds what was put there instead.
     #[inline]
     pub(crate) fn release(&mut self, f: FolioId) {
         self.hot[f.index()] = 0;
@@ -268,7 +267,8 @@ impl FolioTable {
         self.at(f).is_attached()
     }
 
-    /// The leaf node of a page of which there is nothing but a value in its slot, if that.
+    /// The leaf node of a page that has no folio, but a value or nothing in its slot; none: it has
+    /// a folio.
     #[inline(always)]
     pub(crate) fn vacant_node(&self, page: PageId) -> Option<XaNodeId> {
         let e = &self.links.entries[page.index()];
@@ -292,19 +292,19 @@ impl FolioTable {
         self.zone_of(f).nid()
     }
 
-    /// Where the frames of a folio are.
+    /// The zone of the frames of a folio.
     #[inline(always)]
     pub(crate) fn zone_of(&self, f: FolioId) -> ZoneId {
         self.links.frame(self.page(f))
     }
 
-    /// The list of a folio among those of the zones.
+    /// Index of the zone of a folio, among the zones of its node.
     #[inline(always)]
     pub(crate) fn zone_list(&self, f: FolioId) -> usize {
         self.zone_of(f).zone()
     }
 
-    /// The frames of `nr` pages from `first` on are there.
+    /// Notes the zone of the frames of `nr` pages from `first` on.
     #[inline(always)]
     pub(crate) fn note_frames(&mut self, first: PageId, nr: u64, zone: ZoneId) {
         self.links.note_frames(first, nr, zone);
@@ -372,7 +372,7 @@ impl FolioTable {
         self.links.entries[page.index()].location
     }
 
-    /// Pages.
+    /// Number of pages.
     pub(crate) fn len(&self) -> usize {
         self.links.entries.len()
     }

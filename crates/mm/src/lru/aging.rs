@@ -17,7 +17,7 @@ use crate::world::World;
 /// Result of the aging test.
 pub(crate) struct Aging {
     pub(crate) wanted: bool,
-    /// Pages of the types in play.
+    /// Pages of the types that may be evicted.
     pub(crate) total: u64,
 }
 
@@ -110,8 +110,8 @@ impl Pages {
         (0..4).for_each(|i| self.count_lruvec(v, counters[i], seen[i]));
     }
 
-    /// A young page: its folio belongs to the youngest generation. It moves there when eviction
-    /// meets it.
+    /// Promotes the folio of a young page to the youngest generation. The folio is moved there when
+    /// eviction meets it.
     pub(crate) fn promote(&mut self, v: LruvecId, f: FolioId, youngest: usize) {
         let mut st = self.folios.st(f);
         if self.cfg.generations == Generations::Independent {
@@ -256,7 +256,7 @@ impl Pages {
         (first..=FILE).map(of).sum()
     }
 
-    /// Multi-gen aging.
+    /// Whether aging is wanted, and how many pages there are to evict.
     pub(crate) fn should_run_aging(&self, v: LruvecId, swappiness: u32) -> Aging {
         let g = &self.lruvecs[v.index()].r#gen;
         let first = if swappiness > 0 { ANON } else { FILE };

@@ -1,7 +1,7 @@
-//! Per-CPU batches: folios on their way to a list, so that the lists are not touched for each.
+//! Per-CPU batches: folios on their way to a list, so that lists are not touched for each folio.
 //!
-//! It follows that a folio in the add batch is on no list yet, so an activation finds it only
-//! there; a folio in any other batch has its `lru` flag cleared, so reclaim cannot take it.
+//! A folio in the add batch is on no list yet, so an activation finds it only there. A folio in any
+//! other batch has its `lru` flag cleared, so reclaim cannot take it.
 //!
 //! Mechanism: `docs/mechanisms.md#per-cpu-batches`.
 
@@ -19,19 +19,19 @@ use crate::stat::Counter;
 pub(crate) enum Batch {
     /// Put new folios on a list.
     Add,
-    /// To the tail, since their writeback ended.
+    /// Moves folios whose writeback ended to the tail.
     MoveTail,
-    /// Dropped by `fadvise`: to the end of the inactive list.
+    /// Moves folios dropped by `fadvise` to the end of the inactive list.
     DeactivateFile,
-    /// Advised cold: to the inactive list.
+    /// Moves folios advised cold to the inactive list.
     Deactivate,
-    /// Advised free: they count as clean file pages from now on.
+    /// Makes folios advised free count as clean file pages from now on.
     LazyFree,
-    /// To the active list.
+    /// Moves folios to the active list.
     Activate,
 }
 
-/// The order in which a drain goes through them.
+/// Order in which a drain goes through the batches.
 const DRAIN: [Batch; 6] =
     [Batch::Add, Batch::MoveTail, Batch::DeactivateFile, Batch::Deactivate, Batch::LazyFree, Batch::Activate];
 
@@ -40,7 +40,7 @@ const DRAIN: [Batch; 6] =
 pub(crate) struct CpuBatches([Vec<FolioId>; 6]);
 
 impl CpuBatches {
-    /// Everything that waits.
+    /// All folios that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = FolioId> + '_ {
         self.0.iter().flatten().copied()
     }
@@ -139,7 +139,7 @@ impl Pages {
         }
     }
 
-    /// Two lists: from the inactive to the active list of their types.
+    /// Two lists: moves folios from the inactive to the active list of their type.
     fn flush_activated(&mut self, waiting: &[FolioId]) {
         std::hint::black_box(self.folios.links.prefetch_places(waiting));
         const ODD: u32 = FolioFlags::UNEVICTABLE | FolioFlags::ACTIVE | FolioFlags::SWAPBACKED | FolioFlags::LARGE;
@@ -168,7 +168,7 @@ impl Pages {
         }
     }
 
-    /// Generations: into the one for active folios.
+    /// Generations: moves folios into the generation for active ones.
     fn flush_promoted(&mut self, waiting: &[FolioId]) {
         std::hint::black_box(self.folios.links.prefetch_places(waiting));
         for &f in waiting {
@@ -279,7 +279,7 @@ impl Pages {
             return;
         }
         self.lruvec_del(f, false);
-        // Its content counts as clean from here on: only a later write keeps it.
+        // The content of the folio counts as clean from here on: only a later write keeps it.
         self.folios.clear(f, FolioFlags::ACTIVE | FolioFlags::REFERENCED | FolioFlags::SWAPBACKED | FolioFlags::DIRTY);
         self.lruvec_add(f, false);
         self.count(f, Counter::Pglazyfree, st.nr_pages());

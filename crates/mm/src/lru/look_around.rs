@@ -14,8 +14,8 @@ use crate::lru::tier::note_reference;
 use crate::world::World;
 
 impl Pages {
-    /// How many mappings of the folio had the accessed bit set; clears them. Multi-gen LRU looks
-    /// around, too.
+    /// Number of mappings of the folio with the accessed bit set; clears the bits. Multi-gen LRU
+    /// looks around, too.
     #[inline]
     pub(crate) fn folio_referenced<W: World>(&mut self, w: &mut W, f: FolioId) -> u32 {
         let st = self.folios.st(f);
@@ -45,7 +45,7 @@ impl Pages {
         young
     }
 
-    /// Reclaim found the page young: up to 64 entries around it are looked at, too.
+    /// Looks at up to 64 entries around a page that reclaim found young.
     pub(crate) fn look_around<W: World>(&mut self, w: &mut W, page: PageId) {
         let t = self.table_of(page);
         let (from, to) = self.look_around_window(page);
@@ -79,7 +79,7 @@ impl Pages {
         }
     }
 
-    /// Without a walk context promotion goes through the activate batch.
+    /// Promotes a folio without a walk context: by way of the activate batch.
     fn activate_around(&mut self, f: FolioId, youngest: usize) {
         let st = self.folios.st(f);
         if self.cfg.generations == Generations::Independent {

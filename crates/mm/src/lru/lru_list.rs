@@ -1,4 +1,4 @@
-//! The lists of an lruvec by number (`enum lru_list`), and the balance of two of them.
+//! The lists of an lruvec by number (`enum lru_list`), and the balance of inactive and active ones.
 
 /// Index of anon in `[anon, file]`.
 pub(crate) const ANON: usize = 0;
@@ -11,7 +11,7 @@ pub(crate) const ACTIVE_ANON: usize = 1;
 pub(crate) const INACTIVE_FILE: usize = 2;
 pub(crate) const ACTIVE_FILE: usize = 3;
 pub(crate) const UNEVICTABLE: usize = 4;
-/// Their names in `memory.stat`.
+/// Names of the lists in `memory.stat`.
 pub(crate) const LIST_NAMES: [&str; 5] =
     ["inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable"];
 
@@ -21,9 +21,9 @@ pub(crate) fn list_index(type_index: usize, active: bool) -> usize {
     type_index * 2 + usize::from(active)
 }
 
-/// Balance of active and inactive: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB
-/// of the type on. The sizes may be those of a whole tree. `gib_pages`: of a GiB; none: the ratio
-/// is 1.
+/// Whether the inactive list is low: inactive·ratio < active. The ratio is isqrt(10·GiB of the
+/// type), and 1 below a GiB. `size` may be of a whole tree. `gib_pages`: pages of a GiB; none: the
+/// ratio is 1.
 #[inline]
 pub(crate) fn is_low(size: &[u64; 5], type_index: usize, gib_pages: Option<u64>) -> bool {
     let inactive = size[list_index(type_index, false)];
@@ -52,7 +52,7 @@ mod tests {
             assert!(is_low(&size, FILE, Some(1 << 18)), "{gib} GiB");
             assert!(is_low(&size, FILE, None));
         }
-        // The same on a machine that is divided by 1024.
+        // The same on a machine that is smaller by a factor of 1024.
         (size[INACTIVE_FILE], size[ACTIVE_FILE]) = (25_600 / 32 + 1, 25_600 - 25_600 / 32 - 1);
         assert!(!is_low(&size, FILE, Some(1 << 8)) && is_low(&size, FILE, Some(1 << 18)));
         (size[INACTIVE_FILE], size[ACTIVE_FILE]) = (100, 100);

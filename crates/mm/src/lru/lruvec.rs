@@ -93,14 +93,15 @@ pub(crate) struct Lruvec {
     pub(crate) xa_nodes: u64,
     /// Pages of the memcg that the engine does not see: anonymous memory and kernel objects.
     pub(crate) external: u64,
-    /// Shadow nodes that the shrinker should have taken, in less than a batch.
+    /// Shadow nodes that the shrinker still has to take, fewer than a batch.
     pub(crate) deferred_shadow_nodes: u64,
     /// Names and inodes of files of the memcg.
     pub(crate) inodes: InodeCache,
-    /// Remainder of pages to scan of a sample, by list; carried to the next scan.
+    /// By list, in a sample: remainder of the pages to scan; carried to the next scan.
     pub(crate) carried_scan: [i64; 4],
-    /// Runs of reclaim of a sample since `refaults`, and whether it had changed by then.
+    /// Runs of reclaim since `refaults` was noted, in a sample.
     pub(crate) runs: u64,
+    /// Whether `refaults` had changed when it was last noted, anon and file, in a sample.
     pub(crate) refaulted_before: [bool; 2],
     /// `workingset_activate` of the two lists, anon and file.
     pub(crate) activated: [u64; 2],
@@ -136,7 +137,7 @@ impl Lruvec {
         }
     }
 
-    /// For another group: nothing is on its lists, and it has seen nothing.
+    /// Resets the lruvec for another group: nothing is on its lists, and it has seen nothing.
     pub(crate) fn start_over(&mut self) {
         (self.nonresident_age, self.cost, self.refaults) = (0, [0; 2], [0; 2]);
         (self.external, self.inodes) = (0, InodeCache::default());
@@ -145,8 +146,8 @@ impl Lruvec {
         self.r#gen.start_over();
     }
 
-    /// Charges the cost of reclaim to a type, and forgets half of it when it outgrows a quarter of
-    /// the lists.
+    /// Adds to the cost of reclaiming a type. If the costs of both types outgrow a quarter of the
+    /// pages on the lists, both are halved.
     #[inline]
     pub(crate) fn note_cost(&mut self, type_index: usize, cost: u64, lru_pages: u64) {
         self.cost[type_index] += cost;

@@ -9,7 +9,8 @@ use crate::ids::{FolioId, PageId};
 use crate::lru::pages::Pages;
 use crate::world::{Effect, World};
 
-/// Read, not locked, and without a mark, which is for a fault of its own to find.
+/// Whether fault-around may map a folio: read, not locked, and without a mark, which a fault on the
+/// page itself is to find.
 fn is_ready(st: FolioFlags) -> bool {
     st.has(FolioFlags::UPTODATE) && !st.has(FolioFlags::LOCKED | FolioFlags::READAHEAD)
 }
@@ -53,7 +54,7 @@ impl Pages {
         }
     }
 
-    /// By how much a read fault lowers the count of misses of its file: by what it finds in the
+    /// Pages by which a read fault lowers the misses of its file: pages that it finds in the
     /// window, mapped or not.
     pub(crate) fn mmap_hits(&self, cfg: &Config, page: PageId) -> u32 {
         let around = cfg.fault_around.pages;
@@ -101,7 +102,7 @@ impl Pages {
             .set(f, if w.is_executable(page) { FolioFlags::MAPPED | FolioFlags::EXEC } else { FolioFlags::MAPPED });
     }
 
-    /// Its owner gives up a page, if it is mapped. True: it was dirty.
+    /// Unmaps a page that its owner gives up, if it is mapped. True: the page was dirty.
     pub(crate) fn unmap_zapped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) -> bool {
         if !self.space.is_mapped(page) {
             return false;

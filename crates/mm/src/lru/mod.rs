@@ -12,7 +12,7 @@
 //! | `batch` | per-CPU batches |
 //! | `two_list` | taking and putting back, with two lists |
 //! | `tier` | accesses by descriptor in the flags of a folio, and tiers |
-//! | `aging`, `look_around`, `sort` | the same for multi-gen LRU |
+//! | `aging`, `look_around`, `sort` | multi-gen LRU: new generations, accessed bits, sorting the oldest generation |
 //! | `recency` | where accessed bits do not count, because of advice |
 //! | `sizes` | sizes of lists, of groups and trees |
 //! | `reparent` | lists of a removed group that go to its parent |

@@ -16,7 +16,7 @@ pub(crate) const MIN_NR_GENS: u64 = 2;
 pub(crate) const MAX_NR_GENS: u64 = 4;
 /// Tiers.
 pub(crate) const MAX_NR_TIERS: usize = 4;
-/// Refaults below which a tier says nothing, and pages that end an eviction batch.
+/// Pages that end an eviction batch, and refaults below which a tier may always be evicted.
 pub(crate) const MIN_LRU_BATCH: u64 = 64;
 /// Folios that one eviction batch sorts at most.
 pub(crate) const MAX_LRU_BATCH: u64 = 4096;
@@ -27,7 +27,7 @@ pub(crate) fn gen_index(seq: u64) -> usize {
     (seq % MAX_NR_GENS) as usize
 }
 
-/// Where a (type, tier) stands in the controller.
+/// Counts of a (type, tier) for the controller, in pages, and its gain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CtrlPos {
     pub(crate) refaulted: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Bloom {
 }
 
 impl Bloom {
-    /// Empties it, and brings it into being.
+    /// Empties the filter, and brings it into being.
     fn reset(&mut self) {
         self.words.clear();
         self.words.resize(1 << (BLOOM_BITS - 6), 0);
@@ -102,8 +102,8 @@ pub(crate) struct MultiGen {
     /// Highest seq for which the page tables were walked.
     pub(crate) walked_seq: u64,
     filters: [Bloom; 2],
-    /// Leaf entries seen, young ones, tables entered and kept, over all walks: without a history of
-    /// generations nothing resets them.
+    /// Leaf entries seen, young entries, tables entered and tables kept, over all walks: without a
+    /// history of generations nothing resets them.
     pub(crate) walk_stats: [u64; 4],
 }
 
@@ -168,8 +168,8 @@ impl MultiGen {
         }
     }
 
-    /// A folio is kept that eviction or aging met in the oldest generation of its type. Since 6.14
-    /// those that are promoted do not count.
+    /// Counts a folio that is kept though eviction or aging met it in the oldest generation of its
+    /// type. Since 6.14 promoted folios do not count.
     pub(crate) fn note_protected(&mut self, t: usize, st: FolioFlags, form: Generations) {
         if form == Generations::Linked || !form.has_all_accesses(st) {
             self.protected[t][form.tier(st)] += st.nr_pages();
@@ -191,8 +191,8 @@ impl MultiGen {
         if can_swap { self.min_seq[ANON].min(self.min_seq[FILE]) } else { self.min_seq[FILE] }
     }
 
-    /// Highest tier that may be evicted: the first that refaults twice as much as tier 0 ends it,
-    /// since 6.14 the first that refaults half as much again.
+    /// Highest tier that may be evicted: below the first tier that refaults more than twice as
+    /// often as tier 0; since 6.14, more than one and a half times as often.
     pub(crate) fn tier_limit(&self, t: usize, form: Generations, divisor: u64) -> usize {
         let [first, others] = match form {
             Generations::Linked => [1, 2],
@@ -203,14 +203,15 @@ impl MultiGen {
         (1..MAX_NR_TIERS).find(stop).unwrap_or(MAX_NR_TIERS) - 1
     }
 
-    /// The type to scan since 6.14, by the refault rates of all its tiers.
+    /// The type to scan since 6.14, by the refault rates of anon and file, all tiers together.
     pub(crate) fn type_to_scan_of_all_tiers(&self, swappiness: u32, divisor: u64) -> usize {
         let gain = [u64::from(swappiness), 200 - u64::from(swappiness)];
         let [anon, file] = [ANON, FILE].map(|t| self.ctrl_pos_of_type(t, gain[t]));
         usize::from(may_evict(anon, file, divisor))
     }
 
-    /// The type to scan and its highest evictable tier, by the refault rates of both.
+    /// The type to scan, by the refault rates of tier 0 of anon and file; and its highest evictable
+    /// tier, by a comparison with tier 0 of the other type.
     pub(crate) fn type_to_scan(&self, swappiness: u32, divisor: u64) -> (usize, usize) {
         let gain = [u64::from(swappiness), 200 - u64::from(swappiness)];
         let file = may_evict(self.ctrl_pos(ANON, 0, gain[ANON]), self.ctrl_pos(FILE, 0, gain[FILE]), divisor);
@@ -220,11 +221,11 @@ impl MultiGen {
         (t, (1..MAX_NR_TIERS).find(stop).unwrap_or(MAX_NR_TIERS) - 1)
     }
 
-    /// The oldest generation of `t` is gone: half of what was seen is remembered.
+    /// Halves the counts of type `t` into the averages: its oldest generation is gone.
     ///
-    /// Under RFC v3 a refault may be credited to a tier that did not evict it, so the total is
-    /// lifted to it first. Since 6.14 it may be credited to a generation that did not, and it is
-    /// not.
+    /// Under RFC v3 a refault may be credited to a tier that did not evict the folio, so the total
+    /// is raised to the refaults first. Since 6.14 it may be credited to a generation that did not
+    /// evict the folio, and the total is not raised.
     pub(crate) fn carry_over(&mut self, t: usize, form: Generations) {
         for tier in 0..MAX_NR_TIERS {
             let CtrlPos { refaulted, total, .. } = self.ctrl_pos(t, tier, 1);
@@ -237,7 +238,7 @@ impl MultiGen {
         self.protected[t] = [0; MAX_NR_TIERS];
     }
 
-    /// I4.1, I4.2's order, I5.2.
+    /// Checks the invariants I4.1, I4.2 (the order) and I5.2.
     pub(crate) fn validate(&self, form: Generations) -> Result<(), String> {
         let (anon, file) = (self.nr_gens(ANON), self.nr_gens(FILE));
         let numbers = MIN_NR_GENS..=MAX_NR_GENS;

@@ -31,31 +31,34 @@ pub(crate) struct Pages {
     pub(crate) node_activations: Vec<[u64; 2]>,
     /// By CPU: its batches of folios.
     pub(crate) batches: Vec<CpuBatches>,
-    /// The CPU on behalf of which the engine works.
+    /// The CPU on which the present call happens.
     pub(crate) cpu: usize,
     /// Layout of a packed shadow.
     pub(crate) layout: Layout,
-    /// No node has more than one zone.
+    /// Whether no node has more than one zone.
     pub(crate) one_zone: bool,
-    /// New byte of a page by its byte, for a read by descriptor; 0: look closer.
+    /// By byte of a page: the byte after a read by descriptor; 0: the read is more than a plain
+    /// hit.
     pub(crate) hit_transition: [u8; 256],
-    /// An aging walk ran in this reclaim: look-around promotes at once instead of by batch.
+    /// Whether an aging walk ran in this reclaim: look-around then promotes at once instead of by
+    /// batch.
     pub(crate) walk_context: bool,
-    /// Reads that the driver has not ended.
+    /// Reads under way that the driver has not ended.
     pub(crate) reads_pending: u64,
-    /// Anonymous pages that were dropped, but for I/O on them.
+    /// Pages that were given up while I/O on them is under way.
     pub(crate) zapping: BTreeSet<PageId>,
     pub(crate) size_stats: SizeStats,
     pub(crate) work: ReclaimWork,
     pub(crate) scratch: Vec<Vec<FolioId>>,
     /// Policies beside the lists, if there are some.
     pub(crate) ext: Option<Box<CacheExt>>,
-    /// Names of files that were made since a page was charged for them.
+    /// Names of files made since the last page was charged for names.
     pub(crate) new_names: u64,
 }
 
 impl Pages {
-    /// No page yet, and the lists of the root on every node. `zone_lists`: zones of a node at most.
+    /// No page yet, and the lists of the root on every node. `zone_lists`: the most zones that a
+    /// node has.
     pub(crate) fn new(cfg: &Config, nr_nodes: usize, zone_lists: usize) -> Pages {
         let mut folios = FolioTable::default();
         if nr_nodes > 1 || zone_lists > 1 {
@@ -90,8 +93,8 @@ impl Pages {
         pages
     }
 
-    /// Policies stand beside the lists from now on, with that one for each group that was given
-    /// none. They learn of every access: no read is a plain hit.
+    /// Starts policies beside the lists; groups that were given none have the one that `default`
+    /// names. Policies learn of every access: no read is a plain hit.
     pub(crate) fn start_ext(&mut self, default: Option<CacheExtPolicy>) -> &mut CacheExt {
         self.hit_transition = [0; 256];
         self.ext.get_or_insert_with(|| Box::new(CacheExt::new(default)))
@@ -161,7 +164,7 @@ impl Pages {
         self.lruvecs[v.index()].stat.add(c, nr);
     }
 
-    /// Counts for a group what belongs to none of its lists.
+    /// Counts an event of a group that belongs to none of its lists.
     #[inline(always)]
     pub(crate) fn count_memcg(&mut self, memcg: MemcgId, c: Counter, nr: u64) {
         self.count_lruvec(self.lruvec_of(memcg, NodeId::default()), c, nr);
@@ -190,7 +193,7 @@ impl Pages {
         self.node_sizes.len() > 1
     }
 
-    /// Counts what belongs to no memcg.
+    /// Counts an event that belongs to no memcg.
     pub(crate) fn count_machine(&mut self, c: Counter, nr: u64) {
         self.count_memcg(MemcgId::ROOT, c, nr);
     }
@@ -233,7 +236,7 @@ impl Pages {
         self.space.mappings.get(m + 1).map_or(self.folios.len() as u32, |m| m.first.0)
     }
 
-    /// The same, or where the file ends at present: nothing is read ahead beyond.
+    /// As [`Pages::mapping_end`], or where the file ends at present: nothing is read ahead beyond.
     pub(crate) fn readahead_end(&self, page: PageId) -> u32 {
         let i_size = self.space.mappings[self.space.mapping_of(page).index()].i_size;
         self.mapping_end(page).min(i_size)
@@ -250,7 +253,7 @@ impl Pages {
         f.0..f.0 + self.folios.st(f).nr_pages() as u32
     }
 
-    /// The first page of the aligned range of an order around a page, if all its pages exist.
+    /// The pages of the aligned range of an order around a page, if all of them exist.
     pub(crate) fn aligned_range(&self, page: PageId, order: u8) -> Option<Range<u32>> {
         let (index, nr) = (self.page_index(page), 1u32 << order);
         let first = page.0.checked_sub((index & u64::from(nr - 1)) as u32)?;
@@ -264,7 +267,7 @@ impl Pages {
         whole.then_some(first..first + nr)
     }
 
-    /// Counts for a size, and under the names that 2 MiB have of old.
+    /// Counts an event of a folio size; for 2 MiB also under its older name (`thp_*`).
     pub(crate) fn count_size(&mut self, memcg: MemcgId, order: u8, c: SizeCounter) {
         self.size_stats.add(order, c);
         if order != MAX_ORDER {

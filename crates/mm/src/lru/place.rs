@@ -58,9 +58,9 @@ impl Pages {
         self.folios.put_on(list, f, st, reclaiming);
     }
 
-    /// The lruvec and the type of folios that [`Pages::add_bulk`] may put on their lists: they
-    /// are of one type and of one page each, in one lruvec, and on no list. Mostly all that come
-    /// at once are.
+    /// The lruvec and the type of folios, if [`Pages::add_bulk`] may put them on their lists: all
+    /// of one type and of one page each, in one lruvec, and on no list. Folios that come together
+    /// mostly are.
     pub(crate) fn adds_by_list(&self, folios: &[FolioId]) -> Option<(LruvecId, usize)> {
         const ODD: u32 =
             FolioFlags::UNEVICTABLE | FolioFlags::RECLAIM | FolioFlags::LRU | FolioFlags::GEN_MASK | FolioFlags::LARGE;
@@ -75,8 +75,8 @@ impl Pages {
         (self.folios.flags_of(folios).1 & needed == needed).then_some((own, t))
     }
 
-    /// Puts such folios on their lists: `lruvec_add_as` for many at once. Returns how many are
-    /// active there.
+    /// Puts folios on their lists if [`Pages::adds_by_list`] allows it: `lruvec_add_as` for many at
+    /// once. Returns how many of them are active there.
     pub(crate) fn add_bulk(&mut self, (own, t): (LruvecId, usize), folios: &[FolioId]) -> u64 {
         let v = &mut self.lruvecs[own.index()];
         let sizes = by_policy!(self.cfg.kind, P => P::add_bulk(v, &mut self.folios, (folios, t), &self.cfg));
@@ -87,7 +87,7 @@ impl Pages {
         sizes[1].1
     }
 
-    /// So many pages more, or fewer, are on a list.
+    /// Notes that a list has `nr` pages more, or fewer.
     pub(crate) fn resize_list(&mut self, v: LruvecId, l: usize, nr: i64) {
         let v = &mut self.lruvecs[v.index()];
         for size in [&mut v.size[l], &mut self.node_sizes[v.nid.index()][l]] {
@@ -163,7 +163,7 @@ impl Pages {
         }
     }
 
-    /// The policy beside the lists learns that a mapped folio was in use, or whose it is now.
+    /// Tells the policy beside the lists that a mapped folio was in use, or that its group changed.
     #[cold]
     pub(crate) fn cache_ext_accessed(&mut self, f: FolioId) {
         let own = self.folios.lruvec(f);
@@ -186,7 +186,7 @@ impl Pages {
         let mut now = st;
         now.clear(FolioFlags::LRU | FolioFlags::REFERENCED);
         if st.has(FolioFlags::ADDING) {
-            // It will be moved to the active list when its batch is drained.
+            // The folio is moved to the active list when the batch that it waits in is drained.
             now.set(FolioFlags::ACTIVE);
         }
         self.folios.put(f, now);

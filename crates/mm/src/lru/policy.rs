@@ -23,8 +23,7 @@ pub(crate) struct TwoList;
 /// Up to four generations per type.
 pub(crate) struct MultiGenLru;
 
-/// Where a folio goes that is put on a list: the list's place in the sizes of its lruvec, and the
-/// list.
+/// Place for a folio: the index of the list in the sizes of its lruvec, and the list.
 pub(crate) type Place = (usize, List);
 
 /// Rules by which a policy keeps its lists.
@@ -35,17 +34,17 @@ pub(crate) trait LruPolicy {
     const INACTIVE_CAN_BE_DEACTIVATED: bool;
     /// Folios that are activated may be moved as a batch, from one list of their type to the other.
     const ACTIVATES_BY_LIST: bool;
-    /// A run compares refaults with those at the end of the last one.
+    /// A run compares refaults with the refaults at the end of the last run.
     const COMPARES_REFAULTS: bool;
 
-    /// Flags of a resident page after a read by descriptor; none: it takes more than flags.
+    /// Flags of a resident page after a read by descriptor; none: the read changes more than flags.
     fn read_hit(st: FolioFlags, cfg: &LruConfig) -> Option<FolioFlags>;
 
     /// An access by descriptor.
     fn mark_accessed(pages: &mut Pages, f: FolioId);
 
-    /// The list for a folio whose flags are to be `st`, which may lose some: at its tail if
-    /// `reclaiming`.
+    /// The list for a folio whose flags are to be `st`: at its tail if `reclaiming`. The folio may
+    /// lose some of the flags.
     fn place(
         v: &mut Lruvec,
         folios: &FolioTable,
@@ -58,7 +57,7 @@ pub(crate) trait LruPolicy {
     /// File folios that are added go to one of two lists, by whether they are active.
     fn adds_by_list(cfg: &LruConfig) -> bool;
 
-    /// Anonymous folios go by list only if they are active.
+    /// Anonymous folios are added by list only if all are active.
     const ADDS_ACTIVE_ANON_BY_LIST: bool;
 
     /// Puts folios of one page each, all anonymous or all of files, on their lists. Result: lists
@@ -70,13 +69,13 @@ pub(crate) trait LruPolicy {
         cfg: &LruConfig,
     ) -> [(usize, u64); 2];
 
-    /// Reclaim found a mapped page young, and cleared that.
+    /// Notes that reclaim found a mapped page young; the accessed bit is cleared.
     fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId);
 
-    /// The list that reclaim of anonymous memory takes from next, in a zone; and whether a folio on
-    /// it is really that old.
+    /// The list from which reclaim takes anonymous folios next, in a zone; and a test whether a
+    /// folio on it is really of the oldest.
     fn oldest_anon(v: &Lruvec, zone: usize) -> (List, fn(&Lruvec, FolioFlags) -> bool);
-    /// Lists of a type, one a zone, rather than one for all.
+    /// Whether a type has a list for each zone, rather than one for all zones.
     const LISTS_BY_ZONE: bool;
 
     /// Checks what the policy keeps beside the lists of an lruvec. `swap_in`: large folios are read
@@ -160,7 +159,7 @@ impl LruPolicy for MultiGenLru {
     const ACTIVATES_BY_LIST: bool = false;
     const COMPARES_REFAULTS: bool = false;
     const LISTS_BY_ZONE: bool = true;
-    // Where others are born depends on where they come from.
+    // Births of other anonymous folios depend on where the folios come from.
     const ADDS_ACTIVE_ANON_BY_LIST: bool = true;
 
     fn read_hit(mut st: FolioFlags, cfg: &LruConfig) -> Option<FolioFlags> {
@@ -194,7 +193,7 @@ impl LruPolicy for MultiGenLru {
         (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][folios.zone_list(f)])
     }
 
-    /// Since 6.14 a working set is told apart as well.
+    /// Since 6.14 there are more than two births: the working set is told apart as well.
     fn adds_by_list(cfg: &LruConfig) -> bool {
         cfg.generations == Generations::Linked
     }
@@ -214,7 +213,7 @@ impl LruPolicy for MultiGenLru {
         });
         let active = match t {
             FILE => folios.add_each(new, &births.map(|b| b.1)),
-            // All of them are active.
+            // All anonymous folios here are active.
             _ => {
                 folios.add_each(new, &[births[1].1]);
                 new.len() as u64
@@ -279,8 +278,8 @@ fn lru_gen_folio_seq_linked(g: &MultiGen, st: FolioFlags, reclaiming: bool, prot
     }
 }
 
-/// Since 6.14: so many generations from the youngest on, one fewer for what was in the working set,
-/// and since 7.2 for what was accessed.
+/// Seq of the birth generation since 6.14, counted back from the youngest one: one less far for the
+/// working set, and since 7.2 for an accessed folio.
 #[inline]
 pub(crate) fn lru_gen_folio_seq(g: &MultiGen, st: FolioFlags, reclaiming: bool, faulted: FaultedPages) -> u64 {
     let workingset = u64::from(st.has(FolioFlags::WORKINGSET));
@@ -302,7 +301,7 @@ fn is_fresh_anon(st: FolioFlags) -> bool {
     st.type_index() == ANON && !st.has(FolioFlags::SWAPCACHE)
 }
 
-/// Reclaim waits for its write.
+/// Whether reclaim waits for the write of a folio.
 fn is_pending(st: FolioFlags) -> bool {
     st.has(FolioFlags::RECLAIM) && st.has(FolioFlags::DIRTY | FolioFlags::WRITEBACK)
 }

@@ -10,17 +10,17 @@ use crate::lru::pages::Pages;
 /// Decision of the reference check on the accessed bits of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VmaRecency {
-    /// They count, and multi-gen LRU looks around.
+    /// Accessed bits count, and multi-gen LRU looks around.
     Counts,
-    /// They count for this page alone.
+    /// Accessed bits count for this page alone.
     CountsAlone,
-    /// They are cleared and do not count.
+    /// Accessed bits are cleared and do not count.
     Cleared,
-    /// They are not looked at.
+    /// Accessed bits are not looked at.
     Unseen,
 }
 
-/// The check in a mapping so advised.
+/// Decision of the reference check in a mapping with this advice.
 fn vma_recency(rule: AdviceRecency, advice: AccessAdvice) -> VmaRecency {
     match (rule, advice) {
         (_, AccessAdvice::Normal) => VmaRecency::Counts,
@@ -31,7 +31,7 @@ fn vma_recency(rule: AdviceRecency, advice: AccessAdvice) -> VmaRecency {
     }
 }
 
-/// Whether faults and walks of multi-gen LRU see a use in a mapping so advised.
+/// Whether faults and walks of multi-gen LRU see a use in a mapping with this advice.
 pub(crate) fn is_used(rule: AdviceRecency, advice: AccessAdvice) -> bool {
     match advice {
         AccessAdvice::Normal => true,

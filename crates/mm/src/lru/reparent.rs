@@ -24,8 +24,8 @@ impl Pages {
     }
 
     /// Takes all folios off the lists of `child` and moves its sizes to `parent`, an lruvec of the
-    /// same node. Says which list of the parent each folio belongs to. Put at its tail one after
-    /// the other, those of the child are reclaimed before those of the parent, in their old order.
+    /// same node. Returns the parent's list for each folio. Put at the tails in this order, folios
+    /// of the child are reclaimed before folios of the parent, in their old order.
     pub(crate) fn take_for_parent(&mut self, child: LruvecId, parent: LruvecId) -> Vec<(List, FolioId)> {
         let mut moves = Vec::new();
         let [from, to] = [child, parent].map(|v| &self.lruvecs[v.index()]);
@@ -38,8 +38,8 @@ impl Pages {
             for (zone, &list) in zones.iter().enumerate() {
                 let folios: Vec<_> = self.folios.links.oldest_first(list).collect();
                 moves.extend(folios.into_iter().rev().filter_map(|f| {
-                    // One that was promoted and not moved yet goes where it belongs: on the list
-                    // of another index it could end up behind its generation.
+                    // A folio that was promoted and not moved yet goes to the list of its
+                    // generation: on the list of another index it could end up behind that.
                     let own = self.folios.st(f).generation()?;
                     Some((to.r#gen.lists[own][t][zone], f))
                 }));
@@ -50,7 +50,8 @@ impl Pages {
         moves
     }
 
-    /// Sizes, by list and by generation. An index may be active here and inactive there.
+    /// Moves sizes, by list and by generation. An index may be active in one lruvec and inactive in
+    /// the other.
     fn move_sizes(&mut self, child: LruvecId, parent: LruvecId) {
         let own = &mut self.lruvecs[child.index()];
         let (nid, left, cost) = (own.nid, std::mem::take(&mut own.size), std::mem::take(&mut own.cost));

@@ -18,12 +18,12 @@ impl Pages {
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }
 
-    /// Adds up what a group and each of its descendants counted.
+    /// Adds up the counts of a group and of each of its descendants.
     #[cold]
     pub(crate) fn flush_stats(&mut self, groups: &Groups, of: MemcgId) {
         for id in groups.memcgs.subtree(of).collect::<Vec<_>>().into_iter().rev() {
-            // Children come after their parents, so from the end each has its descendants when it
-            // is its turn.
+            // Children come after their parents: from the end on, the descendants of a group are
+            // done when its turn comes.
             for nid in self.node_ids() {
                 let v = self.lruvec_of(id, nid);
                 let own = &self.lruvecs[v.index()];
@@ -38,7 +38,7 @@ impl Pages {
         }
     }
 
-    /// The lists of a memcg and its descendants on a node, as reclaim knows them.
+    /// Pages on the lists of a memcg and its descendants on a node, as reclaim knows them.
     #[inline(always)]
     pub(crate) fn known_sizes(&self, groups: &Groups, id: MemcgId, nid: NodeId) -> [u64; 5] {
         if groups.stats_lag() {
@@ -57,14 +57,14 @@ impl Pages {
         }
     }
 
-    /// The lists of one lruvec and its descendants, as reclaim knows them.
+    /// Pages on the lists of one lruvec and its descendants, as reclaim knows them.
     #[inline(always)]
     pub(crate) fn known_lruvec_sizes(&self, groups: &Groups, v: LruvecId) -> [u64; 5] {
         let Lruvec { memcg, nid, .. } = self.lruvecs[v.index()];
         self.known_sizes(groups, memcg, nid)
     }
 
-    /// `lru_note_cost`: here and in all ancestors.
+    /// `lru_note_cost`: for this lruvec and all its ancestors.
     pub(crate) fn note_cost(&mut self, groups: &Groups, v: LruvecId, t: usize, nr_io: u64, nr_rotated: u64) {
         let cost = match self.cfg.cost {
             ReclaimCost::IoAndRotation => nr_io * self.cfg.swap_cluster_max + nr_rotated,
@@ -82,7 +82,7 @@ impl Pages {
         }
     }
 
-    /// The lists of a memcg and its descendants on a node.
+    /// Pages on the lists of a memcg and its descendants on a node.
     #[inline(always)]
     pub(crate) fn tree_sizes(&self, groups: &Groups, memcg: MemcgId, nid: NodeId) -> [u64; 5] {
         if memcg == MemcgId::ROOT {
@@ -140,8 +140,8 @@ impl Pages {
         }
     }
 
-    /// Whether refaults of a type were activated in the last run of reclaim. Divided batches look
-    /// at as many runs as make a whole one: in fewer there would be none more often.
+    /// Whether refaults of a type were activated in the last run of reclaim. With divided batches:
+    /// in the last runs that make up a whole batch, as fewer runs would seldom have a refault.
     pub(crate) fn refaulted_lately(&self, groups: &Groups, memcg: MemcgId, nid: NodeId, t: usize) -> bool {
         let v = &self.lruvecs[self.lruvec_of(memcg, nid).index()];
         match self.cfg.batch_divisor {

@@ -19,13 +19,13 @@ pub(crate) struct Scan {
     pub(crate) t: usize,
     pub(crate) oldest_gen: usize,
     pub(crate) tier_limit: usize,
-    /// A folio that must be written would have to wait.
+    /// Whether to stop in front of a folio that must be written, as its write would have to wait.
     pub(crate) wait: bool,
-    /// The zone is above those of which pages are wanted.
+    /// Whether the zone is above the zones that pages are wanted from.
     pub(crate) above_reclaim_idx: bool,
-    /// It came to such a folio.
+    /// Whether the scan has stopped in front of a folio that must be written.
     pub(crate) blocked: bool,
-    /// Folios that it may still look at.
+    /// Folios that the scan may still look at.
     pub(crate) remaining: u64,
     pub(crate) scanned: u64,
     pub(crate) isolated: u64,
@@ -40,7 +40,7 @@ pub(crate) fn needs_write(st: FolioFlags) -> bool {
         && (st.has(FolioFlags::MAPPED | FolioFlags::DIRTY) || !st.has(FolioFlags::SWAPCACHE))
 }
 
-/// A folio of a type is busy with any of these: locked, under writeback, or a dirty file folio.
+/// Flags of a busy folio of a type: locked, under writeback, or, for a file, dirty.
 #[inline(always)]
 fn busy_flags(t: usize) -> u32 {
     FolioFlags::LOCKED | FolioFlags::WRITEBACK | if t == FILE { FolioFlags::DIRTY } else { 0 }
@@ -70,8 +70,8 @@ fn is_protected(cfg: &LruConfig, st: FolioFlags, tier_limit: usize) -> bool {
 }
 
 impl Pages {
-    /// Prepares a survivor for its way back. True: nothing is wrong with it, try once more; not of
-    /// what was tried twice.
+    /// Prepares a survivor for its way back. True: nothing keeps it in memory, so it is tried once
+    /// more; never true for one that was tried twice.
     pub(crate) fn may_retry(&mut self, f: FolioId, retried: bool) -> bool {
         const REJECTED: u32 = FolioFlags::ACTIVE
             | FolioFlags::REFERENCED
@@ -94,7 +94,7 @@ impl Pages {
             return true;
         }
         if !st.has(FolioFlags::UNEVICTABLE) && !self.cfg.retry_survivors {
-            // Before Linux 6.1 its accesses count on.
+            // Before Linux 6.1 the accesses of the folio count on.
             let counts = if st.has(FolioFlags::WORKINGSET) { FolioFlags::REFERENCED } else { 0 };
             self.folios.set(f, FolioFlags::ACTIVE | counts);
         } else if !st.has(FolioFlags::UNEVICTABLE) {
@@ -105,7 +105,8 @@ impl Pages {
         false
     }
 
-    /// `may_retry` since 6.14: what would come back into the oldest generation is taken for active.
+    /// `may_retry` since 6.14: a folio that would come back into the oldest generation becomes
+    /// active.
     fn may_retry_independent(&mut self, f: FolioId, retried: bool) -> bool {
         const REJECTED: u32 = FolioFlags::ACTIVE
             | FolioFlags::MAPPED
@@ -126,7 +127,7 @@ impl Pages {
         false
     }
 
-    /// The part of a scan in one zone: until it has a batch, or skipped one.
+    /// Scans one zone, until a batch of pages is taken, or as many were skipped.
     pub(crate) fn scan_zone(&mut self, v: LruvecId, zone: usize, scan: &mut Scan, list: &mut Vec<FolioId>) {
         let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
         let (mut skipped, batch) = (0, self.cfg.part(MIN_LRU_BATCH));

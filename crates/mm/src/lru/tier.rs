@@ -34,7 +34,8 @@ impl Generations {
         }
     }
 
-    /// Accesses that a shadow keeps: those beyond the first, and beyond the bit beside them.
+    /// Record of accesses in a shadow: the workingset bit, and the number of accesses beyond the
+    /// first and beyond this bit.
     #[inline(always)]
     pub(crate) fn refs_in_shadow(self, st: FolioFlags) -> (bool, u32) {
         match self {
@@ -62,8 +63,8 @@ impl Generations {
         }
     }
 
-    /// A folio that eviction claimed and took off its list: without `referenced`, refs count for
-    /// nothing.
+    /// Flags of a folio that eviction claimed and took off its list. Without `referenced`, the refs
+    /// of the folio count for nothing.
     #[inline(always)]
     pub(crate) fn isolated(self, mut st: FolioFlags) -> FolioFlags {
         let counts = st.has(FolioFlags::REFERENCED);
@@ -80,7 +81,7 @@ impl Generations {
         st
     }
 
-    /// All bits are set: the folio is promoted when eviction meets it.
+    /// Whether all bits for accesses are set: then eviction promotes the folio.
     #[inline(always)]
     pub(crate) fn has_all_accesses(self, st: FolioFlags) -> bool {
         match self {
@@ -90,7 +91,8 @@ impl Generations {
     }
 }
 
-/// 1st: `referenced`; then up to 3 more; the last: `workingset`.
+/// Counts an access: the 1st sets `referenced`, up to 3 more count in the refs, the last sets
+/// `workingset`.
 fn count_access(st: &mut FolioFlags) {
     if st.has(FolioFlags::UNEVICTABLE) {
         return;
@@ -105,15 +107,15 @@ fn count_access(st: &mut FolioFlags) {
     }
 }
 
-/// Accesses by descriptor but for the one that `workingset` stands for: 0 to 4.
+/// Accesses by descriptor, 0 to 4, without the one that `workingset` stands for.
 #[inline(always)]
 fn accesses(st: FolioFlags) -> u32 {
     if st.has(FolioFlags::REFERENCED) { ((st.0 & FolioFlags::REFS_MASK) >> FolioFlags::REFS_SHIFT) + 1 } else { 0 }
 }
 
-/// The reference check, or a look-around without a walk, found a page in use: as `note_use`. Where
-/// a fault counts as an access (Linux 7.2) the first such use does not make it part of the working
-/// set yet.
+/// Notes that the reference check, or a look-around without a walk, found a page in use: as
+/// `note_use`. Where a fault counts as an access (Linux 7.2), the first such use does not yet make
+/// the page part of the working set.
 pub(crate) fn note_reference(st: &mut FolioFlags, faulted: FaultedPages) -> bool {
     let is_second = accesses(*st) == 1 || !st.has(FolioFlags::REFERENCED) && st.has(FolioFlags::WORKINGSET);
     if faulted == FaultedPages::Accessed && is_second {
@@ -123,8 +125,8 @@ pub(crate) fn note_reference(st: &mut FolioFlags, faulted: FaultedPages) -> bool
     note_use(st)
 }
 
-/// An aging walk found a page in use, since 6.14: the first time it is noted, the second time it is
-/// promoted. True: promote it.
+/// Notes that an aging walk found a page in use, since 6.14. True: promote the page, as this is the
+/// second time.
 pub(crate) fn note_use(st: &mut FolioFlags) -> bool {
     let again = st.has(FolioFlags::REFERENCED | FolioFlags::WORKINGSET);
     st.clear(FolioFlags::REFS_MASK | FolioFlags::REFERENCED);

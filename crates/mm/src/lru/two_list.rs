@@ -15,9 +15,9 @@ impl Pages {
         !matches!(self.cfg.refault, RefaultTest::None | RefaultTest::Distance2013)
     }
 
-    /// Takes up to `nr` pages from the tail of a list, with `wait` up to the first that must be
-    /// written. A folio that someone else holds goes to the head and counts as scanned. Returns
-    /// pages scanned and taken.
+    /// Takes up to `nr` pages from the tail of a list; with `wait`, only up to the first folio that
+    /// must be written. A folio that someone else holds goes to the head and counts as scanned.
+    /// Returns pages scanned and pages taken.
     pub(crate) fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, wait: bool, out: &mut Vec<FolioId>) -> (u64, u64) {
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.prefetch_tail(list, nr as usize);
@@ -53,8 +53,8 @@ impl Pages {
         (scanned, isolated)
     }
 
-    /// Takes up to `nr` pages of low zones from the tail of a list. Others that it comes by count
-    /// as scanned, and go to its head. Returns pages scanned and taken.
+    /// Takes up to `nr` pages of low zones from the tail of a list. Folios of higher zones on the
+    /// way go to the head, and count as scanned. Returns pages scanned and pages taken.
     pub(crate) fn isolate_low(
         &mut self,
         v: LruvecId,
@@ -92,7 +92,8 @@ impl Pages {
         (scanned + skipped, isolated)
     }
 
-    /// Pages of low zones on the lists. They are counted when somebody asks, which is rare.
+    /// Pages of zones up to `highest_zone`, by list. They are counted when somebody asks, which is
+    /// rare.
     pub(crate) fn sizes_up_to(&self, v: LruvecId, highest_zone: usize) -> [u64; 5] {
         let lists = &self.lruvecs[v.index()].lists;
         std::array::from_fn(|l| {
@@ -102,8 +103,8 @@ impl Pages {
         })
     }
 
-    /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of
-    /// the states `odd`; their flags stay. False: none is taken.
+    /// Takes the `nr` oldest folios off a list, if all can be taken and none has a flag of `odd`;
+    /// their flags stay. False: none is taken.
     pub(crate) fn isolate_bulk(
         &mut self,
         v: LruvecId,
@@ -140,7 +141,7 @@ impl Pages {
     }
 
     /// Whether the clock advances for folios that reclaim puts back as active: in mainline, not in
-    /// 2013. In a generation none is called active.
+    /// 2013. Generations put none back as active.
     fn put_back_ages(&self) -> bool {
         self.cfg.kind == Lru::TwoList
             && self.cfg.clock == Clock::EvictionsAndActivations

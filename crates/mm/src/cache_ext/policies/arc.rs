@@ -1,5 +1,5 @@
-//! ARC: folios that were used once and folios that were used again, each with their ghosts, which
-//! say how the memory is to be divided between both.
+//! ARC: a list of folios used once and a list of folios used again, each with its ghosts. Hits on
+//! the ghosts decide how memory is divided between the two lists.
 
 use crate::cache_ext::list::{Eviction, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps};
@@ -12,7 +12,7 @@ pub(crate) struct Arc {
     again: ListId,
     once_ghosts: ListId,
     again_ghosts: ListId,
-    /// Folios that `once` is to have.
+    /// Folios that the list `once` is to have.
     target: f64,
 }
 
@@ -64,8 +64,9 @@ impl CacheExtOps for Arc {
 }
 
 impl Arc {
-    /// When a folio was added, for which room was made: it may have been the oldest ghost. Ghosts
-    /// of what was used once, with that, are as many as there is room; all are twice that.
+    /// Trims the ghosts after a folio was added: before, the folio itself may have been the oldest
+    /// ghost. Folios used once, with their ghosts, are at most `limit`; all folios and ghosts,
+    /// twice that.
     fn forget(&mut self, cache: &mut Cache<'_>) {
         let len = |cache: &Cache<'_>, all: &[ListId]| all.iter().map(|&list| cache.lists.len(list)).sum::<u64>();
         while len(cache, &[self.once, self.once_ghosts]) > cache.limit

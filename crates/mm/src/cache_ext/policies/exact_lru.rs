@@ -4,8 +4,8 @@ use crate::cache_ext::list::{Eviction, Iter, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps};
 use crate::ids::FolioId;
 
-/// The most recently used goes, but not what is about to be used: so many that were read ahead are
-/// passed over, as in the published policy.
+/// Where the most recently used goes: folios read ahead and not read yet that an eviction passes
+/// over, as in the published policy.
 const MOST_UNREAD: u64 = 200;
 
 /// The next one to go is at the head.

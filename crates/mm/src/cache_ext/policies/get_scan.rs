@@ -7,9 +7,9 @@ use crate::ids::FolioId;
 
 /// The hint of a task that scans.
 const SCANS: u8 = 1;
-/// Folios that scans have read ahead and not come to yet may be one in so many.
+/// Folios in memory for each one that is kept because a scan has read it ahead and not come to it.
 const AHEAD_SHARE: u64 = 4;
-/// Folios that are compared with each other.
+/// Folios of a sample: the one with the fewest accesses is proposed.
 const SAMPLE: u64 = 32;
 
 /// The oldest are at the heads.
@@ -30,7 +30,8 @@ impl CacheExtOps for GetScan {
         cache.lists.move_tail(if cache.hint == SCANS { self.scanned } else { self.got }, folio);
     }
 
-    /// An access of a scan says nothing; a folio that is wanted for itself is no scan's any more.
+    /// Counts an access, unless by a scan. A folio of a scan that another task accesses is moved to
+    /// the rest.
     fn folio_accessed(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
         if cache.hint == SCANS {
             return;

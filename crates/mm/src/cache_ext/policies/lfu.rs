@@ -1,11 +1,11 @@
-//! Least frequently used, of a sample: a counter a folio, and of some folios the one with the
-//! lowest goes.
+//! Least frequently used, of a sample: each folio has a counter, and of some folios the one with
+//! the lowest counter goes.
 
 use crate::cache_ext::list::{Eviction, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps, FolioMap};
 use crate::ids::FolioId;
 
-/// Folios that are compared with each other.
+/// Folios of a sample: the one with the fewest accesses is proposed.
 const SAMPLE: u64 = 32;
 
 /// Counts start anew with each stay in memory.

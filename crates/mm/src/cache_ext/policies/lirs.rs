@@ -1,14 +1,15 @@
-//! LIRS: folios whose last two accesses were near each other have almost all of the memory; the
-//! others pass a short queue, and change places with them when they come back soon.
+//! LIRS: near folios, whose last two accesses were close together, have almost all of the memory.
+//! Other folios pass a short queue, and take the place of a near one when they come back soon.
 //!
-//! The paper keeps a stack by recency that ends at the oldest folio of the first kind. Whether a
-//! folio is on it is whether its last access is younger than that one's: a time a folio says so.
+//! The paper keeps a stack by recency that ends at the oldest near folio. Here one time a folio
+//! replaces the stack: a folio is on it if its last access is younger than that of the oldest near
+//! folio.
 
 use crate::cache_ext::list::{Eviction, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps, FolioMap};
 use crate::ids::FolioId;
 
-/// The queue has one in so many folios.
+/// Folios in memory for each folio of the queue.
 const QUEUE_SHARE: u64 = 100;
 
 /// Oldest at the heads. The paper's names: LIR blocks, and the list Q of resident HIR blocks.
@@ -16,16 +17,17 @@ const QUEUE_SHARE: u64 = 100;
 pub(crate) struct Lirs {
     near: ListId,
     queue: ListId,
-    /// Folios that the queue let go while they were on the stack: as many as there is room for
-    /// folios.
+    /// Folios that were evicted from the queue while they were on the stack: at most as many as
+    /// memory has room for.
     ghosts: ListId,
-    /// Accesses so far: the time.
+    /// Clock: accesses so far.
     now: u64,
-    /// Time of the last access, also of folios that are gone; 0: none.
+    /// Clock at the last access of each folio, also of one that has left memory; 0: none.
     last: FolioMap<u64>,
-    /// Folios that go at a time, for which the queue must have room.
+    /// Folios that the largest request so far wanted: the queue must have room for them.
     batch: u64,
-    /// Folios that there were when some had to go the last time: others have a part of the limit.
+    /// Folios in memory at the last eviction: fewer than the limit where other pages take a part of
+    /// it.
     room: Option<u64>,
 }
 
@@ -96,7 +98,7 @@ impl Lirs {
         last > 0 && cache.lists.head(self.near).is_some_and(|bottom| last > self.last.get(bottom))
     }
 
-    /// It comes near, and the oldest of these goes to the queue in its place.
+    /// Makes a folio near; if there are too many, the oldest near one goes to the queue.
     fn bring_near(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
         cache.lists.move_tail(self.near, folio);
         if cache.lists.len(self.near) > self.near_share(cache) {

@@ -12,28 +12,28 @@ use crate::ids::FolioId;
 const MIN_NR_GENS: u64 = 2;
 const MAX_NR_GENS: u64 = 4;
 const MAX_NR_TIERS: usize = 4;
-/// Refaults below which a tier says nothing.
+/// Refaults of a tier below which its folios may always be evicted.
 const MIN_LRU_BATCH: u64 = 64;
 /// The priority at which a run of reclaim begins.
 const DEF_PRIORITY: u32 = 12;
-/// Accesses after the first that count.
+/// Largest count of accesses after the first.
 const MOST_REFS: u8 = 4;
-/// A refault with so many is protected at once.
+/// Accesses after the first from which on a refaulted folio is protected at once.
 const RESTORE_REFS: u8 = 3;
 
-/// Left behind by an evicted folio.
+/// Record of an evicted folio.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shadow {
-    /// The oldest generation then, and one more; 0: nothing.
+    /// Seq of the oldest generation at the eviction, plus one; 0: there is no shadow.
     seq: u64,
     refs: u8,
 }
 
-/// Where tiers stand in the controller.
+/// Counts of a tier for the controller, in folios.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tier {
     refaulted: u64,
-    /// Evicted and protected.
+    /// Folios evicted or protected.
     total: u64,
 }
 
@@ -43,12 +43,12 @@ pub(crate) struct Mglru {
     generations: [ListId; MAX_NR_GENS as usize],
     min_seq: u64,
     max_seq: u64,
-    /// Accesses of each folio; the first, by which it came, is one.
+    /// Accesses of each folio, with the one that brought it in.
     accesses: FolioMap<u8>,
     shadows: FolioMap<Shadow>,
-    /// Since the oldest generation is the oldest.
+    /// Counts by tier, since the oldest generation became the oldest.
     tiers: [Tier; MAX_NR_TIERS],
-    /// Before.
+    /// Counts by tier of the generations before, halved with each.
     averages: [Tier; MAX_NR_TIERS],
 }
 
@@ -122,12 +122,13 @@ impl Mglru {
         self.generations[(seq % MAX_NR_GENS) as usize]
     }
 
-    /// Accesses after the first.
+    /// Accesses of a folio after the first.
     fn refs(&self, folio: FolioId) -> u8 {
         self.accesses.get(folio).saturating_sub(1)
     }
 
-    /// A folio is back: the tier that it was evicted from learns of it, if it is not long ago.
+    /// Counts a refault for the tier that the folio was evicted from, if the oldest generation is
+    /// still the same. Returns the refs of the shadow; 0: none, or too old.
     fn refault(&mut self, folio: FolioId) -> u8 {
         let Shadow { seq, refs } = self.shadows.get(folio);
         if seq != self.min_seq + 1 {
@@ -148,8 +149,8 @@ impl Mglru {
         (1..MAX_NR_TIERS).find(is_worse).unwrap_or(MAX_NR_TIERS) - 1
     }
 
-    /// The oldest generation from its head: what is used more often than others goes to the next
-    /// one, the rest is proposed.
+    /// Goes through the oldest generation from its head: a protected folio goes to the next
+    /// generation, any other folio is proposed.
     fn sort(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
         if self.min_seq + MIN_NR_GENS > self.max_seq {
             return;
@@ -165,7 +166,7 @@ impl Mglru {
                 cache.lists.move_head(next, folio);
             } else {
                 eviction.propose(folio);
-                // One that cannot go must not come back to the oldest generation.
+                // A folio that cannot be evicted must not stay in the oldest generation.
                 cache.lists.move_tail(youngest, folio);
             }
         }
@@ -181,9 +182,9 @@ impl Mglru {
         }
     }
 
-    /// Too few generations, or sizes that differ too much. A run of reclaim looks at the latter
-    /// from the second priority on, to which it comes where the first found too little, or was too
-    /// small to scan anything.
+    /// Whether there are too few generations, or the sizes of the youngest and the oldest call for
+    /// a new one. The first round, at the first priority, looks at sizes only if that priority
+    /// leaves no folio to scan.
     fn is_aging_wanted(&self, cache: &Cache<'_>, first: bool) -> bool {
         if self.min_seq + MIN_NR_GENS > self.max_seq {
             return true;
@@ -195,7 +196,8 @@ impl Mglru {
         (!first || total >> DEF_PRIORITY == 0) && self.min_seq + MIN_NR_GENS == self.max_seq && spread
     }
 
-    /// A new youngest generation; the oldest of four goes into the next one.
+    /// Opens a new youngest generation; if there are four, the oldest moves into the next one
+    /// before.
     fn age(&mut self, cache: &mut Cache<'_>) {
         if self.max_seq - self.min_seq + 1 == MAX_NR_GENS {
             let [oldest, next] = [self.min_seq, self.min_seq + 1].map(|seq| self.generation(seq));
@@ -209,7 +211,7 @@ impl Mglru {
         self.max_seq += 1;
     }
 
-    /// Half of what was seen is remembered.
+    /// Halves the counts of all tiers into the averages, and counts anew.
     fn carry_over(&mut self) {
         for tier in 0..MAX_NR_TIERS {
             let Tier { refaulted, total } = self.position(tier);

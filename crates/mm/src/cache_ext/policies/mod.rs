@@ -14,7 +14,7 @@
 //! | `wtinylfu` | W-TinyLFU |
 //! | `mglru` | multi-gen LRU |
 //! | `get_scan` | what scans bring in goes first: a policy that the application informs |
-//! | `plain` | a cache with nothing around it, in which their checks run (tests only) |
+//! | `plain` | a plain cache for the checks of the policies (tests only) |
 //!
 //! It calls `list` and `ops`; `builtin` names them.
 

@@ -1,5 +1,5 @@
-//! A cache with nothing around it, in which the checks of policies run (tests only): folios of one
-//! page, a fixed number of them, evicted one at a time.
+//! A plain cache for the checks of policies (tests only): a fixed number of folios of one page,
+//! evicted one at a time.
 
 use crate::cache_ext::list::{Eviction, Lists};
 use crate::cache_ext::ops::{Cache, CacheExtOps};
@@ -17,19 +17,19 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// One of that size.
+    /// An empty cache for `limit` folios.
     pub(super) fn new(mut ops: Box<dyn CacheExtOps>, limit: u64) -> Plain {
         let mut lists = Lists::default();
         ops.init(&mut Cache { lists: &mut lists, limit, resident: 0, hint: 0 });
         Plain { ops, lists, limit, resident: BTreeSet::new(), hint: 0 }
     }
 
-    /// Folios that are in it, in order.
+    /// Ids of the folios in the cache, ascending.
     pub(super) fn resident(&self) -> Vec<u32> {
         self.resident.iter().copied().collect()
     }
 
-    /// Accesses these; how many missed.
+    /// Accesses folios by id; returns the number of misses.
     pub(super) fn misses(&mut self, ids: &[u32]) -> usize {
         ids.iter().filter(|&&id| self.access(FolioId(id))).count()
     }

@@ -1,15 +1,15 @@
-//! S3-FIFO: new folios pass a small queue, and only those that are used there reach the main one;
-//! what the small one let go is remembered, and goes to the main one when it comes back.
+//! S3-FIFO: new folios pass a small queue, and only folios used there reach the main one. A folio
+//! that the small queue let go is remembered, and goes to the main one when it comes back.
 
 use crate::cache_ext::list::{Eviction, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps, FolioMap};
 use crate::ids::FolioId;
 
-/// The small queue has one in so many folios.
+/// Folios that memory may have for each one in the small queue.
 const SMALL_SHARE: u64 = 10;
-/// Accesses in the small queue that lead to the main one.
+/// Accesses in the small queue from which on a folio goes to the main one.
 const TO_MAIN: u8 = 2;
-/// Accesses that count.
+/// Largest count of accesses of a folio.
 const MOST: u8 = 3;
 
 /// Oldest at the heads.
@@ -17,7 +17,7 @@ const MOST: u8 = 3;
 pub(crate) struct S3Fifo {
     small: ListId,
     main: ListId,
-    /// Folios that the small queue let go.
+    /// Folios evicted from the small queue.
     ghost: ListId,
     accesses: FolioMap<u8>,
 }
@@ -31,7 +31,8 @@ impl CacheExtOps for S3Fifo {
         self.accesses.set(folio, 0);
         let to = if cache.lists.is_on(self.ghost, folio) { self.main } else { self.small };
         cache.lists.move_tail(to, folio);
-        // Not before: room was made for this folio, which may have been the oldest ghost.
+        // Ghosts are trimmed only now: making room for this folio added some, and the folio itself
+        // may have been the oldest.
         while cache.lists.len(self.ghost) > cache.limit - cache.limit.div_ceil(SMALL_SHARE)
             && let Some(oldest) = cache.lists.head(self.ghost)
         {
@@ -53,7 +54,7 @@ impl CacheExtOps for S3Fifo {
 
     fn evict_folios(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
         let main_share = cache.limit - (cache.limit / SMALL_SHARE).max(1);
-        // As many steps as take every folio through the small queue, and down to no access.
+        // Steps enough to take every folio through the small queue, and down to no access.
         let mut left = (u64::from(MOST) + 2) * cache.resident.max(1);
         while left > 0 && !eviction.is_full() {
             left -= 1;
@@ -64,8 +65,8 @@ impl CacheExtOps for S3Fifo {
 }
 
 impl S3Fifo {
-    /// The oldest of the small queue that was not used there is proposed; those before it go to the
-    /// main one.
+    /// Proposes the oldest folio of the small queue that was not used enough there; used folios in
+    /// front of it go to the main queue.
     fn step_small(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
         while let Some(folio) = cache.lists.head(self.small) {
             if self.accesses.get(folio) < TO_MAIN {
@@ -77,7 +78,7 @@ impl S3Fifo {
         }
     }
 
-    /// The oldest of the main queue goes round, or is proposed.
+    /// Proposes the oldest folio of the main queue, or sends it round if it was accessed.
     fn step_main(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
         let Some(folio) = cache.lists.head(self.main) else { return };
         cache.lists.move_tail(self.main, folio);

@@ -1,4 +1,5 @@
-//! SIEVE: a queue whose hand passes over what was accessed, and leaves it where it is.
+//! SIEVE: a queue with a hand, which passes over folios that were accessed and leaves them in
+//! place.
 
 use crate::cache_ext::list::{Eviction, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps, FolioMap};
@@ -34,7 +35,7 @@ impl CacheExtOps for Sieve {
     }
 
     fn evict_folios(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
-        // Twice round at most: the first clears what was visited.
+        // At most two rounds: the first clears the marks of accessed folios.
         let mut left = 2 * cache.lists.len(self.list);
         while left > 0 && !eviction.is_full() {
             left -= 1;

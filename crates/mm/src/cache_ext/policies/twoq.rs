@@ -1,12 +1,13 @@
-//! 2Q: new folios pass a queue; those that come back after they left it go to a list by recency.
+//! 2Q: new folios pass a queue; a folio that comes back after it left the queue goes to a list by
+//! recency.
 
 use crate::cache_ext::list::{Eviction, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps};
 use crate::ids::FolioId;
 
-/// The queue of new ones has one in so many folios.
+/// Folios that memory may have for each one in the queue of new folios.
 const IN_SHARE: u64 = 4;
-/// So many folios for each ghost.
+/// Folios that memory may have for each ghost.
 const OUT_SHARE: u64 = 2;
 
 /// Oldest at the heads. The paper's names: A1in, A1out, Am.
@@ -25,7 +26,8 @@ impl CacheExtOps for TwoQ {
     fn folio_added(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
         let to = if cache.lists.is_on(self.ghosts, folio) { self.again } else { self.new };
         cache.lists.move_tail(to, folio);
-        // Not before: room was made for this folio, which may have been the oldest ghost.
+        // Ghosts are trimmed only now: making room for this folio added some, and the folio itself
+        // may have been the oldest.
         while cache.lists.len(self.ghosts) > cache.limit / OUT_SHARE
             && let Some(oldest) = cache.lists.head(self.ghosts)
         {
@@ -68,7 +70,7 @@ mod tests {
     #[test]
     fn a_scan_passes_the_queue_alone() {
         let mut cache = Plain::new(Box::new(TwoQ::default()), 20);
-        // They leave the queue, come back, and are used again from then on.
+        // Folios 1 to 10 leave the queue, come back, and are used again from then on.
         cache.misses(&(1..=10).chain(50..70).chain(1..=10).collect::<Vec<_>>());
         assert_eq!(cache.misses(&(100..160).collect::<Vec<_>>()), 60);
         assert_eq!(cache.misses(&(1..=10).collect::<Vec<_>>()), 0);

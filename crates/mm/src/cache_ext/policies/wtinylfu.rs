@@ -1,26 +1,26 @@
-//! W-TinyLFU: new folios pass a small window; from there one reaches the main part only if it was
-//! used more often than what would have to go for it.
+//! W-TinyLFU: new folios pass a small window. From there a folio reaches the main part only if it
+//! was used more often than the folio that would have to go for it.
 //!
-//! The paper estimates how often by a sketch. Here each folio has a count of its own, which
-//! outlives its stay, and ages as in the paper.
+//! The paper estimates the number of uses by a sketch. Here each folio has a count of its own,
+//! which outlives its stay in memory, and ages as in the paper.
 
 use crate::cache_ext::list::{Eviction, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps, FolioMap};
 use crate::ids::FolioId;
 
-/// The window has one in so many folios.
+/// Folios in memory for each folio of the window.
 const WINDOW_SHARE: u64 = 100;
-/// Percent of the main part that was used again there.
+/// Share of the main part for folios that were used again there, in percent.
 const PROTECTED_PERCENT: u64 = 80;
-/// Accesses that count.
+/// Largest count of accesses of a folio.
 const MOST: u8 = 15;
-/// Counts are halved after so many accesses for each folio that there is room for.
+/// Accesses, for each folio that there is room for, after which all counts are halved.
 const SAMPLE: u64 = 10;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     accesses: u8,
-    /// How often counts had been halved then.
+    /// Halvings of all counts before this one was noted.
     halved: u32,
 }
 
@@ -32,11 +32,12 @@ pub(crate) struct WTinyLfu {
     protected: ListId,
     counts: FolioMap<Count>,
     halved: u32,
-    /// Accesses since then.
+    /// Accesses since the last halving.
     since: u64,
-    /// Folios that go at a time, for which the window must have room.
+    /// Folios that the largest request so far wanted: the window must have room for them.
     batch: u64,
-    /// Folios that there were when some had to go the last time: others have a part of the limit.
+    /// Folios in memory at the last eviction: fewer than the limit where other pages take a part of
+    /// it.
     room: Option<u64>,
 }
 
@@ -48,7 +49,7 @@ impl CacheExtOps for WTinyLfu {
     fn folio_added(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
         self.count(cache, folio);
         cache.lists.move_tail(self.window, folio);
-        // While there is room, nothing has to be better than something else.
+        // While the main part has room, a folio of the window goes there without a comparison.
         let (room, window) = self.shares(cache);
         let main = cache.lists.len(self.probation) + cache.lists.len(self.protected);
         if cache.lists.len(self.window) > window
@@ -99,13 +100,13 @@ impl CacheExtOps for WTinyLfu {
 }
 
 impl WTinyLfu {
-    /// Room for folios, and the part of it that is the window.
+    /// Room in all, and the share of the window, in folios.
     fn shares(&self, cache: &Cache<'_>) -> (u64, u64) {
         let room = self.room.unwrap_or(cache.limit).min(cache.limit).max(1);
         (room, (room / WINDOW_SHARE).max(self.batch).max(1).min(room - 1))
     }
 
-    /// The one of two that goes. Where both were used as often, the new one.
+    /// The folio to evict: the one used less often; of equals, the candidate from the window.
     fn loser(&self, candidate: Option<FolioId>, victim: Option<FolioId>) -> Option<FolioId> {
         let is_better = |of: FolioId, than: FolioId| self.estimate(of) > self.estimate(than);
         match (candidate, victim) {
@@ -148,7 +149,7 @@ mod tests {
     fn counts_age() {
         let mut cache = Plain::new(Box::new(WTinyLfu::default()), 4);
         (0..20).for_each(|_| _ = cache.misses(&[1, 2, 3]));
-        // Folios that were used often and are not any more go at last.
+        // Folios used often before, and no more, are evicted in the end.
         (0..40).for_each(|_| _ = cache.misses(&[11, 12, 13, 14]));
         assert_eq!(cache.resident().iter().filter(|id| **id < 10).count(), 0, "{:?}", cache.resident());
     }

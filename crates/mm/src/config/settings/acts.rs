@@ -1,4 +1,4 @@
-//! Where a setting acts: it does nothing under other policies, or of a trace.
+//! Where a setting acts: under some policies alone, or only where there is a machine.
 
 use super::Setting;
 use crate::config::kernel::Kernel;
@@ -7,13 +7,13 @@ use crate::config::{Config, Policy};
 
 /// Where a setting acts.
 pub(super) struct Acts<C: 'static = Config> {
-    /// Whether it does under a configuration.
+    /// Whether the setting acts under a configuration.
     pub(super) on: fn(&C) -> bool,
-    /// Settings that it needs beside it, in words; empty: none.
+    /// Other settings that it needs in order to act, in words; empty: none.
     pub(super) needs: &'static str,
     /// Part of a machine that a trace lacks for it, in words; empty: none.
     pub(super) machine: &'static str,
-    /// Whether it is between groups, so that one alone lacks it.
+    /// Whether it acts between groups only, and does nothing with a single one.
     pub(super) groups: bool,
 }
 
@@ -23,14 +23,14 @@ impl<C> Acts<C> {
 }
 
 impl Acts {
-    /// On generations.
+    /// Acts on generations.
     pub(super) const GENERATIONS: Acts = Acts { on: is_multi_gen, needs: "", machine: "", groups: false };
-    /// On two lists.
+    /// Acts on two lists.
     pub(super) const TWO_LISTS: Acts = Acts { on: |cfg| !is_multi_gen(cfg), needs: "", machine: "", groups: false };
-    /// On the refault distance of two lists.
+    /// Acts on the refault distance of two lists.
     pub(super) const DISTANCE: Acts =
         Acts { on: |cfg| !is_multi_gen(cfg) && has_shadows(cfg), needs: "", machine: "", groups: false };
-    /// On shadows that have a position: all but those of generations.
+    /// Acts on shadows that have a position: all shadows but those of mainline's generations.
     pub(super) const POSITION: Acts = Acts {
         on: |cfg| has_shadows(cfg) && (!is_multi_gen(cfg) || cfg.lru.refault == RefaultTest::ShadowPosition),
         needs: "",
@@ -49,22 +49,23 @@ fn has_shadows(cfg: &Config) -> bool {
 }
 
 impl Setting {
-    /// Whether it can change anything under a configuration.
+    /// Whether the setting can change anything under a configuration.
     pub fn acts_on(&self, cfg: &Config) -> bool {
         (self.acts.on)(cfg)
     }
 
-    /// The part of a machine that a trace lacks for it; none: it acts on traces.
+    /// The part of a machine that a trace lacks for the setting to act; none: it acts on traces.
     pub fn needs_machine(&self) -> Option<&'static str> {
         Some(self.acts.machine).filter(|part| !part.is_empty())
     }
 
-    /// Whether it is between groups: it does nothing of one alone.
+    /// Whether the setting acts between groups only, and does nothing with a single one.
     pub fn needs_groups(&self) -> bool {
         self.acts.groups
     }
 
-    /// The policies that it acts on under some kernel, and what it needs beside it, in words.
+    /// Policies on which the setting acts under some kernel, and other settings that it needs, in
+    /// words.
     pub fn acts_on_text(&self) -> String {
         let acts = |policy: &Policy| Kernel::ALL.iter().any(|kernel| self.acts_under(*policy, *kernel));
         let policies: Vec<_> = Policy::ALL.iter().filter(|policy| acts(policy)).map(|policy| policy.name()).collect();
@@ -78,10 +79,11 @@ impl Setting {
         self.acts_on(&cfg)
     }
 
-    /// Fails if it does nothing under any of some policies with their configurations.
+    /// Fails if the setting does nothing in any of these runs: names of policies, and their
+    /// configurations.
     ///
     /// # Errors
-    /// A line that says what it acts on.
+    /// A line that says on which policies the setting acts.
     pub fn check_acts<'a>(&self, runs: impl Iterator<Item = (&'a str, Option<&'a Config>)>) -> Result<(), String> {
         let mut names: Vec<&str> = Vec::new();
         for (name, cfg) in runs {

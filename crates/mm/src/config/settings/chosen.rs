@@ -9,7 +9,8 @@ use crate::config::Config;
 pub struct Chosen<C: 'static = Config>(Vec<(&'static Setting<C>, Value)>);
 
 impl<C> Chosen<C> {
-    /// Chooses a value, in the place of another for the same setting. False: it is none.
+    /// Chooses a value for a setting, in place of one chosen before. False: the setting has no such
+    /// value.
     pub fn choose(&mut self, setting: &'static Setting<C>, value: Value) -> bool {
         let is_possible = setting.values.has(value);
         if is_possible {
@@ -29,7 +30,7 @@ impl<C> Chosen<C> {
         self.0.iter().find(|(setting, _)| setting.name == name).map(|(_, value)| *value)
     }
 
-    /// Sets all of them.
+    /// Sets all chosen values in a configuration.
     pub fn apply(&self, cfg: &mut C) {
         for (setting, value) in &self.0 {
             setting.set(cfg, *value);

@@ -58,17 +58,18 @@ pub struct Setting<C: 'static = Config> {
     pub values: Values,
     /// Unit of a number; empty: none.
     pub unit: &'static str,
-    /// Kernels that have it, in words; empty: all that are modelled.
+    /// Kernels that have the setting, in words; empty: all that are modelled.
     pub kernels: &'static str,
     /// Forms that other kernels than 6.12 have.
     pub other: &'static [Other],
-    /// Whether a scenario has it in `[policy]`; else its machine says it, or it is of traces.
+    /// Whether scenarios have the setting in `[policy]`. If not, their machine has it, or only
+    /// traces do.
     pub in_scenarios: bool,
-    /// Names and words that it had, and those that it has now.
+    /// Former names and words of the setting, each with its present form.
     pub former: &'static [(&'static str, &'static str)],
     /// Whether RFC v3 has a form of its own, whatever the kernel.
     of_rfc_v3: bool,
-    /// Policies and parts of a machine without which it does nothing.
+    /// Policies, and parts of a machine, that the setting needs to do anything.
     acts: Acts<C>,
     read: fn(&C) -> Value,
     write: fn(&mut C, Value) -> Option<()>,
@@ -79,7 +80,7 @@ pub struct Setting<C: 'static = Config> {
 pub struct Other {
     /// The change of Linux, and the profiles that are not as 6.12.
     pub rule: &'static KernelRule,
-    /// The form there.
+    /// Value of the setting in these kernels.
     pub value: Value,
 }
 
@@ -118,7 +119,7 @@ impl<C> Setting<C> {
         Setting { heading, ..self }
     }
 
-    /// With other values than all of its type.
+    /// With fewer values than all of its type, and with their unit.
     const fn takes(self, values: Values, unit: &'static str) -> Setting<C> {
         Setting { values, unit, ..self }
     }
@@ -133,15 +134,16 @@ impl<C> Setting<C> {
         (self.read)(cfg)
     }
 
-    /// Sets it; false, and nothing is changed: not a value of this setting.
+    /// Sets a value in a configuration. False: the setting has no such value, and nothing is
+    /// changed.
     pub fn set(&self, cfg: &mut C, value: Value) -> bool {
         self.values.has(value) && (self.write)(cfg, value).is_some()
     }
 
-    /// The value that is written so.
+    /// The value that a text stands for.
     ///
     /// # Errors
-    /// It is none; the text names those that are.
+    /// The text is no value of the setting; the error names the values that are.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let found = self.values.parse(text).filter(|&value| self.values.has(value));
         found.ok_or_else(|| match self.former.iter().find(|(old, _)| *old == text) {
@@ -178,12 +180,12 @@ impl Setting {
         Setting { acts, ..self }
     }
 
-    /// Acting on some policies alone, with other settings beside it.
+    /// Acting on some policies alone, and only together with other settings.
     const fn acts_with(self, needs: &'static str, on: fn(&Config) -> bool) -> Setting {
         Setting { acts: Acts { on, needs, ..self.acts }, ..self }
     }
 
-    /// Acting on machines alone, by a part of which a trace has nothing.
+    /// Acting on machines alone, by a part that a trace lacks.
     const fn of_machines(self, machine: &'static str) -> Setting {
         Setting { acts: Acts { machine, ..self.acts }, ..self }
     }
@@ -201,7 +203,7 @@ impl Setting {
     /// The setting of this name.
     ///
     /// # Errors
-    /// There is none; the text says so, with the name that it has if it had another.
+    /// No setting has this name; if one had it before, the error says how it is written now.
     pub fn find(name: &str) -> Result<&'static Setting, String> {
         settings().find(|s| s.name == name).ok_or_else(|| match Setting::renamed(name) {
             Some((_, now)) => format!("unknown key {name:?}; it is {now}"),

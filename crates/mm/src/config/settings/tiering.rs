@@ -6,9 +6,9 @@ use crate::tiering::{PromotionPolicy, TieringConfig};
 
 /// Pages of a MiB.
 const MIB_PAGES: u64 = 256;
-/// No time is longer than a day.
+/// Longest time that a setting takes: a day, in ms.
 const MAX_MS: u64 = 86_400_000;
-/// No size is larger: 4 TiB.
+/// Largest size that a setting takes: 4 TiB, in MiB.
 const MAX_MB: u64 = 1 << 22;
 
 impl Words for PromotionPolicy {
@@ -24,8 +24,8 @@ impl Words for PromotionPolicy {
     const ALL: &'static [PromotionPolicy] = &PromotionPolicy::ALL;
 }
 
-/// Sysctls of tiering and what no kernel lets choose, keys of `[policy]` in scenarios of several
-/// nodes. Numbers are those of the full size: they are set before [`TieringConfig::scaled`].
+/// Settings of tiering: sysctls, and choices that no kernel offers. Keys of `[policy]` in scenarios
+/// of several nodes. Numbers are of the full size: they are set before [`TieringConfig::scaled`].
 pub const TIERING: &[Setting<TieringConfig>] = &[
     setting!(
         TieringConfig;

@@ -37,12 +37,12 @@ pub enum Values {
 }
 
 impl Values {
-    /// No number is larger: sums of a few of them stay far from overflow.
+    /// Largest number that a setting takes: sums of a few such numbers stay far from overflow.
     pub const LARGEST: u64 = 1 << 40;
     /// Any number.
     pub const NUMBER: Values = Values::Range(0, Values::LARGEST);
 
-    /// Whether it is one of them.
+    /// Whether a value is one of these values.
     pub fn has(&self, value: Value) -> bool {
         match (self, value) {
             (Values::Flag, Value::Flag(_)) => true,
@@ -53,7 +53,7 @@ impl Values {
         }
     }
 
-    /// The value of that text, by its kind.
+    /// The value that a text stands for, in the form that these values have.
     pub fn parse(&self, text: &str) -> Option<Value> {
         match self {
             Values::Flag => text.parse().ok().map(Value::Flag),
@@ -62,7 +62,7 @@ impl Values {
         }
     }
 
-    /// Some of them, the ends of a range among them.
+    /// Some of these values; of a range, both ends and a few between.
     pub fn some(&self) -> Vec<Value> {
         match self {
             Values::Flag => [false, true].map(Value::Flag).to_vec(),

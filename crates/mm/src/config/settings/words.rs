@@ -2,7 +2,7 @@
 
 use super::value::{Value, Values};
 
-/// An enumeration whose variants have words.
+/// An enumeration that has a word for each variant.
 pub(super) trait Words: Copy + PartialEq + Sized + 'static {
     /// The words, in the order of the variants.
     const WORDS: &'static [&'static str];
@@ -12,11 +12,11 @@ pub(super) trait Words: Copy + PartialEq + Sized + 'static {
 
 /// A type of a field.
 pub(super) trait Held: Sized {
-    /// Everything that fits it.
+    /// All values of the type.
     const VALUES: Values;
-    /// As a value.
+    /// The field as a value of a setting.
     fn value(self) -> Value;
-    /// From a value of its kind.
+    /// The field of a value; none: the value is of another kind.
     fn of(value: Value) -> Option<Self>;
 }
 
