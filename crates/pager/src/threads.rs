@@ -27,8 +27,8 @@ pub(crate) fn spawn<S: Send + Sync + 'static>(
     calls::spawn(name, body).map_err(Error::io("starting a thread"))
 }
 
-/// More of them would only wait for one another: what they do is done under one lock. Each takes
-/// half a MiB.
+/// Most threads that serve faults: more would only wait for one another, as they work under one
+/// lock. Each takes half a MiB.
 const MOST_SERVING: usize = 256;
 
 /// Checks the number of threads that are to serve faults, and how long a fault may wait for room.

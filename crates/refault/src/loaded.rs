@@ -18,7 +18,7 @@ pub struct LoadedTrace {
     pub trace: Trace,
     /// Bytes a page.
     pub page_size: u32,
-    /// How it was recorded, if it was: what no request says is taken from there.
+    /// Machine and settings of the recording, defaults of a request; none: not a recording.
     pub recording: Option<Recording>,
     /// The machine that was recorded, if it is to be replayed as it was.
     pub machine: Option<RecordedMachine>,
@@ -84,7 +84,7 @@ pub struct LoadedReplay<'a> {
     pub plug_ins: &'a [PlugIn],
 }
 
-/// Rows of a replay, and what is to be known of them.
+/// Rows of a replay, and a remark on its sizes.
 #[derive(Debug, Default)]
 pub struct LoadedRows {
     /// A row for each size and policy.
@@ -160,8 +160,8 @@ impl LoadedReplay<'_> {
         Replay { kernel: self.kernel(recording), swappiness, ..self.request.clone() }
     }
 
-    /// Sizes in pages of a trace with pages of so many bytes, so many of which it touches; without
-    /// any, the limit that a recording had, and a remark if that is more than all.
+    /// Sizes to replay, in pages; `page_size` is in bytes, `footprint` in pages. Without sizes in
+    /// the request: the recorded limit, or the footprint and a remark if the limit was larger.
     ///
     /// # Errors
     /// A size of no page, or one in which nothing would be reclaimed.

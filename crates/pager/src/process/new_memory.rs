@@ -192,7 +192,7 @@ impl Core {
         self.memory.most_under_way = (self.budget.max_pages / part).clamp(WINDOW as u64, MOST_UNDER_WAY);
     }
 
-    /// Pages that are taken beside those that processes have. Places of no use are among what
+    /// Pages that are taken beside the memory of processes. Places of no use are part of what
     /// counts as the pager's own.
     fn overhead_to_count(&self) -> u64 {
         self.overhead_pages() + self.memory.places.in_use() - self.memory.discards.len() as u64

@@ -125,8 +125,8 @@ impl Shared {
         self.finish(core)
     }
 
-    /// Whether the thread that served a fault is to evict. If writes wait for a device, they are
-    /// the evictor's: then it is when those that were handed to it are nearly done, for memory is
+    /// Whether the thread that served a fault is to evict. Writes that wait for a device are the
+    /// evictor's: then the thread evicts when the evictor's writes are nearly done, for memory is
     /// free only after them.
     pub(super) fn is_evicting(&self, core: &Core) -> bool {
         let behind = self.area.writes_wait() && core.pages_to_write() >= WINDOW as u64;

@@ -8,7 +8,7 @@ use crate::control::{SampleBudget, SampleStats};
 
 use super::core::Core;
 
-/// No more of the memory is away as samples: the most for which the prototype gained.
+/// Percent of the memory that may be away as samples: the most for which the prototype gained.
 const MAX_PERCENT: u64 = 12;
 
 pub(super) struct Sampling {

@@ -20,7 +20,7 @@ use crate::uffd::PAGE;
 
 /// Handler of the signal before this one.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
-/// It wanted to be called once, and was.
+/// Whether the handler before wanted to be called once, and was.
 static BEFORE_IS_SPENT: AtomicBool = AtomicBool::new(false);
 
 /// Makes the handler that of the process, once.

@@ -18,7 +18,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// A buffer of so many pages, with what was last in it.
+    /// A buffer of `pages` pages, with old content.
     pub(super) fn take(&self, pages: usize) -> Vec<PageBuf> {
         let idle = self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
         let mut buffer = idle.unwrap_or_default();

@@ -62,8 +62,8 @@ impl Ring {
         results
     }
 
-    /// Waits until so many entries are complete. It does not give up: the kernel may be reading the
-    /// pages.
+    /// Waits until `entries` entries are complete. It does not give up: the kernel may be reading
+    /// the pages.
     fn wait(&mut self, entries: usize, results: &mut [isize]) {
         let (mut left, mut patience) = (entries, Patience::default());
         while left > 0 {

@@ -23,7 +23,7 @@ pub struct NamedScenario {
 pub struct ScenarioRequest {
     /// Scenarios as they are written.
     pub scenarios: Vec<NamedScenario>,
-    /// By how much sizes, amounts of work and times are divided.
+    /// Divisor of sizes, amounts of work and times.
     pub scale: f64,
     /// Policies in the place of a scenario's own, with its settings.
     pub policies: Option<Vec<RowPolicy>>,

@@ -103,7 +103,7 @@ impl Model {
     }
 }
 
-/// The content of a page after so many writes: some repeat one word.
+/// Content of a page after `version` writes: of some, one word repeated.
 fn fill(page: u32, version: u32, frame: &mut PageBuf) {
     if version == 0 {
         frame.0.fill(0);
