@@ -8,7 +8,7 @@ use refault_trace::{AtomicFile, TraceError};
 use std::io::Write;
 use std::path::Path;
 
-/// A recording of `sqlite3`; `data/README.md` says how it was made.
+/// A trace of `sqlite3`; `data/README.md` says how it was made.
 const TRACE: &[u8] = include_bytes!("demo.parquet");
 
 /// Files that it writes into the current directory.
@@ -17,7 +17,7 @@ const PAGE: &str = "refault-demo.html";
 
 const MORE: &str = "\
 It writes refault-demo.parquet, the trace, and refault-demo.html, the report, into the current
-directory. The trace is a recording of sqlite3: half a million accesses to 17 MiB.";
+directory. The trace is of sqlite3: half a million accesses to 17 MiB.";
 
 /// Flags of `refault demo`.
 #[derive(Debug, Args)]
