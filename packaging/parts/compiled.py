@@ -1,0 +1,28 @@
+"""Binaries for an old glibc."""
+
+import subprocess
+
+from . import place
+
+BINARIES = ("refault", "refault-run")
+# Bytes that a binary has at most.
+MOST = 20_000_000
+
+
+def binaries(kit, arch):
+    """Builds the binaries of an architecture; their folder."""
+    target = place.ARCHES[arch]["target"]
+    libraries = subprocess.check_output(["rustc", "--print", "target-libdir", "--target", target], text=True).strip()
+    if subprocess.run(["test", "-d", libraries]).returncode:
+        place.run("rustup", "target", "add", target)
+    names = [word for name in BINARIES for word in ("--bin", name)]
+    kit.run(
+        "cargo", "zigbuild", "--locked", "--profile", "dist", "--target", f"{target}.{place.GLIBC}",
+        "-p", "refault-cli", "-p", "refault-run", *names,
+    )
+    folder = kit.work / "build" / target / "dist"
+    for name in BINARIES:
+        size = (folder / name).stat().st_size
+        if size > MOST:
+            raise SystemExit(f"error: {folder / name}: {size:,} bytes, {MOST:,} at most")
+    return folder
