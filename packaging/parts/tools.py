@@ -58,7 +58,7 @@ class Kit:
             "CARGO_TARGET_DIR": str(self.work / "build"),
             "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(f"--remap-path-prefix={path}={name}" for path, name in remaps.items()),
             "CARGO_INCREMENTAL": "0",
-            # That of Rust: zig's does not define symbols, which the agent of `refault run` wants.
+            # Linker of Rust: that of zig defines no symbols, which the agent of `refault run` wants.
             "REFAULT_PRELOAD_LINKER": "rust-lld",
             "TZ": "UTC",
             "LC_ALL": "C",

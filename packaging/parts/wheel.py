@@ -7,7 +7,7 @@ from . import place
 # Bytes that a wheel has at most.
 MOST = 10_000_000
 # Files of this folder go where pip puts programs (`.data/scripts` of a wheel).
-SCRIPTS = place.ROOT / "python/refault.data/scripts"
+SCRIPTS = place.ROOT / "python/refault._refault.data/scripts"
 
 
 def make(kit, arch, tree, out):

@@ -32,11 +32,11 @@ pub struct DemoArgs {
 #[derive(Debug, Parser)]
 struct Shown {
     #[command(subcommand)]
-    step: Step,
+    command: ShownCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Step {
+enum ShownCommand {
     Replay(Box<ReplayArgs>),
     Report(Box<ReportArgs>),
 }
@@ -66,8 +66,8 @@ fn show(words: &[&str]) -> Result<(), Failure> {
     let command = Shown::command();
     let matches = command.clone().try_get_matches_from([&["refault"], words].concat())?;
     let given = Given::new(&command, &matches);
-    match Shown::from_arg_matches(&matches)?.step {
-        Step::Replay(args) => replay::run(&args, &given),
-        Step::Report(args) => report::run(&args, &given),
+    match Shown::from_arg_matches(&matches)?.command {
+        ShownCommand::Replay(args) => replay::run(&args, &given),
+        ShownCommand::Report(args) => report::run(&args, &given),
     }
 }

@@ -1,5 +1,5 @@
 //! System calls that glibc has a function for only since it is newer than the one that packages are
-//! linked with (2.17).
+//! linked with, 2.17.
 
 use std::ffi::CStr;
 
