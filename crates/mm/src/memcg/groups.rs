@@ -48,7 +48,8 @@ impl Groups {
 }
 
 impl Groups {
-    /// As the kernel does, each time that it looks for the overage.
+    /// Counts an event `high` of swap for the group and each ancestor above its `memory.swap.high`.
+    /// As in the kernel, at each look for the overage.
     pub(crate) fn count_swap_high(&mut self, id: MemcgId) {
         let mut at = Some(id);
         while let Some(m) = at {

@@ -28,7 +28,8 @@ impl Memory {
         }
     }
 
-    /// Splits a folio for good, so that a part of it may be treated apart. False: it is busy.
+    /// Splits a folio into single pages, so that some of them may be treated apart. False: the
+    /// folio is busy.
     pub(crate) fn split_unless_busy(&mut self, f: FolioId) -> bool {
         let st = self.pages.folios.st(f);
         let free = st.has(FolioFlags::LRU) && !st.has(FolioFlags::LOCKED | FolioFlags::WRITEBACK);

@@ -8,7 +8,7 @@ use crate::node::page_blocks::PAGEBLOCK_PAGES;
 /// `watermark_boost` of a zone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Boost {
-    /// Pages by which all its marks are raised.
+    /// Pages by which all watermarks of the zone are raised.
     pub(crate) pages: u64,
     /// `ZONE_BOOSTED_WATERMARK`: raised since an allocation last told kswapd.
     pub(crate) is_news: bool,

@@ -9,10 +9,10 @@ use crate::ids::{PageId, ZoneId};
 
 /// Buffer heads of 104 bytes in a page.
 const OBJECTS_PER_SLAB: u32 = 39;
-/// `min_partial`: so many slabs that are not full are kept, even if they are empty.
+/// `min_partial`: slabs with free objects that are kept, even if they are empty.
 const MIN_PARTIAL: usize = 5;
 
-/// A page of them.
+/// A slab: one page of buffer heads.
 #[derive(Clone, Copy, Debug)]
 struct Slab {
     zone: ZoneId,
@@ -25,7 +25,8 @@ pub(crate) struct BufferHeads {
     slabs: BTreeMap<u32, Slab>,
     next_slab: u32,
     of_page: BTreeMap<u32, u32>,
-    /// The slab that objects are taken from, and others with room, the next one first.
+    /// The slab from which buffer heads are taken, and the other slabs with room, in the order of
+    /// use.
     active: Option<u32>,
     partial: VecDeque<u32>,
 }

@@ -9,7 +9,7 @@ use crate::stat::Counter;
 use crate::world::World;
 use crate::zswap::ZswapEntry;
 
-/// So many fruitless tries, and the worker gives up.
+/// Fruitless visits after which the worker gives up; also failed writes in a row.
 pub(crate) const MAX_FAILURES: u32 = 16;
 
 /// Result of a visit of one group.
@@ -23,7 +23,7 @@ pub(crate) enum Visit {
     Written,
 }
 
-/// An entry whose turn it is.
+/// The entry to write back next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Victim {
     pub(crate) slot: SwapSlot,

@@ -142,7 +142,7 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// A folio with which nothing is special, as one of its batch. None: it is not such a one.
+    /// Shrinks a plain folio as one of its batch. None: the folio is not plain.
     #[inline(always)]
     fn shrink_plain(&mut self, f: FolioId, batch: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Option<Verdict> {
         let st = self.mem.pages.folios.st(f);

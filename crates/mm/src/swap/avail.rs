@@ -64,8 +64,8 @@ impl Swap {
         found
     }
 
-    /// A slot for a page in the usual case, of which nothing follows: there is one device, and the
-    /// CPU goes on in its cluster.
+    /// A slot for a page in the usual case without consequences: there is one device, and the CPU
+    /// goes on in its cluster.
     #[inline]
     pub(crate) fn alloc_behind_last(&mut self, cpu: usize, memcg: MemcgId) -> Option<SwapSlot> {
         let &[number] = &self.avail[..] else { return None };

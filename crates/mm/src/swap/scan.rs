@@ -119,7 +119,7 @@ impl Device {
         let (first, pages) = (self.first_of(c), self.clusters.pages() as usize);
         let mut at = 0;
         while at < pages {
-            // It may have become free on the way.
+            // The cluster may have become free on the way.
             let Some(slots) = &self.clusters.get(c).slots else { return };
             let Some(n) = find(&slots.map[at..pages], |b| b == HAS_CACHE) else { return };
             let offset = first + (at + n) as u32;
