@@ -1,5 +1,5 @@
-//! Memory cgroups over time: which are there, which task is in which, and what was of those that
-//! are gone.
+//! Memory cgroups over time: which groups exist, which task is in which group, and the last figures
+//! of removed groups.
 //!
 //! `machine` makes, removes and moves as the scenario's events say; `on_cpu` asks who is in which
 //! group. It calls the engine through `kernel`, and tells `sched` whose pressure a thread is part
@@ -30,9 +30,9 @@ pub(crate) enum Group {
 /// The groups, and where the tasks are.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    /// By their number in the scenario.
+    /// Groups by their number in the scenario.
     all: Vec<Group>,
-    /// By task specification: its group, and whether it has begun.
+    /// By task specification: its group, and whether the task has begun.
     tasks: Vec<(Option<usize>, bool)>,
 }
 
@@ -152,7 +152,7 @@ impl Groups {
         self.all[n] = Group::Removed(Box::new(last));
     }
 
-    /// A task moves to another group, and with it what is charged for it, if that is wanted.
+    /// Moves a task to another group; with `charges` also the memory charged for the task.
     pub(crate) fn move_task(
         &mut self,
         spec: &Scenario,

@@ -17,10 +17,10 @@ pub(crate) struct InterruptStats {
 
 #[derive(Clone, Debug, Default)]
 struct Cpu {
-    /// The program of which it runs a thread; none: it is idle, or runs the kernel, which leaves
+    /// The program whose thread the CPU runs; none: it is idle, or runs the kernel, which leaves
     /// flushes for later (lazy TLB).
     program: Option<u32>,
-    /// When it is interrupted: by one at a time.
+    /// Times at which the CPU handles interrupts, one at a time.
     handler: Lock,
     lost_ns: u64,
 }
@@ -76,7 +76,7 @@ impl Interrupts {
         self.stats
     }
 
-    /// Only what runs a program was interrupted, and one interrupt follows the other.
+    /// Checks that only CPUs that run a program were interrupted, and by one interrupt at a time.
     pub(super) fn validate(&self) -> Result<(), String> {
         for (number, cpu) in self.cpus.iter().enumerate() {
             cpu.handler.validate().map_err(|what| format!("CPU {number}: its interrupt handler {what}"))?;

@@ -1,4 +1,4 @@
-//! Effects that the engine asks of the machine, and what the machine is told of it.
+//! Effects that the engine asks of the machine, and the orders for threads and devices that follow.
 //!
 //! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages
 //! next to each other as one request, as Linux plugs its block layer. A synchronous device is

@@ -75,7 +75,8 @@ impl OnCpu<'_> {
         AccessEnd::Stop(ns, Stop::Blocked(PsiState::Stalled))
     }
 
-    /// The task gave up its CPU before it reclaimed: if that was all of the access, it stops.
+    /// Handles a task that gave up its CPU before it reclaimed: the task stops, if the access is
+    /// not done.
     fn give_way(
         &mut self,
         t: usize,

@@ -15,7 +15,7 @@ pub(crate) enum Event {
     Device(usize),
     /// Wakes a thread, if it is still in the wait of that number.
     Wake(usize, u64),
-    /// Requests reach their devices: the place of a list of them.
+    /// Requests reach their devices: index of a list of requests.
     Submit(usize),
     /// A cluster of a swap device was discarded: the number of its first slot.
     Discarded(u32),
@@ -43,7 +43,7 @@ pub(crate) struct Clock {
     now_ns: u64,
     heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
     announced: u64,
-    /// Samples and looks among what is to come: none of them keeps a machine going.
+    /// Number of pending samples and looks, which alone do not keep a machine going.
     onlookers: usize,
     handled: u64,
     /// Requests on their way, by the number in [`Event::Submit`].

@@ -33,7 +33,7 @@ impl Eevdf {
 }
 
 impl Threads {
-    /// CPU time of the other threads that may run: how many, and the sum.
+    /// Number of the other threads that may run, and the sum of their CPU time.
     fn others(&self, t: usize, now_ns: u64) -> (i64, i64) {
         let queued = self.queue.iter().map(|&o| self.all[o].vruntime_ns);
         let running = (0..self.cpus.len()).filter(|&c| self.cpus[c].running.is_some_and(|o| o != t));
@@ -64,7 +64,7 @@ impl Threads {
             return;
         }
         if thread.vlag_ns >= 0 {
-            // With it the mean is such that its lag is what it was.
+            // With this value the mean is such that the thread's lag is what it was.
             thread.vruntime_ns = sum / n - thread.vlag_ns * (n + 1) / n;
         } else if sum / n >= thread.vruntime_ns {
             thread.vruntime_ns = sum / n;
