@@ -46,8 +46,8 @@ pub struct Costs {
     /// A page that reclaim looks at. Measured: 31 ns, `MADV_COLD` on mapped file pages: entry,
     /// accessed bit, change of list; median of 9.
     pub scan_page_ns: u64,
-    /// A page of a zone that is not wanted, which reclaim passes over: to the head of its list, and
-    /// no more. Not measured here: as one that is looked at.
+    /// A page of an unwanted zone, which reclaim only moves to the head of its list. Not measured:
+    /// as a page that is scanned.
     pub skip_page_ns: u64,
     /// A clean page that is taken out of the cache and freed. Measured: 403 ns,
     /// `POSIX_FADV_DONTNEED`, median of 9.

@@ -75,7 +75,7 @@ impl Groups {
         &self.all[n]
     }
 
-    /// Its number in the engine, if it is there.
+    /// Number of the group in the engine, if the group exists.
     pub(crate) fn id(&self, n: usize) -> Option<MemcgId> {
         match self.all[n] {
             Group::There { id, .. } => Some(id),
@@ -131,8 +131,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether a group can be removed: it is there, without tasks and children. Its number in the
-    /// engine.
+    /// The number in the engine of a group that can be removed. Error: it does not exist, or has
+    /// tasks or children.
     pub(crate) fn removable(&self, spec: &Scenario, n: usize, threads: &Threads) -> Result<MemcgId, String> {
         let id = self.id(n).ok_or("it is not there")?;
         let inside = |&task: &usize| self.tasks[task] == (Some(n), true) && threads.is_alive(spec, task);
@@ -146,7 +146,7 @@ impl Groups {
         }
     }
 
-    /// A group was removed; `last` is what there was to say.
+    /// Notes that a group was removed; `last`: its results at the end.
     pub(crate) fn set_removed(&mut self, n: usize, last: MemcgResult) {
         debug_assert!(matches!(self.all[n], Group::There { .. }), "group {n} is not there");
         self.all[n] = Group::Removed(Box::new(last));

@@ -35,7 +35,8 @@ const PERIOD_NS: u64 = 2_000_000_000;
 const SHIFT: u32 = 11;
 /// Share of an average of 10, 60 and 300 s that is left after a period, of 2048.
 const DECAY: [u64; 3] = [1677, 1981, 2034];
-/// Lost time is in units of 2^-16 ns, because it is a fraction of the time that passed.
+/// Fraction bits of lost time: it is in units of 2^-16 ns, being a fraction of the time that
+/// passed.
 const FRACTION: u32 = 16;
 
 /// The time lost and the averages, of one kind.

@@ -90,7 +90,7 @@ pub(crate) struct ScanControl {
     pub(crate) memcg_full_walk: bool,
     /// Swappiness for all groups; none: each group has its own.
     pub(crate) swappiness: Option<u32>,
-    /// Somebody asked for it; nobody is at a limit.
+    /// The run was requested (`memory.reclaim`); no limit was hit.
     pub(crate) proactive: bool,
     /// A proactive run that waits for a swap device that takes no more writes.
     pub(crate) waits_for_queue: bool,
@@ -102,7 +102,7 @@ pub(crate) struct ScanControl {
     pub(crate) need_aging: bool,
     /// Under [`crate::Backoff::AvoidSwapping`]: no group of the pass had anything but anon to give.
     pub(crate) need_swapping: bool,
-    /// Under the same: a group is left when it comes to swapping.
+    /// Under [`crate::Backoff::AvoidSwapping`]: a group is left when only swapping is left to do.
     pub(crate) avoid_swapping: bool,
     /// `nr_reclaimed` before the pass under way.
     pub(crate) last_reclaimed: u64,

@@ -332,9 +332,9 @@ pub trait World {
         false
     }
 
-    /// Asked by kswapd between two batches, with the work since that was last taken: whether
-    /// somebody else is to have the processor. Then its step ends there, and the next one goes on
-    /// with the pass.
+    /// Asked by kswapd between two batches, with the work since [`ReclaimWork`] was last taken:
+    /// whether another thread is to have the processor. If so, the step of kswapd ends, and its
+    /// next step goes on with the pass.
     fn kswapd_yields(&mut self, _work: &ReclaimWork) -> bool {
         false
     }

@@ -4,7 +4,7 @@ use super::LockName;
 
 /// Pages that reclaim takes off a list while it holds the lock (`SWAP_CLUSTER_MAX`).
 const ISOLATED_AT_ONCE: u64 = 32;
-/// Slots of a cache of slots, which are taken and given back at once.
+/// Slots that a per-CPU cache takes or gives back at a time.
 const SLOTS_AT_ONCE: u64 = 64;
 
 /// Locks that the kernel has, and nanoseconds that each is held for a step.
@@ -37,7 +37,7 @@ pub(crate) struct Demand {
     pub(crate) scanned: u64,
     /// Pages that were freed, by group.
     pub(crate) freed: Vec<(u32, u64)>,
-    /// Requests for slots, and what they took together; the device that the slots are of.
+    /// Requests for slots, the nanoseconds they took together, and the device of the slots.
     pub(crate) slot_calls: u64,
     pub(crate) slot_ns: u64,
     pub(crate) slot_device: u32,

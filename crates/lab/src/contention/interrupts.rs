@@ -46,8 +46,8 @@ impl Interrupts {
         std::mem::take(&mut self.cpus[cpu].lost_ns)
     }
 
-    /// A CPU has unmapped pages of these programs; how long it waits until no other CPU can reach
-    /// them any more.
+    /// Flushes the TLBs of CPUs that run these programs. Returns the nanoseconds that the asking
+    /// CPU waits until no other CPU can reach the unmapped pages.
     pub(super) fn flush(&mut self, cpu: usize, at_ns: u64, programs: &[u32], floor_ns: u64) -> u64 {
         let costs = self.costs;
         let (mut sent, mut answered) = (0, at_ns);

@@ -24,8 +24,8 @@ impl Hottest {
         Hottest { weights: vec![0.0; pages], capacity, ..Hottest::default() }
     }
 
-    /// Counts the pages that a task touches in its current phase from here on; with a `sign` of -1,
-    /// no longer. `weigh` says how likely each page is to be its next one.
+    /// Adds the pages that a task touches in its current phase; with a `sign` of -1, takes them
+    /// away. `weigh` gives the probability of each page to be touched next.
     pub(crate) fn count(&mut self, sign: f64, weigh: impl FnOnce(&mut dyn FnMut(PageId, f64))) {
         if self.weights.is_empty() {
             return;

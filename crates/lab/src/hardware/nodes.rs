@@ -100,8 +100,8 @@ impl Nodes {
         ns
     }
 
-    /// A task reads or writes a whole page of this node by descriptor: what that takes longer than
-    /// with idle DRAM.
+    /// Nanoseconds that a read or write of a whole page by descriptor takes longer on this node
+    /// than with idle DRAM.
     pub(crate) fn stream(&mut self, node: usize, write: bool, at_ns: u64) -> u64 {
         let lines = PAGE_BYTES / LINE_BYTES;
         let ns = self.access(node, write, lines as u32, at_ns) / COPY_LINES_AT_ONCE;
@@ -112,7 +112,7 @@ impl Nodes {
         ns.saturating_sub(measured)
     }
 
-    /// A CPU copies pages from one node to another; what that takes.
+    /// Nanoseconds that a CPU takes to copy pages from one node to another.
     fn copy(&mut self, from: usize, to: usize, pages: u64, at_ns: u64) -> u64 {
         if at_ns >= self.slice_end_ns {
             self.next_slice(at_ns);

@@ -101,8 +101,8 @@ impl Machine {
         self.kernel.engine.node_gauges().iter().find(|g| g.name == name).map_or(0, |g| g.value)
     }
 
-    /// `MemAvailable`: what is free beyond the high marks, and the cache without the half of it, or
-    /// the low marks, that stays.
+    /// `MemAvailable` in pages: free pages beyond the high marks, and the cache without the part
+    /// that stays (half of it, or the low marks).
     fn available_pages(&self) -> u64 {
         let engine = &self.kernel.engine;
         let (mut high, mut low) = (0, 0);

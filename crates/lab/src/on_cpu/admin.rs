@@ -82,7 +82,7 @@ impl EventProgress {
 }
 
 impl OnCpu<'_> {
-    /// Limits change; what is beyond them is reclaimed by a thread of its own.
+    /// Changes the limits of a group. Pages beyond them are reclaimed by the event's own thread.
     pub(crate) fn set_limits(
         &mut self,
         progress: &mut EventProgress,
@@ -97,8 +97,8 @@ impl OnCpu<'_> {
         self.kill_for_limit(id)
     }
 
-    /// A group cannot be brought below its new `memory.max`: a task of it dies. An error: there is
-    /// none.
+    /// Kills a task of a group that cannot be brought below its new `memory.max`. Error: the group
+    /// has no task to kill.
     fn kill_for_limit(&mut self, id: MemcgId) -> Result<(), String> {
         match self.kernel.take_oom() {
             Some(over) if self.kill_within(over) == 0 => {

@@ -10,7 +10,7 @@ use crate::sched::{PsiState, Stop};
 use crate::task::{AdviseStep, PhaseEnd, Stream, Task, TaskStep};
 
 impl OnCpu<'_> {
-    /// Runs a task from `start_ns` on; when it stops, and why.
+    /// Runs a task from `start_ns` on. Returns when it stops, and why.
     pub(crate) fn run_task(&mut self, t: usize, task: &mut Task, start_ns: u64) -> (u64, Stop) {
         if self.threads[t].killed {
             return (start_ns, Stop::Done);

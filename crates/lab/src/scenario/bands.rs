@@ -10,8 +10,8 @@ const NO_CHANGE: f64 = 0.01;
 /// Standard errors of a confidence interval of 95 percent.
 const Z: f64 = 1.96;
 
-/// The band of a ratio, from the two published numbers. `spread`: how far apart the ratios of
-/// single published runs are, which widens it.
+/// The band of a ratio, from the two published numbers. `spread`: ends of the ratios of single
+/// published runs, which widen the band.
 pub(super) fn of_change(of: f64, to: f64, spread: Option<[f64; 2]>) -> Band {
     if (of == 0.0) != (to == 0.0) {
         let ends = [(of - to) / 2.0, (of - to) * 2.0];

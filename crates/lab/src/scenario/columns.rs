@@ -62,8 +62,8 @@ pub fn is_size(column: &str) -> bool {
     }
 }
 
-/// The group and the name in it of a column such as `memcg./db.inactive_file`; none: it is one of
-/// the machine.
+/// The group of a column such as `memcg./db.inactive_file`, and its name within the group; none: a
+/// column of the machine.
 pub fn group_column(column: &str) -> Option<(&str, &str)> {
     let rest = column.strip_prefix("memcg.")?;
     // A path may have dots, as names have.

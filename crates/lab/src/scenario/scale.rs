@@ -114,7 +114,8 @@ impl Scale {
         // larger share free.
         let kb = full.machine.min_free_kbytes();
         machine.min_free_kbytes = Some(self.some(kb));
-        // Batches of CPUs' lists and blocks of 512 pages would stand for so much more memory.
+        // Batches of per-CPU lists and blocks of 512 pages would stand for `k` times as much
+        // memory.
         let is_given = |key: &&str| machine.given.contains(key);
         machine.per_cpu_lists &= is_given(&"per_cpu_lists");
         if !machine.nodes.is_empty() && !is_given(&"tick") {

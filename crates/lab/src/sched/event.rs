@@ -79,7 +79,7 @@ impl Clock {
         Some((at, event))
     }
 
-    /// The time of an event has come. An error: it is over.
+    /// Sets the time to that of an event. Error: that time is past.
     pub(crate) fn advance(&mut self, at_ns: u64) -> Result<(), String> {
         if at_ns < self.now_ns {
             return Err(format!("time runs backwards, from {} to {at_ns} ns", self.now_ns));
@@ -88,7 +88,7 @@ impl Clock {
         Ok(())
     }
 
-    /// An event was handled; how many there were.
+    /// Counts an event as handled. Returns the number of events so far.
     pub(crate) fn count(&mut self) -> u64 {
         self.handled += 1;
         self.handled

@@ -32,7 +32,7 @@ pub(crate) enum Place {
 struct Cpu {
     running: Option<usize>,
     last: Option<usize>,
-    /// With ticks: when the slice of its thread began, and whether that is to give way.
+    /// With ticks: when the slice of the CPU's thread began, and whether the thread is to give way.
     slice_began_ns: u64,
     need_resched: bool,
     /// Since when its thread has it.
@@ -110,7 +110,7 @@ impl Threads {
         self.all[t].ran_ns + since.map_or(0, |since| now_ns.saturating_sub(since))
     }
 
-    /// The run is over: what everybody waits for counts until now.
+    /// Ends all waits at the end of the run, so that they count until now.
     pub(crate) fn end_waits(&mut self, now_ns: u64) {
         for thread in self.all.iter_mut().filter(|t| matches!(t.state, ThreadState::Blocked | ThreadState::Queued)) {
             thread.next_wait(thread.waits_for, now_ns);
@@ -190,7 +190,7 @@ impl Threads {
         (self.tasks..self.tasks + self.nodes).contains(&t)
     }
 
-    /// A thread begins, when it is woken; the number of its wait.
+    /// Lets a thread begin as soon as it is woken. Returns the number of its wait.
     pub(crate) fn start(&mut self, t: usize) -> u64 {
         debug_assert_eq!(self.all[t].state, ThreadState::Off, "thread {t} begins twice");
         self.all[t].state = ThreadState::Blocked;
@@ -215,8 +215,8 @@ impl Threads {
         self.cpus.iter().position(|c| c.running.is_none())
     }
 
-    /// Gives an idle CPU to the thread that waits longest: which, and whether another one ran there
-    /// before.
+    /// Gives an idle CPU to the thread that has waited longest. Returns the thread, and whether
+    /// another thread ran on the CPU before.
     pub(crate) fn give_cpu(&mut self, cpu: usize, now_ns: u64) -> Option<(usize, bool)> {
         debug_assert!(self.cpus[cpu].running.is_none(), "CPU {cpu} is not idle");
         let t = self.queue.pop_front()?;

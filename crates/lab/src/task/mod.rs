@@ -243,7 +243,7 @@ impl Task {
         ahead.map(|(stream, page)| (page, streams[stream].space.filter(|_| streams[stream].mapped)))
     }
 
-    /// In a burst's pause: when it ends.
+    /// End of the pause between two bursts, if the task is in one.
     fn rests_until(&self, spec: &PhaseSpec, now_ns: u64) -> Option<u64> {
         let burst = spec.burst?;
         let cycle = burst.on_ns + burst.off_ns;
@@ -339,8 +339,8 @@ impl Task {
         }
     }
 
-    /// The pages of its block were dropped or paged out. If it is to be accessed then, that comes
-    /// next.
+    /// Notes that the pages of the block were dropped or paged out. If the block is also to be
+    /// accessed, that comes next.
     pub(crate) fn finish_advice(&mut self, spec: &PhaseSpec, now_ns: u64) {
         let Some(Choice { stream, block }) = self.block else { return };
         if self.streams[stream as usize].action == Action::Renew {

@@ -111,7 +111,7 @@ pub(crate) struct Stream {
     blocks: u64,
     order: Order,
     times: u32,
-    /// The block that it is at, and how often that is to be gone through again.
+    /// The present block of the stream, and how often it is to be accessed again.
     current: Option<(Block, u32)>,
 }
 

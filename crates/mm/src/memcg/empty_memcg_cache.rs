@@ -35,8 +35,8 @@ impl EmptyMemcgs {
         sc.empty_since = self.now;
     }
 
-    /// The lowest priority at which nothing is found in a group, if it is known not to be above
-    /// the present one.
+    /// The lowest priority at which a group is known to have nothing to give; none: not known for
+    /// the present priority.
     pub(crate) fn knows(&self, id: MemcgId, sc: &ScanControl) -> Option<u32> {
         let seen = *self.seen.get(sc.nid.index())?.get(id.index())?;
         let lowest = (seen & 0xff) as u32;

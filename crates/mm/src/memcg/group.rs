@@ -377,7 +377,7 @@ impl Memcgs {
         enough
     }
 
-    /// A page was charged for kernel objects, and `used` bytes of it are taken.
+    /// Counts a page that was charged for kernel objects, `used` bytes of which are taken.
     pub(crate) fn add_object_page(&mut self, id: MemcgId, used: u64) {
         let m = self.get_mut(id);
         m.kernel += 1;

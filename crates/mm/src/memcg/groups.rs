@@ -92,8 +92,8 @@ impl Groups {
         }
     }
 
-    /// Whether sums are read, which may be old. Without any group, as where the memory controller
-    /// is off, the counts of the nodes are read instead: these are exact.
+    /// Whether statistics are read as flushed sums, which may be old. Without any group, as where
+    /// the memory controller is off, the exact counts of the nodes are read instead.
     pub(crate) fn stats_lag(&self) -> bool {
         self.stats_are_added_up && self.memcgs.has_children(MemcgId::ROOT)
     }

@@ -142,8 +142,8 @@ impl Memcontrol<'_> {
             && (full || gone > GONE_BEFORE_SCAN.max(self.groups.memcgs.all.len() / 2))
         {
             let named = self.named_by_shadows(swap);
-            // A group that nobody names now will not be named again: nothing is evicted in the name
-            // of a group that is gone.
+            // A group that no shadow names will not be named again: no eviction stamps a shadow for
+            // a group that is gone.
             let (gone, unused) = self.groups.memcgs.gone.iter().partition(|id| named[id.index()]);
             (self.groups.memcgs.gone, self.groups.memcgs.unused) = (gone, unused);
         }

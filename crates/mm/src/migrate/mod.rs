@@ -92,8 +92,8 @@ impl<W: World> Migrate<'_, W> {
         mapped
     }
 
-    /// The copy is made, or will not be: the frames of one side are free, and the pages are mapped
-    /// again.
+    /// Ends a migration. If it is `ok`, the old frames are freed, else the new ones; the pages are
+    /// mapped again.
     pub(crate) fn settle_migration(&mut self, f: FolioId, migration: Migration, ok: bool) {
         let Migration { to, reason, mapped } = migration;
         let st = self.pages.folios.st(f);
@@ -139,7 +139,7 @@ impl<W: World> Migrate<'_, W> {
         self.pages.batch_push(Batch::Add, f, st);
     }
 
-    /// A folio has arrived that a hint fault sent.
+    /// Counts a folio that was promoted by a hint fault.
     fn count_promoted(&mut self, f: FolioId, to: NodeId) {
         let nr = self.pages.folios.st(f).nr_pages();
         self.pages.count(f, Counter::NumaPagesMigrated, nr);

@@ -26,7 +26,7 @@ impl Boost {
         self.is_news = true;
     }
 
-    /// kswapd made up for so much of it.
+    /// Lowers the boost by the pages that kswapd has made up for.
     pub(crate) fn lower(&mut self, by: u64) {
         self.pages -= by.min(self.pages);
     }

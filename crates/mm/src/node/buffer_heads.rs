@@ -49,7 +49,7 @@ impl BufferHeads {
         self.next_slab = self.next_slab.wrapping_add(1);
     }
 
-    /// A page gets one, for which there is room.
+    /// Gives a page a buffer head; there must be room.
     pub(crate) fn attach(&mut self, page: PageId) {
         let has_room = |id: &u32| self.slabs[id].used < OBJECTS_PER_SLAB;
         let Some(id) = self.active.filter(has_room).or_else(|| self.partial.pop_front()) else { return };
@@ -60,8 +60,8 @@ impl BufferHeads {
         }
     }
 
-    /// A page is gone, and so are its buffer heads. Returns the zone of the slab that is free by
-    /// that.
+    /// Frees the buffer heads of a page. Returns the zone of the slab that is freed with them, if
+    /// any.
     pub(crate) fn detach(&mut self, page: PageId) -> Option<ZoneId> {
         let id = self.of_page.remove(&page.0)?;
         let slab = self.slabs.get_mut(&id)?;

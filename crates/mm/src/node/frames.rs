@@ -74,8 +74,8 @@ impl Frames {
         self.nodes.are_several() && self.nodes.demotes(nid)
     }
 
-    /// Frames on the target, else on any slower node, the nearest to the target first. Nobody
-    /// reclaims for them here, or waits, but kswapd is woken where there are none.
+    /// Takes frames on the target, else on any slower node, the nearest to the target first. No
+    /// task reclaims or waits for them, but kswapd is woken on a node without frames.
     pub(crate) fn demotion_frames<W: World>(
         &mut self,
         pages: &mut Pages,
@@ -140,8 +140,8 @@ impl Frames {
         }
     }
 
-    /// A page of a file is written: the file system keeps a buffer head of it. Nobody reclaims for
-    /// its slab; where no frame is to be had, there is none.
+    /// Gives a file page that is written a buffer head of the file system. No task reclaims for its
+    /// slab: without a free frame the page gets none.
     #[inline]
     pub(crate) fn attach_buffers<W: World>(
         &mut self,

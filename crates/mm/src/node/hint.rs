@@ -46,7 +46,7 @@ impl Hints {
         self.promoters[nid.index()].is_some()
     }
 
-    /// I9.2, I9.3, I9.4: of fast memory nobody knows when it was marked.
+    /// I9.2, I9.3, I9.4: folios in fast memory have no time stamp.
     pub(crate) fn validate(&self, folios: &FolioTable) -> Result<(), String> {
         self.promoters.iter().flatten().try_for_each(Promoter::validate)?;
         let wrong = |&f: &FolioId| self.is_toptier(folios.nid(f)) && folios.links.stamp(f) != Stamp::NONE;

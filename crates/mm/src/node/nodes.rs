@@ -30,7 +30,7 @@ pub(crate) struct Nodes {
     random: u64,
     /// The CPU on which things happen.
     pub(crate) cpu: usize,
-    /// When the lists of CPUs are looked at next; never where there are none.
+    /// Time of the next look at the per-CPU lists; never if there are no lists.
     pub(crate) next_decay_ns: u64,
 }
 
@@ -117,7 +117,7 @@ impl Nodes {
         self.all.iter().map(Node::zone_lists).max().unwrap_or(1)
     }
 
-    /// Frames from the nearest node that has a zone with more than the mark; which one.
+    /// Takes `nr` frames from the nearest node with a zone above the mark. Returns the zone.
     #[inline]
     pub(crate) fn take(&mut self, from: NodeId, nr: u64, mark: AllocWatermark) -> Option<ZoneId> {
         self.take_for(from, nr, mark, MigrateType::Movable)

@@ -168,7 +168,7 @@ impl PageBlocks {
         (free, used.map(share))
     }
 
-    /// Half of it is free, or holds pages of the kind.
+    /// Whether at least half of the block is free or holds pages of a like migratetype.
     fn is_worth_taking_over(&self, kind: MigrateType, from: usize) -> bool {
         let (free, held) = self.candidate(from);
         let movable = held[MigrateType::Movable.index()];

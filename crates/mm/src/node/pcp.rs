@@ -14,7 +14,8 @@ const BATCH_SCALE_MAX: u32 = 5;
 /// `MIN_PERCPU_PAGELIST_HIGH_FRACTION`: all CPUs' lists of a zone hold at most an eighth of its
 /// pages.
 const HIGH_FRACTION: u64 = 8;
-/// A batch is a 4,096th of the zone, at most a quarter of a MiB, and one less than a power of two.
+/// A batch is about a 4,096th of the zone's pages, at most a quarter of a MiB, and one less than a
+/// power of two. Before the division by 4: the share of the zone, and the most pages.
 const BATCH_FRACTION: u64 = 1024;
 const MAX_BATCH_PAGES: u64 = 256;
 /// Nanoseconds between two looks at lists that are not used (`vm.stat_interval`).
@@ -69,7 +70,7 @@ impl PerCpuPages {
         self.count.iter().sum()
     }
 
-    /// A frame is wanted: how many the zone should hand over first.
+    /// Frames that the zone should hand over before one is taken off the list of `kind`.
     pub(crate) fn refill(&mut self, limits: &PcpLimits, zone: ZoneState, kind: MigrateType) -> u64 {
         if self.count[kind.index()] > 0 {
             return 0;
@@ -97,7 +98,8 @@ impl PerCpuPages {
         self.free_count /= 2;
     }
 
-    /// A frame comes back: how many of each kind go on to the zone.
+    /// Puts a freed frame on its list. Returns the frames of each migratetype that go on to the
+    /// zone.
     pub(crate) fn put(&mut self, limits: &PcpLimits, zone: ZoneState, kind: MigrateType) -> [u64; MigrateType::COUNT] {
         self.alloc_factor /= 2;
         self.count[kind.index()] += 1;
@@ -149,7 +151,8 @@ impl PerCpuPages {
         high
     }
 
-    /// Now and then a list that is larger than it must be shrinks: how many go back to the zone.
+    /// Shrinks lists that are larger than they must be. Returns the frames of each migratetype that
+    /// go back to the zone.
     pub(crate) fn decay(&mut self, limits: &PcpLimits) -> [u64; MigrateType::COUNT] {
         if self.high > limits.high_min {
             let slowly = self.high - self.high / 8;

@@ -91,8 +91,8 @@ impl Zone {
         ZoneState { below_high: self.below_high, reclaim_active }
     }
 
-    /// Whether an allocation may go on here: it is above its high mark, or else above the mark in
-    /// question. Once it was below the high one, lists of CPUs hold less.
+    /// Whether an allocation may take pages here: the zone is above its high mark, or above
+    /// `level`. Notes a zone below its high mark, whose per-CPU lists then hold less.
     fn allows(&mut self, level: u64, nr: u64) -> bool {
         if !self.pcp.is_empty() && !self.below_high {
             if self.seen_free() >= self.marks.high + self.boost.pages + self.reserve + nr {
@@ -210,7 +210,7 @@ impl Node {
         self.zones.len().max(1)
     }
 
-    /// Frames from the highest zone that has more than the mark; which one.
+    /// Takes `nr` frames from the highest zone above the mark. Returns the zone's index.
     pub(crate) fn take(&mut self, nr: u64, mark: AllocWatermark, cpu: usize, kind: MigrateType) -> Option<usize> {
         let level = |z: &Zone| match mark {
             AllocWatermark::Low => z.marks.low + z.boost.pages + z.reserve,
@@ -282,8 +282,8 @@ impl Node {
         }
     }
 
-    /// Frames without a folio are free again; the lowest zones first, where they are missed most.
-    /// Returns how many there were not here.
+    /// Frees frames that held no folio, of the lowest zones first, where they are missed most.
+    /// Returns how many of `nr` the node did not have.
     pub(crate) fn free_kernel(&mut self, mut nr: u64, kind: MigrateType) -> u64 {
         for z in &mut self.zones {
             let here = nr.min(z.kernel[kind.index()]);

@@ -40,7 +40,7 @@ impl<W: World> Reclaim<'_, W> {
         self.sc.kswapd && !self.sc.blocked && self.world.kswapd_yields(&self.mem.pages.work)
     }
 
-    /// Sets the target of the next pass. False: it is not needed, and the run is over.
+    /// Sets the target of the next pass. False: no pass is needed, and the run is over.
     fn begin_pass(&mut self) -> bool {
         let nid = self.sc.nid;
         let node = self.mem.frames.nodes.get(nid);
@@ -65,7 +65,8 @@ impl<W: World> Reclaim<'_, W> {
         true
     }
 
-    /// After a pass that gained so much: whether there is another one, and at which priority.
+    /// Ends a pass that gained `gained` pages: decides whether there is another pass, and its
+    /// priority.
     fn end_pass(&mut self, gained: u64) -> (KswapdStep, bool) {
         // A pass that began for a boost alone may not swap.
         let for_boost = !self.sc.may_swap;

@@ -147,7 +147,8 @@ impl<W: World> Reclaim<'_, W> {
         Verdict::Keep
     }
 
-    /// A slot for a folio of the batch. Mostly it is the next one, and charged at the end.
+    /// Takes a slot for a folio of the batch: mostly the next one, which is charged at the batch's
+    /// end.
     #[inline]
     fn take_slot(&mut self, d: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Option<SwapSlot> {
         let memcg = self.mem.pages.lruvecs[d.evict.own.index()].memcg;

@@ -194,8 +194,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// The rest of a walk of kswapd that was interrupted at a group. If that is gone, so is the
-    /// rest: the next pass sees all groups.
+    /// Finishes a walk of kswapd that was interrupted at a group. If the group is gone, the walk
+    /// ends: the next pass sees all groups.
     fn resume_walk(&mut self, memcg: MemcgId) {
         if self.mem.groups.memcgs.get(memcg).state == MemcgState::Gone {
             return;

@@ -31,7 +31,7 @@ impl Swap {
         self.devices[usize::from(number)].as_ref().map_or(i32::MIN, |d| d.priority)
     }
 
-    /// Slots of a device were handed out for the first time: how full is what comes before it?
+    /// Notes how full the devices of higher priority are when a device first hands out slots.
     fn note_first_use(&mut self, number: u8) {
         let priority = self.priority(number);
         let higher = self.devices.iter().flatten().filter(|d| d.priority > priority);

@@ -50,7 +50,7 @@ pub(crate) struct Swap {
     /// The CPU on which things happen.
     cpu: usize,
     caches: SlotCaches,
-    /// The next priority that nobody chose.
+    /// Priority of the next device for which none was chosen.
     next_priority: i32,
     common: Common,
 }
@@ -88,7 +88,7 @@ impl Swap {
         Some(slot)
     }
 
-    /// The next of the slots that were freed and that nobody asked about yet.
+    /// The next freed slots of which the engine has not learned yet.
     pub(crate) fn pop_freed(&mut self) -> Option<Freed> {
         self.common.freed.pop()
     }

@@ -177,7 +177,8 @@ impl Device {
     }
 }
 
-/// The first byte of a kind. 32 at a time, which the processor compares at once.
+/// Index of the first byte for which `is` holds. Looks at 32 bytes at a time, which the processor
+/// compares at once.
 pub(super) fn find(bytes: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
     const STEP: usize = 32;
     let any = |chunk: &[u8]| chunk.iter().fold(false, |found, &b| found | is(b));

@@ -21,7 +21,7 @@ pub struct SwapSpace {
 struct Folios {
     cached: BTreeMap<FolioId, (SwapSlot, u8)>,
     next: u32,
-    /// Discards that nobody ended yet; none: they end at once.
+    /// First slots of clusters whose discard has not ended; none: discards end at once.
     discards: Option<Vec<SwapSlot>>,
 }
 

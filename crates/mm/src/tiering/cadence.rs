@@ -117,8 +117,8 @@ pub struct PteRange {
 }
 
 impl MmScan {
-    /// A thread is due to scan, with this period: whether it is its turn, and nobody scanned since
-    /// less than that. The first time it is not: the program's `scan_delay` begins then.
+    /// Whether a thread that is due begins a scan: no thread of the program began one within the
+    /// period. False at the first call, when the program's `scan_delay` begins.
     pub fn begins(&mut self, cfg: &TieringConfig, now_ns: u64, period_ms: u64) -> bool {
         let next_ns = *self.next_ns.get_or_insert(now_ns + cfg.time_ns(cfg.scan_delay_ms));
         // The kernel compares ticks.

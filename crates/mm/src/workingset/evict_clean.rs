@@ -127,7 +127,7 @@ impl Memcontrol<'_> {
         self.evict_leaving(w, f, st, shadow, d);
     }
 
-    /// Drops one folio of the batch, which leaves this.
+    /// Drops one folio of the batch, which leaves `shadow`.
     #[inline(always)]
     fn evict_leaving<W: World>(&mut self, w: &mut W, f: FolioId, st: FolioFlags, shadow: Slot, d: &mut EvictBatch) {
         let (page, nr) = (self.pages.folios.page(f), st.nr_pages());

@@ -31,8 +31,8 @@ impl Pages {
         chain.take_while(|&n| !self.space.has_node(XaNodeId(n))).count() as u64
     }
 
-    /// The same for all pages of an aligned range of 2 to 512, which have all but their leaves in
-    /// common.
+    /// Number of missing nodes for an aligned range of 2 to 512 pages, which share all nodes but
+    /// the leaves.
     pub(crate) fn missing_range_nodes(&self, pages: Range<u32>) -> u64 {
         let mut leaves = pages.clone().step_by(64).map(|p| self.folios.node_of(PageId(p)));
         let missing = leaves.clone().filter(|&n| !self.space.has_node(n)).count() as u64;

@@ -100,9 +100,9 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Whether too much of what could be cache is dirty: for the flusher to start, and for writers
-    /// to go on. Looked at for the group itself with cgroup writeback, and for the machine where it
-    /// has a size; the root has no share but the machine's there.
+    /// Whether more pages are dirty than the background limit (the flusher starts), and than the
+    /// limit (writers wait). Counts the group itself with cgroup writeback, and the machine if its
+    /// size is known; the root has then only the machine's limits.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
         let m = self.groups.memcgs.get(memcg);
         let machine = self.dirtyable_of_machine();
@@ -181,8 +181,8 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Starts to write the page of a file now, if it is dirty and is not being written: what
-    /// `msync` does with each.
+    /// Starts to write a file page now, if it is dirty and not being written, as `msync` does with
+    /// each page.
     pub(crate) fn write_page(&mut self, page: PageId) {
         let Some(f) = self.pages.folios.slot(page).folio() else { return };
         let st = self.pages.folios.st(f);

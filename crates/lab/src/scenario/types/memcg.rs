@@ -77,7 +77,7 @@ pub enum EventAction {
         pages: u64,
         /// Instead of that of the groups.
         swappiness: Option<u32>,
-        /// Again and again, this much after the last time began.
+        /// Nanoseconds from the start of one request to the next; `None`: it is made once.
         every_ns: Option<u64>,
         /// Up to that time of the scenario.
         until_ns: Option<u64>,

@@ -51,7 +51,7 @@ pub struct TaskSpec {
     pub count: u32,
     /// Its group, an index; `None`: the root.
     pub memcg: Option<usize>,
-    /// When it starts; with `after`, how long after the end of that task.
+    /// When the task starts; with `after`, nanoseconds after the end of that task.
     pub start_ns: u64,
     /// Nanoseconds that each copy starts after the copy before it.
     pub stagger_ns: u64,

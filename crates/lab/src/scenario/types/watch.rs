@@ -18,7 +18,7 @@ pub struct SysctlChanges {
 /// An event happens when conditions hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchSpec {
-    /// Name of the daemon that looks; none: it is the event's own.
+    /// Name of the daemon that looks; none: the conditions are the event's own.
     pub daemon: Option<&'static str>,
     /// All conditions of one of these lists must hold.
     pub any: Vec<Vec<Condition>>,

@@ -77,7 +77,8 @@ impl Threads {
         self.eevdf.is_none() || self.all[t].vruntime_ns * n <= sum
     }
 
-    /// Whether nobody who waits was served less than the thread on a CPU; else who was is next.
+    /// Whether all waiting threads were served more than the thread on a CPU; else the thread
+    /// served least is put next.
     pub(super) fn keeps_running(&mut self, cpu: usize, now_ns: u64) -> bool {
         let own = self.vruntime_on(cpu, now_ns);
         let least = (0..self.queue.len()).min_by_key(|&i| self.all[self.queue[i]].vruntime_ns);
