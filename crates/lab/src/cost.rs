@@ -62,9 +62,10 @@ pub struct Costs {
     /// KiB took 5044 ns, all but 408 ns of it for the split: 290 ns a page; median of 21. A folio
     /// of 16 KiB took 400 ns a page, of 256 KiB 262 ns, of 2 MiB 115 ns.
     pub split_page_ns: u64,
-    /// A request for swap slots, without clusters and places, the next two costs. All three are
+    /// A request for swap slots, without its clusters and places: the next two costs. All three are
     /// measured on the allocator of this program, which takes no locks (`cargo bench -p refault-mm
-    /// --bench swap_slots -- --steps`): 42 ns for a request that looks into one cluster and tests one place.
+    /// --bench swap_slots -- --steps`): 42 ns for a request that looks into one cluster and tests
+    /// one place.
     pub swap_call_ns: u64,
     /// A swap cluster that is looked into. Measured: 4.9 to 5.1 ns, requests that fail since every
     /// cluster has too few free slots.
