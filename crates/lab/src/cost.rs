@@ -46,8 +46,8 @@ pub struct Costs {
     /// A page that reclaim looks at. Measured: 31 ns, `MADV_COLD` on mapped file pages: entry,
     /// accessed bit, change of list; median of 9.
     pub scan_page_ns: u64,
-    /// A page of a zone that is not wanted, which reclaim passes over: to the head of its list, and
-    /// no more. Not measured here: as one that is looked at.
+    /// A page of an unwanted zone, which reclaim only moves to the head of its list. Not measured:
+    /// as a page that is scanned.
     pub skip_page_ns: u64,
     /// A clean page that is taken out of the cache and freed. Measured: 403 ns,
     /// `POSIX_FADV_DONTNEED`, median of 9.
@@ -59,20 +59,21 @@ pub struct Costs {
     /// are old already, median of 9.
     pub pte_walk_ns: u64,
     /// Each page of a large folio that is split. Measured: `MADV_COLD` on one page of a folio of 64
-    /// KiB took 5044 ns, of which splitting is all but 408 ns: 290 ns a page; median of 21. With 16
-    /// KiB it is 400 ns a page, with 256 KiB 262, with 2 MiB 115.
+    /// KiB took 5044 ns, all but 408 ns of it for the split: 290 ns a page; median of 21. A folio
+    /// of 16 KiB took 400 ns a page, of 256 KiB 262 ns, of 2 MiB 115 ns.
     pub split_page_ns: u64,
-    /// A request for swap slots, without clusters and places, the next two costs. All three are
+    /// A request for swap slots, without its clusters and places: the next two costs. All three are
     /// measured on the allocator of this program, which takes no locks (`cargo bench -p refault-mm
-    /// --bench swap_slots -- --steps`): 42 ns for a request that looks into one cluster and tests one place.
+    /// --bench swap_slots -- --steps`): 42 ns for a request that looks into one cluster and tests
+    /// one place.
     pub swap_call_ns: u64,
     /// A swap cluster that is looked into. Measured: 4.9 to 5.1 ns, requests that fail since every
     /// cluster has too few free slots.
     pub swap_cluster_ns: u64,
     /// 64 places in swap that are tested for free slots, as many as the map has in a cache line.
     /// Measured: 0.56 ns each, a scan of a map of 1 MiB a byte at a time. For a large folio a place
-    /// is a range; those took 1.1 ns each on a device of 2 GB (1.9 to 3.1 on one of 20 GB, whose
-    /// map is in no cache), which counts as 0.56 here.
+    /// is a range of slots; a range took 1.1 ns on a device of 2 GB (1.9 to 3.1 ns on one of 20 GB,
+    /// whose map is in no cache), but counts as 0.56 ns here.
     pub swap_64_places_ns: u64,
     /// zswap compresses a page. Measured: 4.3 us, lz4 on pages that shrink to 1/2.2 (as the preset
     /// `zram`).
@@ -91,8 +92,8 @@ pub struct Costs {
     pub context_switch_ns: u64,
     /// A fault on a page that was marked, to see whether it is touched. Estimate: as a minor fault.
     pub hint_fault_ns: u64,
-    /// Moving a page to another node, beside unmapping it (above) and copying it (which the nodes
-    /// say). Estimate: as a minor fault: a frame, its list, its entry.
+    /// Moving a page to another node, without unmapping it (above) and copying it (given by the
+    /// nodes). Estimate: as a minor fault: a frame, its list, its entry.
     pub migrate_page_ns: u64,
 }
 
@@ -129,12 +130,11 @@ impl Default for Costs {
     }
 }
 
-/// More than this is a mistake of units: a second.
+/// The longest cost, a second: a longer one is a mistake of units.
 const MOST_NS: u64 = 1_000_000_000;
 
 impl Costs {
-    /// Nanoseconds of reclaim for groups that it visits, for pages that it looks at, and for those
-    /// that it frees.
+    /// Nanoseconds of reclaim for groups visited, pages scanned and pages freed.
     pub(crate) fn walk_ns(&self, work: &ReclaimWork) -> u64 {
         work.memcgs * self.visit_group_ns
             + (work.scanned - work.skipped) * self.scan_page_ns

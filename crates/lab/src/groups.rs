@@ -1,5 +1,5 @@
-//! Memory cgroups over time: which are there, which task is in which, and what was of those that
-//! are gone.
+//! Memory cgroups over time: which groups exist, which task is in which group, and the last figures
+//! of removed groups.
 //!
 //! `machine` makes, removes and moves as the scenario's events say; `on_cpu` asks who is in which
 //! group. It calls the engine through `kernel`, and tells `sched` whose pressure a thread is part
@@ -30,9 +30,9 @@ pub(crate) enum Group {
 /// The groups, and where the tasks are.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    /// By their number in the scenario.
+    /// Groups by their number in the scenario.
     all: Vec<Group>,
-    /// By task specification: its group, and whether it has begun.
+    /// By task specification: its group, and whether the task has begun.
     tasks: Vec<(Option<usize>, bool)>,
 }
 
@@ -75,7 +75,7 @@ impl Groups {
         &self.all[n]
     }
 
-    /// Its number in the engine, if it is there.
+    /// Number of the group in the engine, if the group exists.
     pub(crate) fn id(&self, n: usize) -> Option<MemcgId> {
         match self.all[n] {
             Group::There { id, .. } => Some(id),
@@ -131,8 +131,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether a group can be removed: it is there, without tasks and children. Its number in the
-    /// engine.
+    /// The number in the engine of a group that can be removed. Error: it does not exist, or has
+    /// tasks or children.
     pub(crate) fn removable(&self, spec: &Scenario, n: usize, threads: &Threads) -> Result<MemcgId, String> {
         let id = self.id(n).ok_or("it is not there")?;
         let inside = |&task: &usize| self.tasks[task] == (Some(n), true) && threads.is_alive(spec, task);
@@ -146,13 +146,13 @@ impl Groups {
         }
     }
 
-    /// A group was removed; `last` is what there was to say.
+    /// Notes that a group was removed; `last`: its results at the end.
     pub(crate) fn set_removed(&mut self, n: usize, last: MemcgResult) {
         debug_assert!(matches!(self.all[n], Group::There { .. }), "group {n} is not there");
         self.all[n] = Group::Removed(Box::new(last));
     }
 
-    /// A task moves to another group, and with it what is charged for it, if that is wanted.
+    /// Moves a task to another group; with `charges` also the memory charged for the task.
     pub(crate) fn move_task(
         &mut self,
         spec: &Scenario,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
-/// The longest latency that is told apart: an hour.
+/// The longest latency that is recorded as it is: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant digits of a latency.
 const DIGITS: u8 = 3;
@@ -30,37 +30,38 @@ impl Latency {
         Latency { histogram: histogram.expect("the bounds are constants in the range of the library") }
     }
 
-    /// Records one.
+    /// Records one latency.
     pub fn record(&mut self, ns: u64) {
         self.record_many(ns, 1);
     }
 
-    /// Records so many of the same.
+    /// Records `count` equal latencies.
     pub fn record_many(&mut self, ns: u64, count: u64) {
         self.histogram.saturating_record_n(ns.clamp(1, LONGEST_NS), count);
     }
 
-    /// Takes in what another recorded.
+    /// Adds all latencies that `other` recorded.
     pub fn merge(&mut self, other: &Latency) {
         self.histogram.add(&other.histogram).expect("all have the same bounds");
     }
 
-    /// How many there are.
+    /// Number of recorded latencies.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The mean; 0 of nothing.
+    /// The mean; 0 if nothing was recorded.
     pub fn mean_ns(&self) -> f64 {
         self.histogram.mean()
     }
 
-    /// The longest, rounded up to three digits; 0 of nothing.
+    /// The longest latency, rounded up to three digits; 0 if nothing was recorded.
     pub fn max_ns(&self) -> u64 {
         self.histogram.max().min(LONGEST_NS)
     }
 
-    /// The latency that this share of them (0 to 1) does not exceed; 0 of nothing.
+    /// The latency that this share (0 to 1) of all latencies does not exceed; 0 if nothing was
+    /// recorded.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         self.histogram.value_at_quantile(share).min(LONGEST_NS)
     }
@@ -70,17 +71,17 @@ impl Latency {
         self.quantile_ns(0.5)
     }
 
-    /// Nine of ten are not longer.
+    /// Latency that nine of ten do not exceed.
     pub fn p90_ns(&self) -> u64 {
         self.quantile_ns(0.9)
     }
 
-    /// 99 of a hundred are not longer.
+    /// Latency that 99 of a hundred do not exceed.
     pub fn p99_ns(&self) -> u64 {
         self.quantile_ns(0.99)
     }
 
-    /// 999 of a thousand are not longer.
+    /// Latency that 999 of a thousand do not exceed.
     pub fn p999_ns(&self) -> u64 {
         self.quantile_ns(0.999)
     }
@@ -94,13 +95,13 @@ pub struct Quantiles {
     pub mean_ns: f64,
     /// The median.
     pub p50_ns: u64,
-    /// Nine of ten are not longer.
+    /// Latency that nine of ten do not exceed.
     pub p90_ns: u64,
-    /// 99 of a hundred are not longer.
+    /// Latency that 99 of a hundred do not exceed.
     pub p99_ns: u64,
-    /// 999 of a thousand are not longer.
+    /// Latency that 999 of a thousand do not exceed.
     pub p999_ns: u64,
-    /// The longest.
+    /// The longest latency.
     pub max_ns: u64,
 }
 
@@ -119,16 +120,16 @@ impl From<&Latency> for Quantiles {
 
 /// Values of named columns over virtual time.
 ///
-/// Rows are pushed at any times that do not go back. When there are more than the limit, every
-/// second row is dropped and from then on only every second one of what is pushed is kept, and so
-/// on: the rows that are kept are always those whose number, counted from 0, is a multiple of a
-/// power of two. So what is kept depends on what was pushed and nothing else. Columns that count up
-/// stay right, since a row holds values and not changes.
+/// Rows are pushed at any times that do not go back. When there are more rows than the limit, every
+/// second row is dropped, and from then on only every second pushed row is kept, and so on: kept
+/// rows are always those whose number, counted from 0, is a multiple of a power of two. So the kept
+/// rows depend only on the pushed rows. Columns that count up stay right, since a row holds values
+/// and not changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricSeries {
     columns: Vec<String>,
     limit: usize,
-    /// Every how many pushed rows one is kept.
+    /// Pushed rows of which one is kept.
     stride: u64,
     pushed: u64,
     times_ns: Vec<u64>,
@@ -142,12 +143,13 @@ impl MetricSeries {
     /// Rows that a series keeps unless it is told otherwise.
     pub const LIMIT: usize = 4096;
 
-    /// No rows, at most [`MetricSeries::LIMIT`].
+    /// An empty series that keeps at most [`MetricSeries::LIMIT`] rows.
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> MetricSeries {
         Self::with_limit(columns, Self::LIMIT)
     }
 
-    /// No rows, at most so many (at least 2), and the last one that was pushed.
+    /// An empty series that keeps at most `limit` rows (at least 2), and the last row that was
+    /// pushed.
     pub fn with_limit<S: Into<String>>(columns: impl IntoIterator<Item = S>, limit: usize) -> MetricSeries {
         MetricSeries {
             columns: columns.into_iter().map(Into::into).collect(),
@@ -206,7 +208,7 @@ impl MetricSeries {
         kept.chain(self.last.iter().map(|(at, row)| (*at, row.as_slice())))
     }
 
-    /// How many rows [`MetricSeries::rows`] has.
+    /// Number of rows in [`MetricSeries::rows`].
     pub fn len(&self) -> usize {
         self.times_ns.len() + usize::from(self.last.is_some())
     }
@@ -256,7 +258,7 @@ impl MetricSeries {
     fn halve(&mut self) {
         let width = self.columns.len();
         let rows = self.times_ns.len();
-        // The newest row may be one of those that go; it stays the end until the next is pushed.
+        // The newest row may be dropped here; it stays as `last` until the next row is pushed.
         if rows.is_multiple_of(2) {
             self.last = Some((self.times_ns[rows - 1], self.values[(rows - 1) * width..].to_vec()));
         }

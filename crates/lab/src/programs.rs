@@ -30,7 +30,7 @@ pub(crate) fn programs_of(spec: &Scenario) -> (Vec<Vec<u32>>, Vec<u32>) {
         objects_of(t).into_iter().filter(is_shared).collect()
     };
     let mut threads = Vec::new();
-    // By program that has several tasks: its number, and the memory that they share.
+    // Programs with several tasks: the number of each, and the objects that its tasks share.
     let mut known: Vec<(u32, Vec<usize>)> = Vec::new();
     let mut of_task = Vec::new();
     for t in &spec.tasks {
@@ -70,7 +70,7 @@ pub(crate) struct Instance {
     pub(crate) memcg: Option<usize>,
 }
 
-/// All of them.
+/// All programs, their memory, and the copies that are still running.
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) instances: Vec<Instance>,

@@ -20,7 +20,7 @@ struct Record {
     iterations: Vec<BTreeMap<String, u64>>,
 }
 
-/// By task specification: its loop that is recorded.
+/// By task specification: the record of its recorded loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records(BTreeMap<usize, Record>);
 
@@ -79,7 +79,7 @@ pub(crate) fn group_values(engine: &Engine, id: MemcgId) -> impl Iterator<Item =
     Counter::ALL.iter().map(move |&c| stats.get(c) as f64).chain(sizes)
 }
 
-/// The same of a group that is gone, of which only what it counted is left.
+/// Values of the same columns for a group that is gone: its last counters, and sizes of 0.
 pub(crate) fn gone_values(last: &MemcgResult) -> impl Iterator<Item = f64> {
     Counter::ALL.iter().map(|c| last.counter(c.name()) as f64).chain([0.0; Gauge::OF_MEMCG.len()])
 }

@@ -15,7 +15,7 @@ use crate::results::{TierResult, TiersResult};
 use crate::scenario::{NodeSpec, PolicySpec, Scenario};
 use crate::task::Task;
 
-/// Pages that a reclaim aims at.
+/// Pages that a run of reclaim aims at.
 const SWAP_CLUSTER_MAX: u64 = 32;
 
 /// The address space of a program, whose threads are the copies of a task.
@@ -30,14 +30,14 @@ struct Mm {
 #[derive(Clone, Debug)]
 pub(crate) struct Tiering {
     cfg: TieringConfig,
-    /// By node.
+    /// By node: whether it is in the top tier.
     pub(crate) top: Vec<bool>,
-    /// By thread: its program. Empty: no page is ever marked.
+    /// By thread: its program, an index of `mms`. Empty: no page is ever marked.
     mm_of: Vec<usize>,
     mms: Vec<Mm>,
-    /// By thread: when it marks pages next, by its CPU time.
+    /// By thread: the CPU time at which it next marks pages.
     scans: Vec<TaskScan>,
-    /// The thread that ran last, and pages that were promoted before it did.
+    /// The thread that ran last, and the number of pages promoted before it ran.
     last: (usize, u64),
     /// Counters when the first phase that counts began.
     before: Option<Snapshot>,
@@ -63,8 +63,8 @@ pub(crate) fn numa_config(spec: &Scenario, policy: &PolicySpec) -> Result<Option
     }
     let tiers = tiers_of(spec)?;
     let tiering = policy.tiering.config(m.scale)?;
-    // A zone whose marks are closer than what one reclaim frees is balanced or not by chance: on a
-    // machine that was made small it is part of Normal.
+    // A zone whose watermarks are less than one reclaim (32 pages) apart is balanced or not by
+    // chance: on a divided machine it becomes part of Normal.
     let gap = |pages: u64| pages * u64::from(m.watermark_scale_factor) / 10_000;
     let zone = |pages: u64| if gap(pages) >= SWAP_CLUSTER_MAX { pages } else { 0 };
     let node = |(i, n): (usize, &NodeSpec)| NodeConfig {
@@ -97,7 +97,7 @@ fn tiers_of(spec: &Scenario) -> Result<Tiers, String> {
 }
 
 impl Tiering {
-    /// For a machine of which the threads and page tables are not there yet.
+    /// Tiers of a machine that has no threads and page tables yet.
     pub(crate) fn new(cfg: TieringConfig, tiers: &Tiers) -> Tiering {
         let top = (0..tiers.len()).map(|n| tiers.is_toptier(n)).collect();
         Tiering {
@@ -274,7 +274,7 @@ impl Snapshot {
     }
 }
 
-/// A range over page tables that follow each other, as ranges of each.
+/// Splits a range over consecutive page tables into a range for each page table.
 fn parts(spaces: &[(usize, u64)], range: PteRange) -> impl Iterator<Item = (usize, PteRange)> + '_ {
     let mut base = 0;
     spaces.iter().filter_map(move |&(space, pages)| {

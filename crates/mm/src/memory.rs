@@ -46,8 +46,8 @@ impl Memory {
         })
     }
 
-    /// Pages that a group may have, for the policy beside its lists: the lowest limit of it and of
-    /// those above it.
+    /// Pages that a group may have, for the policy beside its lists: the lowest limit of the group
+    /// and its ancestors.
     pub(crate) fn room_of(&self, v: LruvecId) -> u64 {
         let memcg = self.pages.lruvecs[v.index()].memcg;
         let chain = std::iter::successors(Some(memcg), |&id| self.groups.memcgs.get(id).parent);

@@ -115,7 +115,8 @@ impl Opt {
         Opt { resident: BitTree::new(accesses), dead: 0, len: 0, capacity: capacity_pages.max(1), at: 0 }
     }
 
-    /// The next access, to a page whose next use is `next`. Says whether it was a hit.
+    /// Makes the next access, to a page that is next used at access number `next`. Returns whether
+    /// it is a hit.
     #[inline]
     pub fn access(&mut self, next: u32) -> bool {
         let hit = self.resident.remove(self.at);

@@ -1,9 +1,9 @@
 //! Pressure-stall information: the share of time that is lost to waiting for memory.
 //!
-//! Linux has a queue a CPU and weighs them; here is one queue for the machine or group. With
-//! `threads` the smaller of the tasks that are not idle and the CPUs, `some` is the share of them
-//! that is stalled (at most all), and `full` the share that is stalled with no productive task in
-//! its place. So four CPUs with four tasks of which one is stalled lose 25 %.
+//! Linux has a run queue for each CPU and weighs them; here is one queue for the machine or group.
+//! `threads` is the number of tasks that are not idle, at most the number of CPUs. `some` is the
+//! share of `threads` that is stalled, `full` the share that is stalled and not replaced by a
+//! productive task. So four CPUs with three productive tasks and a stalled one lose 25 %.
 
 use std::fmt::Write;
 
@@ -31,24 +31,25 @@ pub struct PsiLine {
 
 /// The averages take a sample every two seconds.
 const PERIOD_NS: u64 = 2_000_000_000;
-/// Averages are percent in units of 1/2048.
+/// Fraction bits of averages: they are in units of 1/2048 percent.
 const SHIFT: u32 = 11;
 /// Share of an average of 10, 60 and 300 s that is left after a period, of 2048.
 const DECAY: [u64; 3] = [1677, 1981, 2034];
-/// Lost time is in units of 2^-16 ns, because it is a fraction of the time that passed.
+/// Fraction bits of lost time: it is in units of 2^-16 ns, being a fraction of the time that
+/// passed.
 const FRACTION: u32 = 16;
 
 /// The time lost and the averages, of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// Up to the last change of the state or end of a period.
+    /// Time lost up to `summed_ns`, in units of 2^-16 ns.
     lost: u128,
     /// `lost` at the start of the current period.
     lost_before: u128,
     averages: [u64; 3],
-    /// The highest that each average ever was.
+    /// The highest value of each average so far.
     peaks: [u64; 3],
-    /// The share that is lost now: of `threads`.
+    /// Tasks of `threads` whose time is lost now.
     of_threads: u32,
 }
 
@@ -59,7 +60,7 @@ struct Line {
 pub struct Psi {
     cpus: u32,
     now_ns: u64,
-    /// Up to when `lost` is summed.
+    /// Time up to which `lost` is summed: the last change of state or end of a period.
     summed_ns: u64,
     period_start_ns: u64,
     /// Tasks that could run at once; 0 if all are idle.
@@ -69,14 +70,14 @@ pub struct Psi {
 }
 
 impl Psi {
-    /// No tasks at time 0, on so many CPUs (at least one).
+    /// A machine or group without tasks at time 0, on `cpus` CPUs (at least one).
     pub fn new(cpus: u32) -> Psi {
         Psi { cpus: cpus.max(1), now_ns: 0, summed_ns: 0, period_start_ns: 0, threads: 0, lines: [Line::default(); 2] }
     }
 
-    /// From `now_ns` on so many tasks are stalled on memory, and so many run or could run and are
-    /// not stalled. The others are idle. A time before one that was given already counts as that
-    /// one.
+    /// Sets the tasks that from `now_ns` on are `stalled` on memory, and those that are
+    /// `productive`: they run or could run. All other tasks are idle. A `now_ns` earlier than the
+    /// last one counts as the last one.
     pub fn set(&mut self, now_ns: u64, stalled: u32, productive: u32) {
         self.now_ns = self.now_ns.max(now_ns);
         let threads = stalled.saturating_add(productive).min(self.cpus);
@@ -92,8 +93,8 @@ impl Psi {
         self.lines[1].of_threads = full;
     }
 
-    /// The line of one kind. The averages are those of the last period that ended, the total is up
-    /// to now.
+    /// The line of one kind: averages as of the end of the last full period, and the total up to
+    /// now.
     pub fn read(&mut self, now_ns: u64, kind: PsiKind) -> PsiLine {
         self.catch_up(now_ns);
         let [avg10, avg60, avg300] = self.line(kind).averages.map(percent);
@@ -139,7 +140,8 @@ impl Psi {
         if periods == 0 {
             return;
         }
-        // The state may have changed within the first of them; in the others it is as it is now.
+        // The state may have changed within the first period; in the later periods it is as it is
+        // now.
         self.sum_to(self.period_start_ns + PERIOD_NS);
         for line in &mut self.lines {
             line.sample(1);
@@ -164,7 +166,7 @@ impl Psi {
 }
 
 impl Line {
-    /// Time lost out of `ns` in which the state is as it is now.
+    /// Lost part of `ns` nanoseconds in the present state, in units of 2^-16 ns.
     fn lost_in(&self, ns: u64, threads: u32) -> u128 {
         match threads {
             0 => 0,
@@ -172,8 +174,9 @@ impl Line {
         }
     }
 
-    /// Takes what was lost since `lost_before` as the sample of so many periods. An average that
-    /// has met its sample stays, so a gap of any length takes some thousand steps at most.
+    /// Takes the time lost since `lost_before` as the sample of each of `periods` periods. An
+    /// average that has met the sample stays, so a gap of any length takes some thousand steps at
+    /// most.
     fn sample(&mut self, periods: u64) {
         let percent = ((self.lost - self.lost_before) * 100) << SHIFT;
         let sample = (percent / (u128::from(PERIOD_NS) << FRACTION)) as u64;

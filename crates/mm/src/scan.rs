@@ -14,7 +14,7 @@ pub(crate) struct EmptyPass {
     /// The time since something changed last, as groups number it.
     pub(crate) since: u64,
     pub(crate) nid: NodeId,
-    /// At no priority from this one up is anything found.
+    /// Lowest priority at which nothing is found, nor at any higher one.
     pub(crate) lowest: u32,
     pub(crate) memcgs: u64,
 }
@@ -34,11 +34,12 @@ pub(crate) struct InterruptedPass {
     /// Pages that the run had gained before the pass.
     pub(crate) gained: u64,
     pub(crate) start: PassStart,
-    /// The group whose lists were scanned.
+    /// The group that was being scanned.
     pub(crate) memcg: MemcgId,
-    /// Its two lists.
+    /// How far the group's lists are, with two lists of each type.
     pub(crate) slices: Option<Slices>,
-    /// Its generations: pages that were scanned, or that are left of the budget.
+    /// How far the group's generations are: pages that were scanned, or that are left of the
+    /// budget.
     pub(crate) scanned: Option<u64>,
     /// In the memcg LRU: the generation of groups, the bin that came first, and bins done.
     pub(crate) bins: Option<(usize, usize, usize)>,
@@ -49,7 +50,7 @@ pub(crate) struct InterruptedPass {
 pub(crate) struct Slices {
     pub(crate) targets: [u64; 4],
     pub(crate) left: [u64; 4],
-    /// The list that comes next in the round under way.
+    /// Index of the list that comes next in the round under way.
     pub(crate) next: usize,
     pub(crate) reclaimed: u64,
 }
@@ -63,7 +64,7 @@ pub(crate) struct ScanControl {
     pub(crate) nid: NodeId,
     pub(crate) nr_to_reclaim: u64,
     pub(crate) nr_reclaimed: u64,
-    /// Part of it that nobody freed: said so that the caller stops.
+    /// Pages of `nr_reclaimed` that nobody freed: counted so that the caller stops.
     pub(crate) credited: u64,
     pub(crate) nr_scanned: u64,
     pub(crate) priority: u32,
@@ -77,7 +78,7 @@ pub(crate) struct ScanControl {
     pub(crate) reclaim_idx: usize,
     /// Pages of boosts that kswapd is still to make up for.
     pub(crate) boost_left: u64,
-    /// Nothing goes to a slower node: the program wants it out.
+    /// No folio is demoted: the program wants its pages out.
     pub(crate) no_demotion: bool,
     pub(crate) force_deactivate: bool,
     pub(crate) skipped_deactivate: bool,
@@ -87,21 +88,21 @@ pub(crate) struct ScanControl {
     pub(crate) file_is_tiny: bool,
     pub(crate) cost: [u64; 2],
     pub(crate) memcg_full_walk: bool,
-    /// For all groups; none: each has its own.
+    /// Swappiness for all groups; none: each group has its own.
     pub(crate) swappiness: Option<u32>,
-    /// Somebody asked for it; nobody is at a limit.
+    /// The run was requested (`memory.reclaim`); no limit was hit.
     pub(crate) proactive: bool,
-    /// Even so it waits for a swap device that takes no more writes.
+    /// A proactive run that waits for a swap device that takes no more writes.
     pub(crate) waits_for_queue: bool,
     /// `memory.low` does not hold any more.
     pub(crate) low_reclaim: bool,
-    /// It kept reclaim off something.
+    /// `memory.low` kept reclaim off some pages.
     pub(crate) low_skipped: bool,
     /// Groups are aged before the next pass: the last one found nothing easy.
     pub(crate) need_aging: bool,
     /// Under [`crate::Backoff::AvoidSwapping`]: no group of the pass had anything but anon to give.
     pub(crate) need_swapping: bool,
-    /// Under the same: a group is left when it comes to swapping.
+    /// Under [`crate::Backoff::AvoidSwapping`]: a group is left when only swapping is left to do.
     pub(crate) avoid_swapping: bool,
     /// `nr_reclaimed` before the pass under way.
     pub(crate) last_reclaimed: u64,
@@ -113,14 +114,14 @@ pub(crate) struct ScanControl {
     pub(crate) trim_pass_failed: bool,
     /// Swap can take no more writes for now, as the last batch began.
     pub(crate) queue_full: bool,
-    /// It came to a page that had to wait for that: the run is over.
+    /// The run is over: it came to a page that had to wait for swap to take writes.
     pub(crate) blocked: bool,
-    /// Since when this run has seen groups that have nothing to give; 0: it has seen none.
+    /// Epoch since which this run has found groups with nothing to give; 0: it has found none.
     pub(crate) empty_since: u64,
     /// The last pass that found nothing at all.
     pub(crate) empty_pass: Option<EmptyPass>,
-    /// An lruvec of which batches of other CPUs hold all that this run came to, and the work that
-    /// was done by then: until more is done, nothing is to be had of it.
+    /// An lruvec, all of whose pages that this run met are held by batches of other CPUs, and the
+    /// work done by then: until more is done, the lruvec has nothing to give.
     pub(crate) held: Option<(LruvecId, u64)>,
     /// Totals of the pass under way, in pages.
     pub(crate) seen: ShrinkStat,
@@ -192,7 +193,7 @@ impl ScanControl {
         self.at.as_mut().and_then(|at| at.scanned.take())
     }
 
-    /// Where the pass under way is, to note it: it is interrupted.
+    /// Marks the pass under way as interrupted. Returns the place in which to note how far it is.
     pub(crate) fn interrupt(&mut self) -> &mut InterruptedPass {
         self.interrupted = true;
         self.at.get_or_insert_default()
@@ -215,7 +216,7 @@ pub(crate) struct ShrinkStat {
     pub(crate) writeback: u64,
     pub(crate) immediate: u64,
     pub(crate) activated: u64,
-    /// Pages taken, and of those of files.
+    /// Pages taken off the lists, and the file pages among them.
     pub(crate) taken: u64,
     pub(crate) file_taken: u64,
 }

@@ -230,7 +230,7 @@ impl Stats {
 pub struct Gauge {
     /// The kernel's name.
     pub name: &'static str,
-    /// Pages, unless the name says otherwise.
+    /// Value in pages, unless the name says otherwise.
     pub value: u64,
 }
 
@@ -279,7 +279,7 @@ impl Gauge {
 pub struct ReclaimWork {
     /// Pages looked at, on inactive and active lists and while sorting.
     pub scanned: u64,
-    /// Pages among them of a zone that is not wanted, which only go to the head of their list.
+    /// Pages of `scanned` from unwanted zones, which only go to the head of their list.
     pub skipped: u64,
     /// Pages freed.
     pub reclaimed: u64,

@@ -39,9 +39,9 @@ pub enum Outcome {
     Major,
     /// The first touch of an anonymous page, or a whole page written to a file.
     Fresh,
-    /// I/O on the page is under way: access it again when it ended.
+    /// I/O on the page is under way: access the page again when the I/O has ended.
     Waiting,
-    /// There is no room before kswapd or writes that are under way make some: access it again in a
+    /// There is no room before kswapd or writes under way make some: access the page again in a
     /// while, a tick at most.
     Throttled,
     /// The read failed.

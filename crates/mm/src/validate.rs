@@ -66,7 +66,7 @@ impl Engine {
         pages.ext.as_ref().map_or(Ok(()), |ext| ext.validate(pages.folios.len(), is_file))
     }
 
-    /// The sizes of the nodes are those of their lruvecs.
+    /// Checks that the list sizes of each node are the sums over its lruvecs.
     fn validate_node_sizes(&self) -> Result<(), String> {
         for nid in self.mem.frames.nodes.ids() {
             let here = self.mem.pages.lruvecs.iter().filter(|v| v.nid == nid).map(|v| v.size);

@@ -132,9 +132,9 @@ pub enum Effect {
     /// zswap is full: call [`crate::Engine::zswap_step`] until it sleeps. Answered with `Done`, the
     /// engine does that by itself at the next access that is more than a hit.
     WakeZswap,
-    /// The task (or kswapd) on whose behalf the engine was called waits after this call, until it
-    /// is let go or the time is over: then tell [`crate::Engine::throttle_ended`]. Answered with
-    /// `Done`, nobody waits.
+    /// The task (or kswapd) that called the engine waits after this call, until it is let go or the
+    /// time is over: then call [`crate::Engine::throttle_ended`]. With the answer `Done` it does
+    /// not wait.
     Throttle {
         /// Reason of the wait.
         reason: ThrottleReason,
@@ -197,8 +197,8 @@ effects!(
 /// Why reclaim has someone wait (direct reclaim, reclaim throttling).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThrottleReason {
-    /// kswapd meets folios again whose writes have not ended; reclaim of a group without a dirty
-    /// limit of its own meets nothing but dirty ones.
+    /// kswapd meets folios again whose writes have not ended; or reclaim of a group without a dirty
+    /// limit of its own meets only dirty folios.
     Writeback,
     /// Reclaim made no progress.
     NoProgress,
@@ -231,7 +231,7 @@ pub enum Content {
     Zero,
     /// One machine word over and over.
     SameFilled,
-    /// So many bytes once it is compressed; 4096 or more: it cannot be.
+    /// A page that compresses to `bytes`; 4096 or more: it cannot be compressed.
     Compressed {
         /// Bytes.
         bytes: u32,
@@ -241,11 +241,11 @@ pub enum Content {
 /// Result of an effect that does I/O. Others are answered with `Done`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ack {
-    /// It is done.
+    /// The effect is carried out.
     Done,
-    /// It is under way; the driver will say when it is done.
+    /// The effect is under way; the driver will say when it is done.
     Pending,
-    /// It failed.
+    /// The effect failed.
     Failed,
 }
 
@@ -263,9 +263,8 @@ pub trait World {
         true
     }
 
-    /// Pages among `first`, `first` + 1 and so on, named by the bits of `among`, for which
-    /// [`World::may_be_young`] says yes: a bit each. A driver that keeps accessed bits side by side
-    /// can answer for all of them at once.
+    /// Bits of `among` (bit i: page `first` + i) for whose pages [`World::may_be_young`] says yes.
+    /// A driver that keeps accessed bits side by side can answer for all pages at once.
     fn young_among(&self, first: PageId, among: u64) -> u64 {
         let (mut young, mut left) = (0, among);
         while left != 0 {
@@ -280,9 +279,8 @@ pub trait World {
     /// that has to collect them does it now.
     fn before_walk(&mut self) {}
 
-    /// Reads and clears the accessed bits of a page in all page tables that map it; how many were
-    /// set. Where a page has one page table at most there is nothing to add to
-    /// [`World::test_and_clear_young`].
+    /// Reads and clears the accessed bits of a page in all page tables that map it. Returns how
+    /// many were set. The default suits drivers with at most one page table for a page.
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
         u32::from(self.test_and_clear_young(page))
     }
@@ -296,9 +294,9 @@ pub trait World {
         Content::Compressed { bytes: 4096 }
     }
 
-    /// Whether a task that writes a page to swap now must wait first, because the device has all
-    /// the requests that it takes. Reclaim then stops where it would write, and the access that it
-    /// is for ends in [`crate::Outcome::Throttled`].
+    /// Whether a write to swap must wait now, because the device has all the requests that it
+    /// takes. Reclaim then stops where it would write, and the access that it reclaims for ends in
+    /// [`crate::Outcome::Throttled`].
     fn is_write_queue_full(&self) -> bool {
         false
     }
@@ -309,10 +307,10 @@ pub trait World {
         false
     }
 
-    /// Whether the copy in a swap slot that was just read is kept, though its device answers at
-    /// once: what is not written until it leaves memory again then need not be written there once
-    /// more. For devices of which a part is not memory, where a copy costs next to nothing. Copies
-    /// on other devices are kept anyway, as long as there is swap enough.
+    /// Whether a swap slot that was just read keeps its copy although its device answers at once: a
+    /// page that is swapped out again unchanged then needs no write. For devices that are partly
+    /// not memory, where a copy costs next to nothing. Other devices keep copies anyway, as long as
+    /// there is swap enough.
     fn keeps_swap_copy(&self, _slot: SwapSlot) -> bool {
         false
     }
@@ -329,29 +327,29 @@ pub trait World {
         false
     }
 
-    /// Whether a page of a file is mapped executable by those who map it: what reclaim gives one
-    /// more round for.
+    /// Whether a file page is mapped executable: reclaim gives such pages one more round.
     fn is_executable(&self, _page: PageId) -> bool {
         false
     }
 
-    /// Asked by kswapd between two batches, with the work since that was last taken: whether
-    /// somebody else is to have the processor. Then its step ends there, and the next one goes on
-    /// with the pass.
+    /// Asked by kswapd between two batches, with the work since [`ReclaimWork`] was last taken:
+    /// whether another thread is to have the processor. If so, the step of kswapd ends, and its
+    /// next step goes on with the pass.
     fn kswapd_yields(&mut self, _work: &ReclaimWork) -> bool {
         false
     }
 
-    /// Asked before an allocation reclaims for the machine: whether the task gives up the
-    /// processor, to the kswapd that it has just woken. Then the access ends in
-    /// [`crate::Outcome::Throttled`]; when it is the task's turn again, it calls
+    /// Asked before an allocation reclaims for the machine: whether the task gives up the processor
+    /// to the kswapd that it has just woken. If so, the access ends in
+    /// [`crate::Outcome::Throttled`]; when the task has the processor again, the driver calls
     /// [`crate::Engine::reclaim_directly`] and makes the access anew.
     fn task_yields(&mut self) -> bool {
         false
     }
 
     /// Passes over the machine have scanned 512 pages more: the worker of `vmpressure` is woken.
-    /// It does nothing to memory; a driver whose threads share CPUs has it take one for a moment.
+    /// The worker does nothing to memory; a driver whose threads share CPUs gives it a CPU for a
+    /// moment.
     fn wake_vmpressure(&mut self) {}
 
     /// Whether something outside holds the page in place.

@@ -4,13 +4,13 @@ use super::LockName;
 
 /// Pages that reclaim takes off a list while it holds the lock (`SWAP_CLUSTER_MAX`).
 const ISOLATED_AT_ONCE: u64 = 32;
-/// Slots of a cache of slots, which are taken and given back at once.
+/// Slots that a per-CPU cache takes or gives back at a time.
 const SLOTS_AT_ONCE: u64 = 64;
 
-/// How long locks are held, and which there are: by the kernel, and by what the steps cost.
+/// Locks that the kernel has, and nanoseconds that each is held for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LockHolds {
-    /// A page on a list.
+    /// Hold time of the lruvec lock for each page scanned, put on a list or taken off.
     pub(crate) lru_page_ns: u64,
     /// Pages that are put on a list at once (`struct folio_batch`).
     pub(crate) lru_batch: u64,
@@ -18,11 +18,11 @@ pub(crate) struct LockHolds {
     pub(crate) swap_device_lock: bool,
     /// CPUs have caches of slots.
     pub(crate) slot_cache: bool,
-    /// A slot that is given back.
+    /// Hold time of the device lock for a slot that is given back.
     pub(crate) slot_ns: u64,
     /// zsmalloc has a lock for the pool, not one for each size.
     pub(crate) zsmalloc_pool_lock: bool,
-    /// An object that is made, or freed.
+    /// Hold time of the pool lock for an object that is made or freed.
     pub(crate) zsmalloc_ns: u64,
     /// Faults take a lock of their area, not of their program.
     pub(crate) lock_per_area: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Demand {
     pub(crate) scanned: u64,
     /// Pages that were freed, by group.
     pub(crate) freed: Vec<(u32, u64)>,
-    /// Requests for slots, and what they took together; the device that the slots are of.
+    /// Requests for slots, the nanoseconds they took together, and the device of the slots.
     pub(crate) slot_calls: u64,
     pub(crate) slot_ns: u64,
     pub(crate) slot_device: u32,
@@ -73,7 +73,8 @@ pub(super) fn steps<'a>(demand: &'a Demand, holds: &LockHolds) -> Vec<Contention
         all.extend((0..times).filter(|_| ns > 0).map(place));
     };
     let freed: u64 = demand.freed.iter().map(|f| f.1).sum();
-    // Pages that were looked at are of the groups whose pages were freed; if none was, of the root.
+    // Pages scanned count for the groups whose pages were freed, in proportion; if none was freed,
+    // for the root.
     let none_freed = [(0, 1)];
     let groups = if freed > 0 { &demand.freed[..] } else { &none_freed };
     for &(group, pages) in groups {

@@ -17,10 +17,10 @@ pub(crate) struct InterruptStats {
 
 #[derive(Clone, Debug, Default)]
 struct Cpu {
-    /// The program of which it runs a thread; none: it is idle, or runs the kernel, which leaves
+    /// The program whose thread the CPU runs; none: it is idle, or runs the kernel, which leaves
     /// flushes for later (lazy TLB).
     program: Option<u32>,
-    /// When it is interrupted: by one at a time.
+    /// Times at which the CPU handles interrupts, one at a time.
     handler: Lock,
     lost_ns: u64,
 }
@@ -46,8 +46,8 @@ impl Interrupts {
         std::mem::take(&mut self.cpus[cpu].lost_ns)
     }
 
-    /// A CPU has unmapped pages of these programs; how long it waits until no other CPU can reach
-    /// them any more.
+    /// Flushes the TLBs of CPUs that run these programs. Returns the nanoseconds that the asking
+    /// CPU waits until no other CPU can reach the unmapped pages.
     pub(super) fn flush(&mut self, cpu: usize, at_ns: u64, programs: &[u32], floor_ns: u64) -> u64 {
         let costs = self.costs;
         let (mut sent, mut answered) = (0, at_ns);
@@ -76,7 +76,7 @@ impl Interrupts {
         self.stats
     }
 
-    /// Only what runs a program was interrupted, and one interrupt follows the other.
+    /// Checks that only CPUs that run a program were interrupted, and by one interrupt at a time.
     pub(super) fn validate(&self) -> Result<(), String> {
         for (number, cpu) in self.cpus.iter().enumerate() {
             cpu.handler.validate().map_err(|what| format!("CPU {number}: its interrupt handler {what}"))?;

@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 /// Counts and times of a lock, from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LockStats {
-    /// Times that it was taken, and those for which it had to be waited.
+    /// Times that the lock was taken, and how many of them had to wait.
     pub(crate) acquisitions: u64,
     pub(crate) contended: u64,
-    /// How long it was held, and waited for.
+    /// Nanoseconds that the lock was held, and that CPUs waited for it.
     pub(crate) hold_ns: u64,
     pub(crate) wait_ns: u64,
 }
@@ -32,7 +32,7 @@ impl LockStats {
 /// One lock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lock {
-    /// When it is held: from, to; in order and apart.
+    /// Times at which the lock is held, (from, to) in nanoseconds, in order and not overlapping.
     held: VecDeque<(u64, u64)>,
     stats: LockStats,
 }
@@ -45,8 +45,8 @@ impl Lock {
         }
     }
 
-    /// Someone wants it at a time, for so long; how long that one waits. A waiter gets it a
-    /// handover after the one before has let it go.
+    /// Takes the lock at `at_ns` or as soon as it is free, for `hold_ns`. Returns the nanoseconds
+    /// waited. A waiter gets the lock `handover_ns` after the holder before it has let go.
     pub(super) fn acquire(&mut self, at_ns: u64, hold_ns: u64, handover_ns: u64) -> u64 {
         self.stats.acquisitions += 1;
         self.stats.hold_ns += hold_ns;
@@ -67,7 +67,7 @@ impl Lock {
         wait_ns
     }
 
-    /// It is held then, before what is at that place in the list.
+    /// Adds a time at which the lock is held, at index `at` of the list.
     fn insert(&mut self, at: usize, from: u64, to: u64) {
         if from == to {
             return;
@@ -84,7 +84,7 @@ impl Lock {
         self.stats
     }
 
-    /// It is held by one at a time.
+    /// Checks that the lock is held by one CPU at a time.
     pub(super) fn validate(&self) -> Result<(), String> {
         if let Some((from, to)) = self.held.iter().find(|(from, to)| from >= to) {
             return Err(format!("is held from {from} to {to} ns"));

@@ -43,7 +43,7 @@ pub(crate) enum LockName {
     SwapDevice(u32),
     /// The pool of a swap device in memory.
     Zsmalloc(u32),
-    /// The counter of those who fault, in a program or one of its areas.
+    /// The count of faults under way, of a program or of one of its areas.
     Mmap(u64),
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Contention {
     interrupts: Interrupts,
     /// The CPU on which the kernel runs now.
     cpu: Option<usize>,
-    /// Nobody asks for anything before that.
+    /// Time before which no CPU asks for anything any more.
     floor_ns: u64,
     /// By program: whether it has several threads.
     is_threaded: Vec<bool>,
@@ -112,12 +112,12 @@ impl Contention {
         self.interrupts.take_lost_ns(cpu)
     }
 
-    /// Nanoseconds that a call of the engine at a time, whose own work takes so long, waits for
-    /// locks and other CPUs.
+    /// Nanoseconds that a call of the engine at `at_ns`, with `work_ns` of work of its own, waits
+    /// for locks and other CPUs.
     pub(crate) fn wait(&mut self, at_ns: u64, work_ns: u64, demand: &Demand) -> u64 {
         let Some(cpu) = self.cpu else { return 0 };
         let steps = steps(demand, &self.holds);
-        // It needs them one after the other while it works.
+        // The call needs locks and flushes one after the other, evenly spread over its work.
         let gap_ns = work_ns / (steps.len() as u64 + 1);
         let (mut clock, mut waited) = (at_ns, 0);
         for step in steps {
@@ -132,7 +132,8 @@ impl Contention {
         waited
     }
 
-    /// Nanoseconds that a fault of a program at a time waits for those of its other threads.
+    /// Nanoseconds that a fault of a program at `at_ns` waits for faults of the program's other
+    /// threads.
     pub(crate) fn fault(&mut self, program: u32, space: usize, at_ns: u64) -> u64 {
         if self.cpu.is_none() || !self.is_threaded.get(program as usize).is_some_and(|&threaded| threaded) {
             return 0;

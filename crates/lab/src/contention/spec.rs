@@ -24,12 +24,12 @@ impl InterruptCosts {
     /// the other CPU is the share of it that was measured in the virtual machine.
     pub const BARE_METAL: InterruptCosts = InterruptCosts { wait_ns: 1_000, each_ns: 200, lost_ns: 625 };
 
-    /// Both, by name.
+    /// Both sets of costs, by name.
     pub const NAMED: [(&str, InterruptCosts); 2] =
         [("virtual", InterruptCosts::VIRTUAL), ("bare-metal", InterruptCosts::BARE_METAL)];
 }
 
-/// CPUs wait for each other: the constants.
+/// Constants of the waits of CPUs for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentionSpec {
     /// Interrupts to flush TLBs.

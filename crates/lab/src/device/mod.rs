@@ -41,9 +41,9 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Request to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The caller's name for it; the device does not look at it.
+    /// The caller's number of the request; the device does not look at it.
     pub id: u64,
-    /// Else a read.
+    /// Whether the request writes; else it reads.
     pub write: bool,
     /// The first page.
     pub at_page: u64,
@@ -54,11 +54,11 @@ pub struct Request {
 /// A request that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// As it was submitted.
+    /// The request as it was submitted.
     pub request: Request,
     /// Whether all of it went well.
     pub ok: bool,
-    /// When it was submitted.
+    /// Time at which the request was submitted.
     pub issued_ns: u64,
     /// Time of its end.
     pub done_ns: u64,
@@ -69,7 +69,7 @@ pub struct Completion {
 pub struct SyncCompletion {
     /// Whether it went well.
     pub ok: bool,
-    /// The CPU's time.
+    /// CPU time that the request took.
     pub cpu_ns: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct SyncCompletion {
 /// are served in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// Requests that came in: those that ended and those in `depth`.
+    /// Requests that came in: the ended ones, and the `depth` open ones.
     pub submitted: u64,
     /// Reads that ended, well or not.
     pub reads: u64,
@@ -91,18 +91,18 @@ pub struct DeviceStats {
     pub read_errors: u64,
     /// Writes that failed.
     pub write_errors: u64,
-    /// Requests (parts of them) that met a latency spike.
+    /// Requests, or parts of requests, that met a latency spike.
     pub spikes: u64,
     /// Nanoseconds from submission to end, summed over the reads that ended.
     pub read_ns: u64,
-    /// The same of writes.
+    /// Nanoseconds from submission to end, summed over the writes that ended.
     pub write_ns: u64,
     /// Nanoseconds with something to do, up to the last call; of a synchronous device the CPU's
     /// time.
     pub busy_ns: u64,
     /// Requests that have not ended.
     pub depth: u64,
-    /// The most there ever were.
+    /// Highest value of `depth` so far.
     pub max_depth: u64,
     /// Parts in service, at most one a channel.
     pub in_flight: u32,
@@ -125,7 +125,7 @@ enum ServiceStep {
     Transferred,
 }
 
-/// Event of a part of a request, and its time. Two at the same time happen in the order in which
+/// Event of a part of a request, and its time. Events at the same time happen in the order in which
 /// they became known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
@@ -138,7 +138,7 @@ struct Event {
     ok: bool,
 }
 
-/// A time that does not come: of what a device that is stuck for ever would do.
+/// A time that never comes: of events of a device that is stuck for ever.
 const NEVER: u64 = u64::MAX;
 
 /// A block device in virtual time.
@@ -150,9 +150,9 @@ pub struct Device {
     waiting: Waiting,
     events: BinaryHeap<Reverse<Event>>,
     event_number: u64,
-    /// The end of the last transfer that is known.
+    /// Time at which the last known transfer ends.
     link_free_ns: u64,
-    /// Where the last request ended, which is where the arm of a disk is.
+    /// Page at which the last request ended, where the arm of a disk is.
     head: Option<u64>,
     /// Ended before the caller asked.
     finished: Vec<Completion>,

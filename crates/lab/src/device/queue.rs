@@ -14,7 +14,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Cuts off the first part of at most so many pages; the rest stays, if there is one.
+    /// Cuts off a first part of at most `max_pages` pages. Returns it and the rest, if there is
+    /// one.
     fn cut(self, max_pages: u32) -> (Run, Option<Run>) {
         if self.pages <= max_pages {
             return (self, None);
@@ -24,7 +25,8 @@ impl Run {
         (Run { pages: max_pages, ..self }, Some(rest))
     }
 
-    /// The parts that it is served in. A run without pages, such as a flush, is one part too.
+    /// Number of parts in which the run is served. A run without pages, such as a flush, is one
+    /// part too.
     pub fn parts(&self, max_pages: u32) -> u64 {
         u64::from(self.pages.div_ceil(max_pages)).max(1)
     }
@@ -67,7 +69,8 @@ impl Waiting {
         }
     }
 
-    /// How many parts wait, and whether what is kept twice says the same: for checks.
+    /// Number of parts that wait. An error: the two copies of the elevator's requests differ. For
+    /// checks.
     pub fn parts(&self, max_pages: u32) -> Result<u64, String> {
         match self {
             Waiting::Fifo(queue) => Ok(queue.iter().map(|run| run.parts(max_pages)).sum()),
@@ -89,9 +92,9 @@ impl Waiting {
 /// After so long a request is served out of turn: `read_expire` and `write_expire` of Linux's
 /// deadline scheduler.
 const EXPIRE_NS: [u64; 2] = [500_000_000, 5_000_000_000];
-/// Requests of one direction in a row: `fifo_batch`.
+/// Most requests of one direction in a row: `fifo_batch`.
 const BATCH: u32 = 16;
-/// Batches of reads while writes wait: `writes_starved`.
+/// Most batches of reads in a row while writes wait: `writes_starved`.
 const WRITES_STARVED: u32 = 2;
 
 /// The order of a disk, after the documentation of Linux's deadline scheduler

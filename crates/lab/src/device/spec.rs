@@ -57,18 +57,18 @@ impl FromStr for Preset {
     }
 }
 
-/// How fast one direction is.
+/// Speed of reads, or of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// From the start of a request to its first byte, without positioning. Requests in different
-    /// channels wait it out at the same time.
+    /// Nanoseconds from the start of a request to its first byte, without positioning. In different
+    /// channels they pass at the same time.
     pub latency_ns: u64,
     /// Bytes a second of the link that all channels share.
     pub bytes_per_s: u64,
 }
 
 impl Rate {
-    /// How long so many bytes occupy the link. Rounded up, so that no sum of transfers beats the
+    /// Nanoseconds that `bytes` occupy the link. Rounded up, so that no sum of transfers beats the
     /// rate.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(self.bytes_per_s));
@@ -84,9 +84,9 @@ impl Rate {
 /// rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seek {
-    /// Mean over random places.
+    /// Mean seek between random places.
     pub average_ns: u64,
-    /// To the neighbouring track.
+    /// Seek to the neighbouring track.
     pub track_to_track_ns: u64,
     /// Revolutions a minute.
     pub rpm: u32,
@@ -96,12 +96,12 @@ pub struct Seek {
 }
 
 impl Seek {
-    /// From the end of one request to a place that is not that end.
+    /// Nanoseconds from the end of one request to a place elsewhere.
     pub fn positioning_ns(&self, from_page: u64, to_page: u64) -> u64 {
         self.distance_ns(from_page.abs_diff(to_page)).saturating_add(self.half_rotation_ns())
     }
 
-    /// Where nothing is known of the arm.
+    /// Nanoseconds of a seek and half a rotation if the place of the arm is unknown.
     pub fn random_ns(&self) -> u64 {
         self.average_ns.saturating_add(self.half_rotation_ns())
     }
@@ -124,13 +124,13 @@ impl Seek {
 /// Cost to the CPU that asks where the CPU itself does the work: a codec, or a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodecCost {
-    /// A request that reads, whatever its size.
+    /// CPU time of a read request, whatever its size.
     pub read_ns: u64,
-    /// A request that writes, whatever its size.
+    /// CPU time of a write request, whatever its size.
     pub write_ns: u64,
-    /// A page that is read: decompressed, or copied.
+    /// CPU time of each page that is read: decompressed, or copied.
     pub read_page_ns: u64,
-    /// A page that is written: compressed, or copied.
+    /// CPU time of each page that is written: compressed, or copied.
     pub write_page_ns: u64,
 }
 
@@ -145,14 +145,15 @@ pub struct Faults {
     pub spike_per_million: u32,
     /// The latency on top, in nanoseconds.
     pub spike_ns: u64,
-    /// From then on nothing moves.
+    /// Time from which on the device is stuck; none: never.
     pub stuck_at_ns: Option<u64>,
-    /// For so long; `u64::MAX` is for ever.
+    /// Nanoseconds for which the device is stuck; `u64::MAX` is for ever.
     pub stuck_for_ns: u64,
 }
 
 impl Faults {
-    /// When a piece of work ends that begins then and takes so long, where the device may be stuck.
+    /// Time at which work ends that begins at `start_ns` and takes `takes_ns`, not counting the
+    /// time that the device is stuck.
     pub fn end_ns(&self, start_ns: u64, takes_ns: u64) -> u64 {
         let end = start_ns.saturating_add(takes_ns);
         let Some(stuck_at) = self.stuck_at_ns else { return end };
@@ -175,7 +176,7 @@ pub struct DeviceModel {
     pub preset: Preset,
     /// Requests in service at once.
     pub channels: u32,
-    /// Requests under way at most, those that wait included, before who swaps out must wait
+    /// Requests under way, waiting ones included, from which on a thread that swaps out must wait
     /// (`nr_requests`).
     pub queue: u32,
     /// Reads.
@@ -190,15 +191,14 @@ pub struct DeviceModel {
     pub synchronous: Option<CodecCost>,
     /// A stored page takes 1/ratio of a page of memory, where the device is in memory.
     pub compression_ratio: f64,
-    /// The most memory that it takes, where the device is compressed memory; none: no limit.
+    /// Most pages of memory that the device takes, if it is compressed memory; none: no limit.
     pub mem_limit_pages: Option<u64>,
     /// Faults that it has.
     pub faults: Faults,
 }
 
 impl DeviceModel {
-    /// The memory that so many stored pages take from the machine: none unless the device is made
-    /// of its memory.
+    /// Bytes of the machine's memory that `stored_pages` take: 0 unless the device is in memory.
     pub fn memory_bytes(&self, stored_pages: u64) -> u64 {
         match self.preset {
             Preset::Zram | Preset::Ramdisk => (stored_pages as f64 * PAGE_BYTES as f64 / self.compression_ratio) as u64,
@@ -206,7 +206,7 @@ impl DeviceModel {
         }
     }
 
-    /// Whether such a device is possible; if not, why, without its name.
+    /// Checks that such a device is possible. The error says why not, without the device's name.
     pub fn check(&self) -> Result<(), String> {
         let fail = |what: &str| Err(what.to_owned());
         if self.name.is_empty() {

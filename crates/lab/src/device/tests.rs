@@ -21,7 +21,7 @@ fn drain(device: &mut Device) -> Vec<Completion> {
     let mut done = Vec::new();
     while let Some(at) = device.next_event_ns() {
         device.advance(at, &mut done);
-        // It looks at everything that is open: with thousands, too slow for each step.
+        // The check looks at all open requests: with thousands it is too slow for each step.
         if device.stats().depth < 500 {
             device.validate().unwrap();
         }
@@ -29,7 +29,7 @@ fn drain(device: &mut Device) -> Vec<Completion> {
     done
 }
 
-/// Keeps so many requests open for a time; says how many ended a second.
+/// Keeps `depth` requests open until `until_ns`; returns how many ended a second.
 fn closed_loop(device: &mut Device, depth: u64, until_ns: u64, mut next: impl FnMut(u64) -> Request) -> f64 {
     let mut done = Vec::new();
     let mut id = 0;

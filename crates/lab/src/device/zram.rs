@@ -1,5 +1,5 @@
-//! Content of a zram device: which slots hold a page, what of it is stored, and the memory that
-//! takes.
+//! Content of a zram device: which slots hold a page, how much of the page is stored, and the
+//! memory that takes.
 //!
 //! A page of one word over and over takes its entry of the table and nothing else. Any other takes
 //! an object of the pool, as long as what the page is compressed to, or of a whole page where
@@ -14,15 +14,15 @@ use super::PAGE_BYTES;
 /// compact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZramStats {
-    /// Bytes of the pages that it holds, those of one word included.
+    /// Bytes of the pages that the device holds, pages of one word included.
     pub orig_data_size: u64,
-    /// Bytes that they are compressed to; those of one word have none.
+    /// Bytes of these pages after compression; 0 for a page of one word.
     pub compr_data_size: u64,
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the device takes.
     pub mem_used_total: u64,
-    /// The most that it may take, in bytes; 0: no limit.
+    /// Most bytes of memory that the device may take; 0: no limit.
     pub mem_limit: u64,
-    /// The most that it ever took.
+    /// Most bytes of memory that the device took so far.
     pub mem_used_max: u64,
     /// Pages of one word over and over.
     pub same_pages: u64,
@@ -31,7 +31,7 @@ pub struct ZramStats {
 }
 
 impl ZramStats {
-    /// All of them by name.
+    /// All figures by name.
     pub fn named(&self) -> [(&'static str, u64); 7] {
         [
             ("orig_data_size", self.orig_data_size),
@@ -45,8 +45,8 @@ impl ZramStats {
     }
 }
 
-/// Content of a slot, in two bytes: 0 nothing, 1 a page of unknown content, 2 one word, else an
-/// object of so many bytes and 2.
+/// Content of a slot, in two bytes: 0 is nothing, 1 a page of unknown content, 2 a page of one
+/// word, and n + 2 an object of n bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry(u16);
 
@@ -169,7 +169,7 @@ impl Zram {
         }
     }
 
-    /// Pages that it holds and memory that it takes.
+    /// Pages that the device holds and memory that it takes.
     pub fn stats(&self) -> ZramStats {
         let limit = if self.limit_pages == u64::MAX { 0 } else { self.limit_pages };
         ZramStats {
@@ -183,7 +183,7 @@ impl Zram {
         }
     }
 
-    /// Whether counts and pool are those of the table, and the limit holds.
+    /// Checks that counts and pool agree with the table, and that the limit holds.
     pub fn validate(&self) -> Result<(), String> {
         let mut again = Zram::new(self.ratio, None);
         for &entry in &self.table {

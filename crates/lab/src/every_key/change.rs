@@ -35,8 +35,8 @@ fn assignment(text: &str) -> (String, Value) {
 }
 
 impl Change {
-    /// The same without one of the things that it adds to both scenarios, each with its key. Those
-    /// that alter what is there already are amounts, and no needs.
+    /// The same change without one of its additions to both scenarios, each with the key of the
+    /// addition. Additions that alter an existing key are amounts, not needs, and stay.
     pub(super) fn without_each(&self, base: &str) -> Vec<(String, Change)> {
         let table: Table = base.parse().expect("TOML");
         let mut all = Vec::new();

@@ -6,8 +6,8 @@ use crate::machine::Machine;
 use crate::scenario::Scenario;
 use refault_mm::Effect;
 
-/// Result of a run whose machine is deaf to an effect: numbers, an error, or a defect that the
-/// engine finds. `None`: to no effect.
+/// Result of a run whose machine ignores an effect: numbers, an error, or a defect that the engine
+/// finds. `None`: it ignores no effect.
 fn run(text: &str, deaf_to: Option<&'static str>) -> String {
     let scenario = Scenario::parse("s.toml", text).unwrap_or_else(|e| panic!("{e}"));
     let run = std::panic::catch_unwind(|| {

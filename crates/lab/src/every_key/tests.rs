@@ -56,7 +56,7 @@ fn complaint(change: &Change) -> Option<String> {
     }
 }
 
-/// Lines `NAME: why`, in which a name that ends in `*` stands for all that begin so.
+/// Lines `NAME: why`; a name that ends in `*` stands for all names with that beginning.
 pub(super) fn reasons(text: &str) -> Vec<(&str, &str)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{line:?} has no reason"))).collect()
@@ -67,9 +67,9 @@ pub(super) fn is_excepted(reasons: &[(&str, &str)], name: &str) -> bool {
     reasons.iter().any(|(given, _)| fits(given))
 }
 
-/// The lines that fail, of those whose number leaves this rest: tests run beside each other. Short
-/// tests run one in four of them.
-/// `REFAULT_KEYS=policy.` runs only those of keys that begin so.
+/// Lines that fail, among lines whose number leaves the remainder `rest`, so that tests run in
+/// parallel. Short tests run one line in four. `REFAULT_KEYS=policy.` runs only those of keys that
+/// begin so.
 fn without_effect(rest: usize) -> Vec<String> {
     let mut all = changes(&data("keys.txt"));
     if let Ok(start) = std::env::var("REFAULT_KEYS") {
@@ -114,7 +114,7 @@ fn every_key_has_a_change() {
     assert!(idle.is_empty(), "exceptions that are none: {idle:?}");
 }
 
-/// Costs have names of their own; those are the fields of [`Costs`].
+/// Every cost has a change: its key is the name of its field in [`Costs`].
 #[test]
 fn every_cost_has_a_change() {
     let changed: BTreeSet<String> = changes(&data("keys.txt")).iter().map(|change| change.key.clone()).collect();

@@ -17,10 +17,10 @@ pub(crate) struct CollectedDemand {
     demand: Demand,
     /// Programs whose pages were unmapped and not flushed yet.
     pending: Vec<u32>,
-    /// One of those entries had been written through.
+    /// Whether one of the unmapped entries had been written through.
     writable: bool,
     freed: u32,
-    /// All is flushed at once in the end: memory that a program gives back.
+    /// All entries are flushed at once in the end: a program gives memory back.
     gathers: bool,
 }
 

@@ -3,30 +3,29 @@
 
 use refault_mm::PageId;
 
-/// How often each page is touched, in relation to others, by what the tasks do in their current
-/// phases.
+/// Relative frequency of touches of each page, by the current phases of the tasks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hottest {
-    /// By page. Empty: nobody asks.
+    /// By page: its relative frequency. Empty: nobody asks.
     weights: Vec<f64>,
     /// Pages of the top tier.
     capacity: usize,
-    /// The least weight of those that would fit; none: to be found out.
+    /// The least weight of the hottest pages that fit the top tier; none: not computed yet.
     least: Option<f64>,
-    /// The share of touches that they have, the last time that somebody stopped.
+    /// Share of touches of the hottest pages that fit, when a task last ended a phase.
     best_share: Option<f64>,
-    /// Somebody began since then.
+    /// A task has begun a phase since then.
     began: bool,
 }
 
 impl Hottest {
-    /// For so many pages, as many of which fit the top tier.
+    /// Weights of `pages` pages, of which `capacity` fit the top tier.
     pub(crate) fn new(pages: usize, capacity: usize) -> Hottest {
         Hottest { weights: vec![0.0; pages], capacity, ..Hottest::default() }
     }
 
-    /// Counts the pages that a task touches in its current phase from here on; with a `sign` of -1,
-    /// no longer. `weigh` says how likely each page is to be its next one.
+    /// Adds the pages that a task touches in its current phase; with a `sign` of -1, takes them
+    /// away. `weigh` gives the probability of each page to be touched next.
     pub(crate) fn count(&mut self, sign: f64, weigh: impl FnOnce(&mut dyn FnMut(PageId, f64))) {
         if self.weights.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! Nodes of memory as servers: what an access costs, and how that grows with what all CPUs and
-//! migrations together ask of a node.
+//! Nodes of memory as servers: the cost of an access, and how it grows with the load that all CPUs
+//! and migrations together put on a node.
 //!
 //! A node with latency L and bandwidth B has at most c = B L / (bytes of an access) accesses under
 //! way (Little's law), so it is a queue with c servers. How long an access waits at a load is
@@ -15,19 +15,19 @@ use crate::device::PAGE_BYTES;
 /// Lines of a copy that are under way at once: the ten line fill buffers of Intel's cores since
 /// Nehalem.
 const COPY_LINES_AT_ONCE: u64 = 10;
-/// Bytes of a line.
+/// Bytes of a cache line.
 const LINE_BYTES: u64 = 64;
-/// At more than this the formula is steeper than slices of time are exact.
+/// Highest load that counts: above it the formula is too steep for the slices of time.
 const MAX_LOAD: f64 = 0.99;
 
 /// Counters of a node, from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct NodeUse {
-    /// Accesses of tasks: reads and writes.
+    /// Accesses of tasks: reads, then writes.
     pub(crate) accesses: [u64; 2],
     /// Nanoseconds that they took together.
     pub(crate) access_ns: u64,
-    /// Pages that came from, and went to, other nodes.
+    /// Pages that were copied from other nodes, and to other nodes.
     pub(crate) pages_in: u64,
     pub(crate) pages_out: u64,
     /// Time that the node was busy.
@@ -38,11 +38,11 @@ pub(crate) struct NodeUse {
 #[derive(Clone, Debug)]
 struct Node {
     perf: NodePerf,
-    /// Accesses at once.
+    /// Accesses that the node serves at once.
     servers: f64,
     /// Nanoseconds of the node's time that a line takes: read, written.
     line_ns: [f64; 2],
-    /// Nanoseconds that a line costs the CPU which asks, now: read, written.
+    /// Nanoseconds that a line costs the asking CPU at the present load: read, written.
     cost_ns: [u64; 2],
     wait_ns: f64,
     /// Busy time of this slice.
@@ -58,9 +58,9 @@ pub(crate) struct Nodes {
     top: Vec<bool>,
     /// Nanoseconds of moving a page, beside unmapping and copying.
     migrate_page_ns: u64,
-    /// CPU time that copying took since it was last taken: upwards, and downwards.
+    /// CPU time of copying since it was last taken: promotions, then demotions.
     copied_ns: [u64; 2],
-    /// Pages that went up and down.
+    /// Pages that were promoted, and pages that were demoted.
     pub(crate) moved: [u64; 2],
     slice_ns: u64,
     slice_start_ns: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes whose load is looked at once in so many nanoseconds.
+    /// Nodes whose load is measured over slices of `slice_ns`.
     pub(crate) fn new(
         nodes: impl IntoIterator<Item = NodePerf>,
         top: Vec<bool>,
@@ -85,7 +85,7 @@ impl Nodes {
         self.nodes.is_empty()
     }
 
-    /// A task brings so many lines of a page from this node; what that takes.
+    /// Nanoseconds that a task takes to bring `lines` cache lines of a page from this node.
     #[inline]
     pub(crate) fn access(&mut self, node: usize, write: bool, lines: u32, at_ns: u64) -> u64 {
         if at_ns >= self.slice_end_ns {
@@ -100,19 +100,19 @@ impl Nodes {
         ns
     }
 
-    /// A task reads or writes a whole page of this node by descriptor: what that takes longer than
-    /// with idle DRAM.
+    /// Nanoseconds that a read or write of a whole page by descriptor takes longer on this node
+    /// than with idle DRAM.
     pub(crate) fn stream(&mut self, node: usize, write: bool, at_ns: u64) -> u64 {
         let lines = PAGE_BYTES / LINE_BYTES;
         let ns = self.access(node, write, lines as u32, at_ns) / COPY_LINES_AT_ONCE;
-        // One after the other they would take longer.
+        // The lines are copied side by side: only a share of their time counts.
         self.nodes[node].done.access_ns -= ns * COPY_LINES_AT_ONCE - ns;
         let dram = NodePreset::Dram.perf();
         let measured = [dram.read_latency_ns, dram.write_latency_ns][usize::from(write)] * lines / COPY_LINES_AT_ONCE;
         ns.saturating_sub(measured)
     }
 
-    /// A CPU copies pages from one node to another; what that takes.
+    /// Nanoseconds that a CPU takes to copy pages from one node to another.
     fn copy(&mut self, from: usize, to: usize, pages: u64, at_ns: u64) -> u64 {
         if at_ns >= self.slice_end_ns {
             self.next_slice(at_ns);
@@ -167,7 +167,7 @@ impl Node {
         Node { perf, servers, line_ns, cost_ns, wait_ns: 0.0, busy_ns: 0.0, done: NodeUse::default() }
     }
 
-    /// How long an access waits at a load below 1.
+    /// Nanoseconds that an access waits at a load below 1.
     fn wait_at(&self, load: f64) -> f64 {
         let load = load.min(MAX_LOAD);
         let exponent = (2.0 * (self.servers + 1.0)).sqrt() - 1.0;

@@ -12,7 +12,7 @@ pub(crate) const MAPPED: u8 = 1;
 pub(crate) const YOUNG: u8 = 2;
 /// The dirty bit.
 pub(crate) const DIRTY: u8 = 4;
-/// A write need not be announced.
+/// The page is writable: a write need not be announced to the engine.
 pub(crate) const WRITABLE: u8 = 8;
 /// The next touch is a hint fault (PROT_NONE).
 pub(crate) const HINT: u8 = 16;
@@ -42,9 +42,9 @@ pub(crate) struct Extent {
     /// Device of a file, and the place of its first page there.
     pub(crate) device: Option<usize>,
     pub(crate) base: u64,
-    /// The group on whose lists its pages are: 0 is the root, then those of the scenario.
+    /// Group on whose lists the pages are: 0 is the root, then the groups of the scenario.
     pub(crate) group: u32,
-    /// The page tables that map it: indices of spaces.
+    /// Page tables that map the extent: indices of spaces.
     spaces: Vec<usize>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Extent {
 struct Space {
     first: PageId,
     bits: Vec<u8>,
-    /// The program of which it is; none: nobody's, such as a file in memory.
+    /// Program of the page table; none: it is of no program, such as a file in memory.
     program: Option<u32>,
 }
 
@@ -85,11 +85,11 @@ pub(crate) struct PageTables {
     spaces: Vec<Space>,
     /// The page table of the task that runs, for new mappings.
     pub(crate) current: Option<usize>,
-    /// Pages that were mapped since the last access, and unmapped since they were last taken.
+    /// Pages mapped since the last access, and pages unmapped since their number was last taken.
     pub(crate) mapped: u64,
     unmapped: u64,
-    /// Pages that were mapped since they were last taken, whose entries have no node yet. None:
-    /// nobody asks for nodes.
+    /// Pages mapped since this list was last taken, whose entries have no node yet. None: nobody
+    /// asks for nodes.
     placed: Option<Vec<PageId>>,
 }
 
@@ -159,8 +159,8 @@ impl PageTables {
         marked
     }
 
-    /// Marks pages of a range of a page table for which `wanted` says so, by page and node. Returns
-    /// how many those are, and how many entries map a page.
+    /// Marks pages of a range of a page table for which `wanted` says yes, by page and node.
+    /// Returns how many pages it marked, and how many entries of the range map a page.
     pub(crate) fn mark(
         &mut self,
         space: usize,

@@ -9,7 +9,7 @@ use crate::cost::Costs;
 #[derive(Debug)]
 pub(crate) struct Slice {
     costs: Costs,
-    /// With ticks: the time until the one that ends it. None: nobody is interrupted.
+    /// With ticks: nanoseconds until the tick that ends the slice. None: no thread is interrupted.
     pub(crate) left_ns: Option<u64>,
     /// The task that runs gave up the CPU before it reclaimed.
     pub(crate) yielded: bool,
@@ -25,7 +25,7 @@ impl Slice {
         self.costs.unmap_page_ns
     }
 
-    /// Whether what kswapd has done, and what it took beside that, is as much as it may.
+    /// Whether the work of kswapd and `other_ns` use up the time until its tick.
     pub(super) fn is_over(&self, work: &ReclaimWork, other_ns: u64) -> bool {
         self.left_ns.is_some_and(|left_ns| self.costs.walk_ns(work) + other_ns >= left_ns)
     }

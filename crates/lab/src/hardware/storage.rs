@@ -27,7 +27,7 @@ pub(crate) struct Io {
     pub(crate) write: bool,
     pub(crate) device: usize,
     pub(crate) at: u64,
-    /// The thread that waits for it, if it passes the page cache.
+    /// The thread that waits for the request, if it bypasses the page cache.
     pub(crate) waiter: Option<usize>,
 }
 
@@ -46,17 +46,17 @@ pub(crate) struct Submission {
     pub(crate) request: Request,
     /// Folios, by first page and length.
     pub(crate) folios: Vec<(PageId, u32)>,
-    /// The thread that waits for it: it brings no folios.
+    /// The thread that waits for the request, which then carries no folios.
     pub(crate) waiter: Option<usize>,
 }
 
 /// The devices, the swap on them, and the requests that were not sent yet.
 pub(crate) struct Storage {
     pub(crate) devices: Vec<Device>,
-    /// By the number in the slots.
+    /// Swap devices, by the device number in slots.
     pub(crate) swap: Vec<SwapArea>,
     plug: Vec<Io>,
-    /// Requests that are not done, by device: those sent, and those that the plug will be.
+    /// By device: requests sent and not done, and requests that the plug will become.
     sent: Vec<u64>,
     plugged: Vec<u64>,
     /// Where a page was swapped out to last.
@@ -144,8 +144,8 @@ impl Storage {
         self.swap.get(usize::from(slot.device()))
     }
 
-    /// How long the device of a slot takes to discard a cluster: as long as a write, of which only
-    /// the command is sent.
+    /// Nanoseconds that the device of a slot takes to discard a cluster: the latency of a write,
+    /// without the transfer.
     pub(crate) fn discard_ns(&self, slot: SwapSlot) -> u64 {
         self.area(slot).map_or(0, |s| self.devices[s.device].spec().write.latency_ns)
     }
@@ -175,8 +175,8 @@ impl Storage {
         self.sent[device] + self.plugged[device] >= u64::from(self.devices[device].spec().queue)
     }
 
-    /// A folio goes to or comes from the device of `io`; `slot` if that is swap. `content`: what
-    /// its pages hold, one after the other, for a device in memory.
+    /// Reads or writes a folio on the device of `io`; `slot` if the device is swap. `content` gives
+    /// the content of each page, for a device in memory.
     pub(super) fn transfer(
         &mut self,
         io: Io,

@@ -1,4 +1,4 @@
-//! Effects that the engine asks of the machine, and what the machine is told of it.
+//! Effects that the engine asks of the machine, and the orders for threads and devices that follow.
 //!
 //! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages
 //! next to each other as one request, as Linux plugs its block layer. A synchronous device is
@@ -159,9 +159,9 @@ impl PendingEffects {
         !self.wake_kswapd.is_empty() || self.wake_flusher || self.wake_zswap
     }
 
-    /// Between two events of the machine nothing is left that a call of the engine asked for: what
-    /// is not taken by then nobody will take, or somebody whom it does not concern. Looked at in
-    /// debug builds and where the machine is checked.
+    /// Checks that between two events of the machine no order of an engine call is left: an order
+    /// that is not taken by then would be lost, or be taken by a wrong thread. Done in debug builds
+    /// and where the machine is checked.
     pub(crate) fn check_taken(&self, is_checked: bool) -> Result<(), String> {
         if !(is_checked || cfg!(debug_assertions)) {
             return Ok(());

@@ -121,7 +121,8 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
     let exact = policy.kernel.has_exact_stats() && !m.given.contains("stat_flush_interval");
     cfg.lru.stat_flush_interval_ns = if exact { 0 } else { m.stat_flush_interval_ns };
     cfg.total_pages = m.memory_pages;
-    // The scale is 1 but on machines with nodes, whose sizes stand for so much larger ones.
+    // The scale is 1 except on machines with nodes, whose sizes stand for sizes `scale` times as
+    // large.
     cfg.lru.gib_pages = (cfg.lru.gib_pages / m.scale).max(1);
     cfg.seed = spec.seed;
     cfg.zswap.clone_from(&spec.zswap);
@@ -186,7 +187,7 @@ fn costs(spec: &Scenario) -> Result<Costs, String> {
     Ok(costs)
 }
 
-/// Locks and interrupts between CPUs, if the scenario has them: as the kernel has them.
+/// Locks and interrupts between CPUs by the rules of the kernel, if the scenario has them.
 fn contention(spec: &Scenario, policy: &PolicySpec, costs: &Costs, threads_of: &[u32]) -> Option<Contention> {
     let constants = spec.machine.contention?;
     let rules = policy.kernel.locking();

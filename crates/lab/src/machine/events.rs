@@ -26,7 +26,8 @@ impl Machine {
         }
     }
 
-    /// Announces the events that wait for this task to end; none: those that wait for nothing.
+    /// Announces the events that wait for the end of task `after`; none: events that wait for no
+    /// task.
     pub(super) fn schedule_events(&mut self, after: Option<usize>) {
         for (i, e) in self.spec.events.iter().enumerate().filter(|(_, e)| e.after == after) {
             let event = if e.watch.is_some() { Event::Look(i) } else { Event::Admin(i) };
@@ -40,7 +41,7 @@ impl Machine {
         self.event_progress[i].begin(self.clock.now_ns(), repeats);
         let t = self.threads.admin(i);
         if self.threads[t].state == ThreadState::Off {
-            // It happens again.
+            // The event happens again.
             self.threads.start(t);
         }
         if let Err(why) = self.carry_out(i) {

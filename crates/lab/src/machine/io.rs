@@ -30,7 +30,7 @@ impl Machine {
     fn end_request(&mut self, device: usize, c: &Completion) {
         let InFlight { folios, waiter } = self.requests.end(c.request.id);
         self.kernel.hw.storage.note_done(device);
-        // There is room for a request: one of those who wait to swap out goes on.
+        // There is room for a request: a thread that waits to swap out goes on.
         if let Some((t, wait)) = self.threads.next_room_waiter() {
             self.clock.push(self.clock.now_ns(), Event::Wake(t, wait));
         }

@@ -103,7 +103,7 @@ pub(super) fn traces(
             let (mapping, page) = engine.add_mapping(kind, memcg, o.indices.iter().copied())?;
             first.get_or_insert(page);
             objects.push(o.first_page);
-            // Places on the device are those in the file, one file after the other far apart.
+            // A place on the device is the place in the file, and files lie far apart.
             let base = (instances.len() as u64) << 32;
             hw.tables.add_extent(page, o.indices.len() as u32, source.device.filter(|_| !anon), base);
             if let Some(extent) = hw.tables.extents.last_mut() {

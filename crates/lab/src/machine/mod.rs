@@ -1,10 +1,10 @@
 //! The machine: CPUs on which tasks, kswapd and the flusher take turns, around one engine.
 //!
-//! A thread gets a CPU for a quantum at most. Work in that time is decided when the time begins,
-//! and others see it from then on; requests to devices reach them at the moment at which they are
-//! made. So events of different CPUs are apart from their true order by a quantum at most.
-//! Everything follows from the scenario and its seed: there is no thread and no clock of the real
-//! machine here.
+//! A thread gets a CPU for a quantum at most. All work in that time is decided when the time
+//! begins, and other threads see it from then on; a request reaches its device at the moment it is
+//! made. So events of different CPUs are out of their true order by at most a quantum. Everything
+//! follows from the scenario and its seed: there is no thread and no clock of the real machine
+//! here.
 //!
 //! | file | what is in it |
 //! |---|---|

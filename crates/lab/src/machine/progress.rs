@@ -1,4 +1,4 @@
-//! How far a run is: for those who wait for it.
+//! Progress of a run, for people who wait for it.
 
 use super::state::Machine;
 use crate::scenario::{TaskSpec, Until};
@@ -6,16 +6,16 @@ use crate::sched::Thread;
 use crate::task::Task;
 
 impl Machine {
-    /// The share of the scenario that is over, 0 to 1: by its end, or by the phases of the tasks
-    /// that keep it alive, whichever is further. An estimate: an access takes as long as it takes.
-    /// None: nothing says when it ends.
+    /// Share of the scenario that is over, 0 to 1: by its end, or by the phases of the tasks that
+    /// keep it alive, whichever is further. An estimate, because accesses differ in length. None:
+    /// nothing says when the scenario ends.
     pub fn done_share(&self) -> Option<f64> {
         let by_end = self.spec.end_ns.map(|end| self.now_ns() as f64 / end.max(1) as f64);
         let share = by_end.into_iter().chain(self.tasks_share()).reduce(f64::max)?;
         Some(share.clamp(0.0, 1.0))
     }
 
-    /// The mean of all copies in the foreground; none if one of them goes on to the end of the
+    /// Mean share over all copies in the foreground; none if a copy goes on to the end of the
     /// scenario.
     fn tasks_share(&self) -> Option<f64> {
         let (mut sum, mut copies) = (0.0, 0u32);
@@ -34,8 +34,8 @@ impl Machine {
     }
 }
 
-/// Phases weigh as many accesses as they have, as often as they are gone through; as much as each
-/// other where one has no number of them.
+/// Share of a task that is over, 0 to 1. Each time through a phase weighs its accesses; all phases
+/// weigh the same if one has no number of accesses.
 fn task_share(task: &Task, spec: &TaskSpec, now_ns: u64) -> f64 {
     let counted = spec.phases.iter().all(|phase| matches!(phase.until, Until::Accesses(_)));
     let (mut done, mut all) = (0.0, 0.0);
@@ -47,7 +47,7 @@ fn task_share(task: &Task, spec: &TaskSpec, now_ns: u64) -> f64 {
         let inside = spec.loops.iter().find(|l| l.phases.contains(&n));
         let times = inside.map_or(1.0, |l| l.times as f64);
         all += weight * times;
-        // In a loop, the times that it has been through it before.
+        // In a loop: full times through the loop so far.
         let before = inside.filter(|l| l.phases.contains(&task.phase)).map(|_| task.iteration() as f64);
         done += weight
             * match n.cmp(&task.phase) {

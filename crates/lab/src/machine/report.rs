@@ -92,7 +92,7 @@ impl Machine {
         self.kernel.hw.storage.devices.iter().enumerate().map(result).collect()
     }
 
-    /// By task: what all its copies did.
+    /// By task: the results of all its copies.
     fn task_results(&self) -> Vec<TaskResult> {
         (0..self.spec.tasks.len()).map(|n| self.task_result(n, |_| true)).collect()
     }
@@ -156,7 +156,7 @@ impl Machine {
         GroupTasks::of(all.iter())
     }
 
-    /// The machine (number 0), or a group: as it is, or as it was when it was removed.
+    /// Results of the machine (number 0) or of a group: as of now, or of its removal.
     pub(super) fn memcg_result(&mut self, group: usize) -> MemcgResult {
         let Some(n) = group.checked_sub(1) else { return self.result_of(group, MemcgId::ROOT, Some(0)) };
         match self.groups.get(n) {

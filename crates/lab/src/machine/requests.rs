@@ -28,7 +28,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// For so many devices.
+    /// No requests under way, on `devices` devices.
     pub(super) fn new(devices: usize) -> Requests {
         let (in_flight, completions) = (HashMap::new(), Vec::new());
         Requests { in_flight, announced: vec![None; devices], completions, completed: 0 }

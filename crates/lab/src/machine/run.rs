@@ -5,7 +5,8 @@ use crate::on_cpu;
 use crate::results::{Ending, RunResult};
 use crate::sched::{Event, Place, PsiState, Stop, ThreadWork, Threads};
 
-/// How a run reports on itself: virtual time, events so far. False: stop.
+/// Function that a run calls with its virtual time in nanoseconds and its events so far. False:
+/// stop.
 pub type ProgressFn<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
 /// Events between two reports.

@@ -23,9 +23,9 @@ pub struct Machine {
     pub(super) threads: Threads,
     pub(super) programs: Programs,
     pub(super) groups: Groups,
-    /// By event of the scenario.
+    /// By event of the scenario: its progress.
     pub(super) event_progress: Vec<EventProgress>,
-    /// The same: how far its watch is.
+    /// By event of the scenario: the state of its watch.
     pub(super) watching: Vec<WatchState>,
     pub(super) requests: Requests,
     pub(super) records: Records,
@@ -72,7 +72,7 @@ impl Machine {
         &self.kernel.engine
     }
 
-    /// A thread has a CPU: what it may change, and beside it what its event of the scenario does.
+    /// The state that a thread with a CPU may change, and the progress of events.
     pub(super) fn on_cpu(&mut self) -> (OnCpu<'_>, &mut [EventProgress]) {
         let on_cpu = OnCpu {
             spec: &self.spec,

@@ -6,17 +6,17 @@ use super::state::Machine;
 use crate::scenario::{Amount, Condition, EventAction, Victim, WatchSpec};
 use crate::sched::{Event, Resource};
 
-/// How far the watch of an event is.
+/// State of the watch of an event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchState {
     /// Since when the conditions hold.
     since_ns: Option<u64>,
-    /// Not again before that time.
+    /// Time before which the event does not happen again.
     not_before_ns: u64,
     times: u64,
     /// At the last look: stalls in microseconds and counters, by condition.
     seen: Vec<u64>,
-    /// By group: pages that reclaim had looked at.
+    /// By group: pages that reclaim had scanned at the last look.
     pub(super) scanned: Vec<u64>,
 }
 
@@ -88,7 +88,7 @@ impl Machine {
         self.threads.pressure.read(group, now_ns, Resource::Memory, kind).total_us
     }
 
-    /// By how much this rose since the last look; before the first: not.
+    /// Rise of a number since the last look at it; 0 at the first look.
     fn rise(&mut self, i: usize, at: usize, now: u64) -> u64 {
         let seen = &mut self.watching[i].seen;
         if seen.len() <= at {
@@ -101,8 +101,8 @@ impl Machine {
         self.kernel.engine.node_gauges().iter().find(|g| g.name == name).map_or(0, |g| g.value)
     }
 
-    /// `MemAvailable`: what is free beyond the high marks, and the cache without the half of it, or
-    /// the low marks, that stays.
+    /// `MemAvailable` in pages: free pages beyond the high marks, and the cache without the part
+    /// that stays (half of it, or the low marks).
     fn available_pages(&self) -> u64 {
         let engine = &self.kernel.engine;
         let (mut high, mut low) = (0, 0);

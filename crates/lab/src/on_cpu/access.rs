@@ -75,7 +75,8 @@ impl OnCpu<'_> {
         AccessEnd::Stop(ns, Stop::Blocked(PsiState::Stalled))
     }
 
-    /// The task gave up its CPU before it reclaimed: if that was all of the access, it stops.
+    /// Handles a task that gave up its CPU before it reclaimed: the task stops, if the access is
+    /// not done.
     fn give_way(
         &mut self,
         t: usize,
@@ -130,7 +131,7 @@ impl OnCpu<'_> {
         }
     }
 
-    /// An access that was more than a hit: what it cost, and how the task goes on.
+    /// Charges an access that was more than a hit. Returns how the task goes on.
     fn pay(
         &mut self,
         t: usize,
@@ -203,8 +204,7 @@ impl OnCpu<'_> {
         if io_ns > 0 && self.kernel.engine.is_refault_read(page) { io_ns } else { 0 }
     }
 
-    /// A task touches a page that was marked: what the engine makes of it. The touch itself comes
-    /// again.
+    /// Handles the touch of a marked page by a task. The touch itself comes again.
     fn hint_fault(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, (page, clock): (PageId, u64)) -> AccessEnd {
         let kernel = &mut *self.kernel;
         kernel.set_now_ns(clock);
@@ -266,8 +266,7 @@ fn first_touch_of(kernel: &mut LabKernel, page: PageId, write: bool, lines: u32,
     node.map_or(0, |n| kernel.hw.nodes.access(n.index(), write, lines, clock))
 }
 
-/// A read or write by descriptor: what copying takes longer than with the memory that it was
-/// measured with.
+/// Nanoseconds that the copy of a read or write by descriptor takes longer than with idle DRAM.
 fn copy_of(kernel: &mut LabKernel, page: PageId, write: bool, clock: u64) -> u64 {
     if kernel.hw.nodes.is_empty() {
         return 0;

@@ -9,38 +9,38 @@ use crate::results::EventResult;
 use crate::scenario::{EventAction, EventSpec, LimitChanges, Scenario, SysctlChanges};
 use crate::sched::{PsiState, Stop};
 
-/// Ticks in a row in which a group does not come nearer to its new limit before it is given up: a
-/// second.
+/// Ticks in a row, a second in all, without progress of a group towards its new limit, after which
+/// the change is given up.
 const MAX_FRUITLESS_TICKS: u32 = 250;
 
-/// How far an event is.
+/// Progress of an event of the scenario.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventProgress {
-    /// When it first began.
+    /// When the event first began.
     at_ns: Option<u64>,
-    /// Times at which it happened, and the last of them.
+    /// Times at which the event happened, and the last of these times.
     happened_ns: Vec<u64>,
     last_ns: Option<u64>,
-    /// How often it happened, and how often less was freed than was asked for.
+    /// How often the event happened, and how often less was freed than was asked for.
     times: u64,
     short: u64,
     asked_pages: u64,
     reclaimed_pages: u64,
     failed: Option<String>,
-    /// Tasks that were killed, and by which names.
+    /// Number of tasks that were killed, and the names of tasks or groups.
     killed: u64,
     victims: Vec<String>,
     /// `memory.reclaim` on its way.
     request: Option<ReclaimRequest>,
-    /// When the next one is due, or when the one on its way was.
+    /// When the next request is due, or when the one under way was.
     due_ns: u64,
     fruitless: u32,
-    /// Before this tick.
+    /// Pages that the group used before this tick.
     usage: u64,
 }
 
 impl EventProgress {
-    /// It is due. An action that repeats by itself counts its times itself.
+    /// Notes that the event is due. An action that `repeats` by itself counts its times itself.
     pub(crate) fn begin(&mut self, now_ns: u64, repeats: bool) {
         self.at_ns.get_or_insert(now_ns);
         if !repeats {
@@ -49,7 +49,7 @@ impl EventProgress {
         self.due_ns = now_ns;
     }
 
-    /// It happens.
+    /// Counts the event as happened now.
     fn count(&mut self, now_ns: u64) {
         self.times += 1;
         self.last_ns = Some(now_ns);
@@ -58,7 +58,7 @@ impl EventProgress {
         }
     }
 
-    /// So many tasks were killed, which are called so together.
+    /// Notes that `tasks` tasks were killed, called `name` together.
     pub(crate) fn note_killed(&mut self, tasks: u64, name: String) {
         self.killed += tasks;
         if !self.victims.contains(&name) {
@@ -82,7 +82,7 @@ impl EventProgress {
 }
 
 impl OnCpu<'_> {
-    /// Limits change; what is beyond them is reclaimed by a thread of its own.
+    /// Changes the limits of a group. Pages beyond them are reclaimed by the event's own thread.
     pub(crate) fn set_limits(
         &mut self,
         progress: &mut EventProgress,
@@ -97,8 +97,8 @@ impl OnCpu<'_> {
         self.kill_for_limit(id)
     }
 
-    /// A group cannot be brought below its new `memory.max`: a task of it dies. An error: there is
-    /// none.
+    /// Kills a task of a group that cannot be brought below its new `memory.max`. Error: the group
+    /// has no task to kill.
     fn kill_for_limit(&mut self, id: MemcgId) -> Result<(), String> {
         match self.kernel.take_oom() {
             Some(over) if self.kill_within(over) == 0 => {

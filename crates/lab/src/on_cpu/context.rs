@@ -22,15 +22,15 @@ pub(crate) struct OnCpu<'a> {
     /// Where there are nodes with latency and bandwidth.
     pub(crate) tiering: Option<&'a mut Tiering>,
     pub(crate) records: &'a mut Records,
-    /// How the run ends, if that is known.
+    /// How the run ends; none: not known yet.
     pub(crate) ending: &'a mut Option<Ending>,
 }
 
 /// How an access goes on.
 pub(super) enum AccessEnd {
-    /// It is done after so many nanoseconds.
+    /// The access is done after these nanoseconds.
     Go(u64),
-    /// The thread stops after so many nanoseconds.
+    /// The thread stops after these nanoseconds.
     Stop(u64, Stop),
 }
 

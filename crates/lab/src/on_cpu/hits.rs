@@ -41,8 +41,8 @@ impl OnCpu<'_> {
         clock
     }
 
-    /// Touches through one page table, up to the first that needs a fault, or to `end`: how many,
-    /// at most so many.
+    /// Touches the pages of a row through one page table, up to the first that needs a fault, to
+    /// the time `end`, or `most` pages. Returns how many it touched.
     #[inline]
     fn touch_row(
         &mut self,

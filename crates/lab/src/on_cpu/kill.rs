@@ -91,7 +91,7 @@ impl OnCpu<'_> {
         }
     }
 
-    /// Pages of a group and those below it that reclaim has looked at so far.
+    /// Pages of a group and its descendants that reclaim has scanned so far.
     pub(crate) fn scanned(&self, group: usize) -> u64 {
         let Some(id) = self.groups.id(group) else { return 0 };
         let stats = self.kernel.engine.memcg_tree_stats(id);

@@ -1,8 +1,7 @@
-//! Work of a thread while it has a CPU: from the moment at which it gets it to the one at which it
-//! stops.
+//! Work of a thread while it has a CPU: from the moment it gets the CPU until it stops.
 //!
-//! Work in that time is decided when the time begins, and others see it from then on; requests to
-//! devices reach them at the moment at which they are made.
+//! All that work is decided when the time begins, and other threads see it from then on; a request
+//! reaches its device at the moment it is made.
 //!
 //! | file | what is in it |
 //! |---|---|

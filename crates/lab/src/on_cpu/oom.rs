@@ -15,7 +15,7 @@ impl OnCpu<'_> {
         }
     }
 
-    /// Kills who is to die for a group; how many.
+    /// Kills the tasks that are to die for lack of memory in a group. Returns how many.
     pub(super) fn kill_within(&mut self, memcg: MemcgId) -> usize {
         let spec = self.spec;
         let mut threads = Vec::new();

@@ -10,7 +10,7 @@ use crate::sched::{PsiState, Stop};
 use crate::task::{AdviseStep, PhaseEnd, Stream, Task, TaskStep};
 
 impl OnCpu<'_> {
-    /// Runs a task from `start_ns` on; when it stops, and why.
+    /// Runs a task from `start_ns` on. Returns when it stops, and why.
     pub(crate) fn run_task(&mut self, t: usize, task: &mut Task, start_ns: u64) -> (u64, Stop) {
         if self.threads[t].killed {
             return (start_ns, Stop::Done);
@@ -69,8 +69,8 @@ impl OnCpu<'_> {
         (clock, Stop::Preempted)
     }
 
-    /// How long a task keeps its CPU now: a quantum, and with ticks not beyond the one that ends
-    /// its slice.
+    /// Nanoseconds that a task keeps its CPU now: a quantum, but with ticks not beyond the tick
+    /// that ends its slice.
     fn turn_ns(&self) -> u64 {
         self.kernel
             .hw
@@ -79,8 +79,8 @@ impl OnCpu<'_> {
             .map_or(self.spec.machine.quantum_ns, |left| left.clamp(1, self.spec.machine.quantum_ns))
     }
 
-    /// A task gave up its CPU before it reclaimed, and has it again: it reclaims, whatever is free
-    /// by now.
+    /// Lets a task reclaim that gave up its CPU before it reclaimed and has a CPU again, whatever
+    /// is free by now.
     fn reclaim_before(&mut self, t: usize, task: &mut Task, clock: u64) -> (u64, Stop) {
         self.kernel.set_now_ns(clock);
         self.kernel.engine.reclaim_directly(&mut self.kernel.hw);
@@ -147,7 +147,7 @@ impl OnCpu<'_> {
             }
         }
         let bill = self.settle(clock);
-        // It does not wait for what it asked to be written.
+        // The task does not wait for the writes that it asked for.
         self.kernel.skip_throttle();
         let costs = &self.kernel.costs;
         let pages_ns = match is_file {

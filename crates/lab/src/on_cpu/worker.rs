@@ -7,7 +7,7 @@ use crate::kernel::LabKernel;
 use crate::sched::{Clock, PsiState, Stop, Threads};
 
 impl OnCpu<'_> {
-    /// kswapd, one pass of it. Where it finds that the working set cannot be kept (`min_ttl`), a
+    /// Runs one pass of kswapd. If kswapd finds that the working set cannot be kept (`min_ttl`), a
     /// task is killed.
     pub(crate) fn run_kswapd(&mut self, node: NodeId, start_ns: u64) -> (u64, Stop) {
         self.kernel.set_now_ns(start_ns);
@@ -31,8 +31,8 @@ impl OnCpu<'_> {
         }
     }
 
-    /// The flusher: everything that it was woken for, at once, and of what is old a chunk. Where
-    /// the device has all the requests that it takes it waits for room.
+    /// Runs the flusher: it writes everything it was woken for at once, and a chunk of an old file.
+    /// It waits for room where the device has all the requests that it takes.
     pub(crate) fn run_flusher(&mut self, start_ns: u64) -> (u64, Stop) {
         self.kernel.set_now_ns(start_ns);
         let kernel = &mut *self.kernel;

@@ -5,26 +5,26 @@
 pub struct LockResult {
     /// Name of the kind of lock.
     pub name: &'static str,
-    /// Times that they were taken.
+    /// Times that locks of this kind were taken.
     pub acquisitions: u64,
-    /// Times that it had to be waited for them.
+    /// Times that a CPU had to wait for a lock.
     pub contended: u64,
     /// Seconds that all locks of this kind were held, summed.
     pub hold_seconds: f64,
-    /// How long CPUs waited for them, together.
+    /// Seconds that CPUs waited for locks of this kind, summed.
     pub wait_seconds: f64,
 }
 
 /// Locks and interrupts between CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContentionResult {
-    /// By kind.
+    /// Figures of locks, by kind.
     pub locks: Vec<LockResult>,
     /// Flushes of TLBs that interrupted other CPUs.
     pub flushes: u64,
-    /// CPUs that were interrupted by them.
+    /// Interrupts that these flushes sent, one for each CPU.
     pub interrupts: u64,
-    /// Seconds that CPUs which asked for flushes waited.
+    /// Seconds that CPUs waited for flushes they asked for.
     pub flush_seconds: f64,
     /// Seconds that interrupted CPUs lost to interrupts.
     pub interrupted_seconds: f64,

@@ -7,11 +7,11 @@ pub struct CpuResult {
     pub cpus: u32,
     /// Threads of the kernel: kswapd of each node, the flusher, the worker of zswap.
     pub kthreads: Vec<KthreadResult>,
-    /// All tasks, in all phases, changes of tasks counted.
+    /// CPU seconds of all tasks, in all phases, with context switches.
     pub tasks_seconds: f64,
-    /// Direct reclaim among it: by tasks themselves.
+    /// Part of `tasks_seconds` that is direct reclaim.
     pub direct_reclaim_seconds: f64,
-    /// All threads, those of events counted.
+    /// CPU seconds of all threads, those of events included.
     pub busy_seconds: f64,
 }
 
@@ -20,16 +20,16 @@ pub struct CpuResult {
 pub struct KthreadResult {
     /// Its name, as `ps` shows it.
     pub name: String,
-    /// CPU time.
+    /// CPU time of the thread, in seconds.
     pub seconds: f64,
-    /// CPU time in percent of the run, as `top` has it: of one CPU.
+    /// CPU time in percent of one CPU over the run, as `top` has it.
     pub percent: f64,
-    /// The most of that between two samples of the time series.
+    /// Highest such percentage between two samples of the time series.
     pub highest_percent: f64,
 }
 
 impl CpuResult {
-    /// The names of its numbers, those of single threads apart.
+    /// Names of the numbers of the whole, without those of single threads.
     pub const METRICS: [&str; 3] = ["tasks_seconds", "direct_reclaim_seconds", "busy_seconds"];
     /// The names of the numbers of a thread of the kernel.
     pub const THREAD_METRICS: [&str; 3] = ["seconds", "percent", "highest_percent"];

@@ -28,7 +28,7 @@ impl SwapResult {
     /// The names of its numbers.
     pub const METRICS: [&str; 5] = ["used_pages", "used_percent", "peak_pages", "peak_percent", "higher_used_percent"];
 
-    /// One of them. None, too: there is no such number of this device.
+    /// A number of the device by its name; none: there is no such number.
     pub(super) fn metric(&self, name: &str) -> Option<f64> {
         let d = &self.map.device;
         let percent = |pages: u64| 100.0 * pages as f64 / d.usable_pages.max(1) as f64;

@@ -5,15 +5,16 @@
 pub struct EventResult {
     /// Description, such as `reclaim 8192p of /cron`.
     pub what: String,
-    /// When it first happened; never: the run was over before, or its conditions did not hold.
+    /// When the event first happened; none: the run was over before, or the conditions did not
+    /// hold.
     pub at_ns: Option<u64>,
-    /// Times at which it happened, the first [`EventResult::MOST_TIMES`] of them.
+    /// The first [`EventResult::MOST_TIMES`] times at which the event happened.
     pub happened_ns: Vec<u64>,
-    /// When it happened last.
+    /// When the event last happened.
     pub last_ns: Option<u64>,
     /// Whether it waits for conditions.
     pub has_conditions: bool,
-    /// How often it happened.
+    /// How often the event happened.
     pub times: u64,
     /// Pages that `memory.reclaim` was asked for, in all.
     pub asked_pages: u64,
@@ -25,7 +26,7 @@ pub struct EventResult {
     pub killed: u64,
     /// Names of victims: tasks, or their groups.
     pub victims: Vec<String>,
-    /// Why it did not happen, or not as it should.
+    /// Why the event did not happen, or not as it should.
     pub failed: Option<String>,
 }
 

@@ -7,20 +7,19 @@ use std::collections::BTreeMap;
 pub struct LoopResult {
     /// The task.
     pub task: String,
-    /// For each time the counters of the machine, as far as they count up, less what they were
-    /// before.
+    /// By iteration: the rise of each counter of the machine that counts up.
     pub iterations: Vec<BTreeMap<String, u64>>,
 }
 
 impl LoopResult {
-    /// A number of one time, `N.COUNTER`, counted from 1.
+    /// A number of one iteration, `N.COUNTER`, counted from 1.
     pub(super) fn one(&self, name: &str) -> Option<f64> {
         let (n, counter) = name.split_once('.')?;
         let at = n.parse::<usize>().ok()?.checked_sub(1)?;
         counted(self.iterations.get(at)?, counter)
     }
 
-    /// A number of several times, `FROM-TO.FOLD.COUNTER`: of those that there were.
+    /// A number over several iterations, `FROM-TO.FOLD.COUNTER`, as far as these happened.
     pub(super) fn several(&self, name: &str) -> Option<f64> {
         let (range, rest) = name.split_once('.')?;
         let (fold, counter) = rest.split_once('.')?;
@@ -42,7 +41,7 @@ impl LoopResult {
     }
 }
 
-/// The value below which a share of all is, between two of them in proportion.
+/// The quantile of values at `share`, interpolated between two neighbours.
 fn quantile(mut all: Vec<f64>, share: f64) -> f64 {
     all.sort_by(f64::total_cmp);
     let at = share * all.len().saturating_sub(1) as f64;
@@ -50,8 +49,8 @@ fn quantile(mut all: Vec<f64>, share: f64) -> f64 {
     value(at.floor()) + (value(at.ceil()) - value(at.floor())) * at.fract()
 }
 
-/// A counter, or what follows from several: of a size of folios `fallback_percent`, those that were
-/// split instead of swapped out whole, of both.
+/// A counter; or `fallback_percent` of a folio size: percent of the folios going to swap that were
+/// split instead of swapped out whole.
 pub(super) fn counted(counters: &BTreeMap<String, u64>, name: &str) -> Option<f64> {
     if let Some(size) = name.strip_suffix(".fallback_percent") {
         let of = |what: &str| counters.get(&format!("{size}.{what}")).map(|&n| n as f64);

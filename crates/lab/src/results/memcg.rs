@@ -9,13 +9,13 @@ use super::task::GroupTasks;
 /// A memcg, or the machine.
 #[derive(Clone, Debug)]
 pub struct MemcgResult {
-    /// Its path; `/` for the machine.
+    /// Path of the group; `/` for the machine.
     pub path: String,
     /// Its limits at the end, or when it was removed.
     pub limits: MemcgLimits,
-    /// When it was made; 0: it was there from the start; none: it never was.
+    /// When the group was made; 0: it existed from the start; none: it was never made.
     pub made_ns: Option<u64>,
-    /// When it was removed; all figures are those of that time.
+    /// When the group was removed; all its figures are as of that time.
     pub removed_ns: Option<u64>,
     /// Counters and sizes under their kernel names.
     pub counters: BTreeMap<String, u64>,
@@ -23,8 +23,7 @@ pub struct MemcgResult {
     pub psi: [PsiLine; 2],
     /// Pressure of devices: some and full.
     pub io_psi: [PsiLine; 2],
-    /// The highest that the averages of 10, 60 and 300 seconds ever were: of some and full, in
-    /// percent.
+    /// Peaks of the averages of 10, 60 and 300 seconds, in percent: of some, then of full.
     pub psi_peaks: [[f64; 3]; 2],
     /// `memory.events`, descendants included; empty for the machine.
     pub events: Vec<(&'static str, u64)>,
@@ -32,20 +31,20 @@ pub struct MemcgResult {
     pub swap_events: Vec<(&'static str, u64)>,
     /// Results of the tasks in it.
     pub tasks: GroupTasks,
-    /// Under multi-gen LRU the oldest generation of file pages, and the youngest; of the machine
-    /// those of its root group.
+    /// Under multi-gen LRU the numbers of the oldest and the youngest generation of file pages; for
+    /// the machine, of its root group.
     pub seqs: (u64, u64),
 }
 
 impl MemcgResult {
-    /// How long it was there, in a run of so many seconds.
+    /// Seconds that the group existed, in a run of `run_seconds`.
     pub fn lived_seconds(&self, run_seconds: f64) -> f64 {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let to = self.removed_ns.map_or(run_seconds, seconds);
         self.made_ns.map_or(0.0, |made| (to - seconds(made)).max(0.0))
     }
 
-    /// One of its counters.
+    /// A counter or size of the group; 0 if there is none of this name.
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }

@@ -29,7 +29,7 @@ pub enum Ending {
 /// Results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// Virtual time.
+    /// Virtual time of the run, in seconds.
     pub seconds: f64,
     /// The ending.
     pub ending: Ending,
@@ -69,11 +69,11 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// A number by its name, as scenarios name what was published: `task.NAME.ops_per_s`,
+    /// A number by its name, as scenarios name published numbers: `task.NAME.ops_per_s`,
     /// `total.seconds`, `vmstat.workingset_refault_file`, `memcg.PATH.COUNTER`,
     /// `device.NAME.read_bytes`, `node.free_pages`, `swap.used_pages`, `psi.some_us`,
-    /// `iteration.TASK.N.COUNTER`, `iterations.TASK.FROM-TO.FOLD.COUNTER`; and of two, `A / B`, one
-    /// through the other: nothing through nothing is nothing.
+    /// `iteration.TASK.N.COUNTER`, `iterations.TASK.FROM-TO.FOLD.COUNTER`; and `A / B`, the
+    /// quotient of two numbers, where 0 / 0 is 0.
     pub fn metric(&self, name: &str) -> Option<f64> {
         if let Some((over, under)) = name.split_once(" / ") {
             let (over, under) = (self.metric(over)?, self.metric(under)?);

@@ -22,13 +22,13 @@ pub struct TaskResult {
     pub oom_kills: u64,
     /// Copies that events and daemons of the scenario killed.
     pub killed: u64,
-    /// From the start of the first to the end of the last copy.
+    /// Seconds from the start of the first copy to the end of the last.
     pub seconds: f64,
     /// CPU time of all copies in the program itself, in seconds.
     pub user_seconds: f64,
     /// CPU time of all copies in the kernel, in seconds; without changes of tasks.
     pub system_seconds: f64,
-    /// Direct reclaim among it.
+    /// Part of `system_seconds` that is direct reclaim.
     pub reclaim_seconds: f64,
     /// Time of all copies waiting for a CPU (`run_delay` of schedstat).
     pub run_delay_seconds: f64,

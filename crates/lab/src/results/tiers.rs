@@ -7,17 +7,17 @@ use crate::device::PAGE_BYTES;
 pub struct TierResult {
     /// Its name.
     pub name: String,
-    /// Its size.
+    /// Pages of the node.
     pub pages: u64,
-    /// Its tier; lower is faster.
+    /// Number of the node's tier; lower is faster.
     pub tier: u64,
-    /// Abstract distance.
+    /// Abstract distance, as Linux has it.
     pub abstract_distance: u64,
-    /// It is of the top tier.
+    /// Whether the node is in the top tier.
     pub top: bool,
-    /// Accesses that read, and that wrote.
+    /// Accesses of tasks: reads, then writes.
     pub accesses: [u64; 2],
-    /// Mean of an access, waiting for the node included.
+    /// Mean nanoseconds of an access, waiting for the node included.
     pub mean_access_ns: f64,
     /// Share of the accesses of all nodes, 0 to 1.
     pub share: f64,
@@ -25,9 +25,9 @@ pub struct TierResult {
     pub pages_in: u64,
     /// Pages migrated from here to other nodes.
     pub pages_out: u64,
-    /// Share of its bandwidth that was used.
+    /// Share of the node's bandwidth that was used, 0 to 1.
     pub utilization: f64,
-    /// Free at the end.
+    /// Free pages at the end.
     pub free_pages: u64,
 }
 
@@ -42,7 +42,7 @@ pub struct TiersResult {
     pub promoted: u64,
     /// Pages demoted to a slower tier.
     pub demoted: u64,
-    /// The threshold at the end, of the first node of the top tier.
+    /// Hot threshold at the end, of the first node of the top tier.
     pub hot_threshold_ms: u64,
     /// The share of accesses that the top tier would have served if it held the hottest pages of
     /// the last phases.

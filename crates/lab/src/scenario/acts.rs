@@ -92,8 +92,8 @@ phase = [{ read = \"f\", passes = 1 }]
         spec
     }
 
-    /// Each setting is taken where it acts and refused elsewhere, and the refusal names those that
-    /// take it.
+    /// Each setting is taken where it acts and refused elsewhere, and the refusal says on what it
+    /// acts.
     #[test]
     fn regression_a_setting_of_other_lists_is_refused() {
         let scenario = scenario(MINIMAL);

@@ -1,18 +1,17 @@
 //! Where our numbers must be, from what was published.
 //!
-//! A change is by how much the larger number exceeds the smaller one, so that it makes no
-//! difference which of them is called the first. A band is from half to double of that.
+//! A change is the excess of the larger number over the smaller one, so the order of the two makes
+//! no difference. A band is from half to double of the change.
 
 use super::types::{Band, BandFrom};
 
-/// A change smaller than that is none: single runs of the publications that print them scatter by
-/// 0.7 to 6 percent.
+/// Smallest change that counts as one: published single runs scatter by 0.7 to 6 percent.
 const NO_CHANGE: f64 = 0.01;
 /// Standard errors of a confidence interval of 95 percent.
 const Z: f64 = 1.96;
 
-/// The band of a ratio, from the two published numbers. `spread`: how far apart the ratios of
-/// single published runs are, which widens it.
+/// The band of a ratio, from the two published numbers. `spread`: ends of the ratios of single
+/// published runs, which widen the band.
 pub(super) fn of_change(of: f64, to: f64, spread: Option<[f64; 2]>) -> Band {
     if (of == 0.0) != (to == 0.0) {
         let ends = [(of - to) / 2.0, (of - to) * 2.0];
@@ -30,7 +29,7 @@ pub(super) fn of_change(of: f64, to: f64, spread: Option<[f64; 2]>) -> Band {
     Band { ends: [ends[0].min(low), ends[1].max(high)], from }
 }
 
-/// The band of a percentage that was counted once, of so many: Wilson's interval.
+/// The band of a percentage that was counted once, over `count` events: Wilson's interval.
 pub(super) fn of_count(percent: f64, count: u64) -> Band {
     let (p, n) = (percent / 100.0, count as f64);
     let middle = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);

@@ -62,8 +62,8 @@ pub fn is_size(column: &str) -> bool {
     }
 }
 
-/// The group and the name in it of a column such as `memcg./db.inactive_file`; none: it is one of
-/// the machine.
+/// The group of a column such as `memcg./db.inactive_file`, and its name within the group; none: a
+/// column of the machine.
 pub fn group_column(column: &str) -> Option<(&str, &str)> {
     let rest = column.strip_prefix("memcg.")?;
     // A path may have dots, as names have.
@@ -75,9 +75,9 @@ pub fn group_column(column: &str) -> Option<(&str, &str)> {
     rest.match_indices('.').map(|(at, _)| (&rest[..at], &rest[at + 1..])).find(|(_, name)| is_name(name))
 }
 
-/// All columns of the time series of a run: [`COLUMNS`], those of nodes if there are any, sizes
-/// under their kernel names, every counter that is not among them, of folios of each size, too, and
-/// counters, sizes and pressure of the groups.
+/// All columns of the time series of a run: [`COLUMNS`]; columns of nodes if there are any; sizes
+/// under their kernel names; all other counters, also those of each folio size; and counters, sizes
+/// and pressure of the groups.
 pub fn series_columns<'a>(has_nodes: bool, groups: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let own = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).copied();
     let counters = series_counters(has_nodes).map(Counter::name);
@@ -89,12 +89,12 @@ pub fn series_columns<'a>(has_nodes: bool, groups: impl IntoIterator<Item = &'a 
     of_machine.chain(size_counter_kinds().map(|(o, c)| size_counter_name(o, c))).chain(of_groups).collect()
 }
 
-/// How many columns a group has.
+/// Number of columns of a group.
 pub(crate) fn group_columns() -> usize {
     Counter::ALL.len() + Gauge::OF_MEMCG.len() + GROUP_PRESSURE.len()
 }
 
-/// The counters that have a column beside those of a run's own.
+/// Counters with a column in the series that are not among the run's own columns.
 pub(crate) fn series_counters(has_nodes: bool) -> impl Iterator<Item = Counter> {
     let is_own = move |name: &str| COLUMNS.contains(&name) || (has_nodes && TIER_COLUMNS.contains(&name));
     Counter::ALL.iter().copied().filter(move |c| !is_own(c.name()))

@@ -86,7 +86,7 @@ impl Daemon {
     }
 }
 
-/// A daemon: what it watches, and what it does then.
+/// Reads a daemon: the conditions it watches, and its action when they hold.
 pub(super) fn daemon(s: &Section<'_>, memcgs: &[MemcgSpec]) -> Result<(WatchSpec, EventAction)> {
     let daemon = s.need("daemon", "daemon = \"earlyoom\"")?.choice(&DAEMONS)?;
     let within = s.opt("within", |f| memcg(f, memcgs))?.flatten();

@@ -193,8 +193,8 @@ pub(super) fn check(scenario: &Scenario, sections: &[Section<'_>], tasks: &[Sect
 /// When each group is there, as far as times are given.
 struct GroupLifetimes<'a> {
     scenario: &'a Scenario,
-    /// By group: when it is made and removed; not known of those for which an event waits for a
-    /// task.
+    /// By group: when it is made and removed, in nanoseconds; none if one of these events waits for
+    /// a task.
     known: Vec<Option<(u64, u64)>>,
 }
 

@@ -19,9 +19,9 @@ const MAX_GROUPS: usize = 1 << 15;
 /// The limits of one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupLimits {
-    /// Its path, such as `/a/b`.
+    /// Path of the group, such as `/a/b`.
     pub path: String,
-    /// The line of the file, from 1, where it begins.
+    /// Line of the file, from 1, where the group begins.
     pub line: usize,
     /// The limits; what the file does not say is as the kernel has it.
     pub limits: MemcgLimits,

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 /// Keys of `[machine]` with values of a form of their own, beside [`MACHINE_KEYS`].
 const OWN_KEYS: [&str; 7] = ["cpus", "memory", "min_free_kbytes", "large_folios", "thp", "costs", "contention"];
-/// A machine needs some memory for its watermarks and batches.
+/// Pages of the smallest machine: it needs memory for its watermarks and batches.
 const MIN_MEMORY: u64 = 256;
-/// No single latency is longer.
+/// The longest single latency: an hour.
 const MAX_LATENCY_NS: u64 = 3600 * 1_000_000_000;
 
 pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<MachineSpec> {
@@ -100,7 +100,7 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
     s.entries().into_iter().map(|(name, cost)| Ok((name.to_owned(), cost.time(0..=MAX_LATENCY_NS)?))).collect()
 }
 
-/// CPUs that wait for each other: what differs from the constants.
+/// Reads the waits of CPUs for each other: values that differ from the default constants.
 fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
     let keys = ["interrupts", "interrupt", "interrupt_each", "interrupted", "lock_handover", "mmap_lock", "zsmalloc"];
     let s = field.section(&keys)?;

@@ -32,7 +32,7 @@ const TASK_METRICS: [&str; 14] = [
 ];
 const SWAP_METRICS: [&str; 6] = ["used_pages", "calls", "clusters", "probes", "reclaimed", "steps"];
 
-/// Whether this says which times of a recorded loop, and what of them.
+/// Checks a name of a result of a recorded loop: its iterations, their fold and their counter.
 fn iterations(one: bool, rest: &str, times: u64) -> std::result::Result<(), String> {
     let (which, rest) = rest.split_once('.').unwrap_or((rest, ""));
     let number = |n: &str| n.parse::<u64>().ok().filter(|n| (1..=times).contains(n));
@@ -56,8 +56,8 @@ fn iterations(one: bool, rest: &str, times: u64) -> std::result::Result<(), Stri
     }
 }
 
-/// Whether a metric, or each of two of which one is divided by the other, can be a result of the
-/// scenario; else what is wrong with it.
+/// Checks that a metric can be a result of the scenario, or both metrics of a quotient `A / B`. The
+/// error says what is wrong.
 pub(super) fn check(metric: &str, scenario: &Scenario) -> std::result::Result<(), String> {
     metric.splitn(2, " / ").try_for_each(|one| check_one(one, scenario))
 }

@@ -82,15 +82,16 @@ use std::ops::Range;
 use std::path::Path;
 use toml::de::DeTable;
 
-/// The longest file.
+/// Bytes of the longest scenario file.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
-/// Tasks, copies counted.
+/// Most tasks, each copy counted.
 pub const MAX_TASKS: u32 = 4096;
-/// Times of a loop that is recorded.
+/// Most iterations of a recorded loop.
 pub const MAX_RECORDED: u64 = 10_000;
-/// Objects.
+/// Most objects.
 pub const MAX_OBJECTS: usize = 1024;
-/// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.
+/// Most pages of memory, of a limit, of an object. All objects together, private copies counted,
+/// have fewer.
 pub const MAX_PAGES: u64 = 1 << 29;
 
 const KEYS: [&str; 17] = [
@@ -167,8 +168,8 @@ impl Scenario {
         parameters::values(text).into_iter().filter(|(key, _)| is_chosen(key)).collect()
     }
 
-    /// The keys of machine and workload of which a benchmark does not say whether they are
-    /// published, derived, calibrated or chosen.
+    /// Keys of machine and workload whose origin a benchmark does not name: published, derived,
+    /// calibrated or chosen.
     pub fn values_without_origin(text: &str, parameters: &Parameters) -> Vec<String> {
         let Parameters { published, derived, calibrated, chosen } = parameters;
         let said = published.iter().chain(derived.keys()).chain(calibrated.keys()).chain(chosen.keys());

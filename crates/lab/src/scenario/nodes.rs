@@ -8,9 +8,9 @@ use refault_mm::{TIERING, Value};
 
 /// A page has three bits for its node.
 const MAX_NODES: usize = 8;
-/// Small nodes have no room for their marks.
+/// Pages of the smallest node: a smaller one has no room for its watermarks.
 const MIN_NODE: u64 = 256;
-/// No latency of memory is longer.
+/// The longest latency of memory: a millisecond.
 const MAX_LATENCY_NS: u64 = 1_000_000;
 const NODE_KEYS: [&str; 10] = [
     "size",
@@ -64,7 +64,7 @@ fn node(name: &str, s: &Section<'_>) -> Result<NodeSpec> {
     })
 }
 
-/// Settings of a policy for tiering; those that it leaves out are as in `base`.
+/// Settings of a policy for tiering; settings that it leaves out are as in `base`.
 pub(super) fn tiering(s: &Section<'_>, base: &TieringSpec) -> Result<TieringSpec> {
     let mut spec = base.clone();
     policy::choose(s, TIERING.iter(), &mut spec.settings)?;

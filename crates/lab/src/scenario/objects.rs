@@ -12,8 +12,7 @@ const MAX_AREAS: usize = 256;
 pub(super) const MEMCG_KEYS: [&str; 10] =
     ["min", "low", "high", "max", "swap_high", "swap_max", "zswap_max", "zswap_writeback", "swappiness", "oom_group"];
 
-/// Reads memcgs, those that are declared and those that events make, and puts parents before their
-/// children.
+/// Reads memcgs, declared ones and ones that events make, and puts parents before their children.
 pub(super) fn memcgs(field: Option<Field<'_>>, made: &[(&str, Section<'_>)]) -> Result<Vec<MemcgSpec>> {
     let keys = [&MEMCG_KEYS[..], &["cache_ext"]].concat();
     let declared = field.map_or(Ok(Vec::new()), |field| field.named(&keys, MAX_MEMCGS))?;

@@ -26,8 +26,8 @@ pub(super) fn parameters(field: &Field<'_>, root: &Section<'_>, rows: &[Publishe
     })
 }
 
-/// Values that numbers of the first variant decided: each names the row of one, and there are fewer
-/// of them than of such numbers, so that what is left can disagree.
+/// Reads values that numbers of the first variant decided. Each value names the row of its number.
+/// There are fewer values than numbers, so that the remaining numbers can disagree.
 fn calibrated(field: &Field<'_>, root: &Section<'_>, rows: &[PublishedRow]) -> Result<BTreeMap<String, Calibrated>> {
     let mut all = BTreeMap::new();
     let figures: Vec<_> = rows.iter().filter(|row| row.published.first().is_some_and(Option::is_some)).collect();
@@ -73,7 +73,8 @@ fn known(field: &Field<'_>, key: &str, root: &Section<'_>) -> Result<String> {
 /// Parts of a scenario whose origin a benchmark has to name.
 const PARTS: [&str; 8] = ["machine", "node", "device", "swap", "policy", "memcg", "object", "task"];
 
-/// Names, and who works on what: they make a scenario, and are no quantities of it.
+/// Keys that give names, or say which task works on what: they are no quantities, so need no
+/// origin.
 const STRUCTURE: [&str; 13] = [
     "name", "kind", "device", "memcg", "after", "object", "read", "write", "drop", "page_out", "renew", "measured",
     "record",
@@ -127,7 +128,7 @@ fn collect(key: &str, value: &DeValue<'_>, span: &Range<usize>, found: &mut Vec<
     }
 }
 
-/// Whether a key is another one, or within the table that the other one names.
+/// Whether `key` is `table`, or lies within the table that `table` names.
 pub(super) fn is_within(key: &str, table: &str) -> bool {
     key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }

@@ -349,7 +349,7 @@ impl<'s> Field<'s> {
     }
 }
 
-/// The longest text of one value.
+/// Characters of the longest text of one value.
 const MAX_TEXT: usize = 1000;
 
 /// Whether a text is a name; else what it should be.

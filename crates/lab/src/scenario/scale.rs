@@ -4,12 +4,12 @@
 use super::types::{AccessPattern, Action, Amount, Condition, EventAction, Scenario, StreamSpec, Until, WatchSpec};
 use super::units::size_text;
 
-/// The smallest memory or limit: 50 batches of reclaim and more in each list.
+/// Pages of the smallest memory or limit: 50 batches of reclaim and more in each list.
 pub const MIN_SCALED_PAGES: u64 = 3200;
-/// The smallest swap: 32 clusters.
+/// Pages of the smallest swap: 32 clusters.
 pub const MIN_SCALED_SWAP_PAGES: u64 = 32 * 512;
 
-/// An operation of so many accesses is a scan.
+/// Accesses (of a page) from which on an operation is a scan.
 const MIN_SCANNED_PAGES: u32 = 4096;
 
 impl Scenario {
@@ -114,12 +114,13 @@ impl Scale {
         // larger share free.
         let kb = full.machine.min_free_kbytes();
         machine.min_free_kbytes = Some(self.some(kb));
-        // Batches of CPUs' lists and blocks of 512 pages would stand for so much more memory.
+        // Batches of per-CPU lists and blocks of 512 pages would stand for `k` times as much
+        // memory.
         let is_given = |key: &&str| machine.given.contains(key);
         machine.per_cpu_lists &= is_given(&"per_cpu_lists");
         if !machine.nodes.is_empty() && !is_given(&"tick") {
-            // Time is divided, ticks are not: kswapd would wait for one so many times as long, and
-            // promotions for the room that it makes.
+            // Time is divided, ticks are not: kswapd would wait for a tick `k` times as long, and
+            // promotions would wait for the room that kswapd makes.
             machine.tick_ns = 0;
         }
         machine.page_blocks &= ["page_blocks", "watermark_boost_factor"].iter().any(is_given);
@@ -233,11 +234,11 @@ impl Scale {
         stream.pages = self.some(stream.pages).min(object_pages.saturating_sub(stream.first_page));
         stream.least_pages = self.some(stream.least_pages).min(stream.pages);
         stream.start_page = self.of(stream.start_page).min(stream.pages.saturating_sub(1));
-        // As operations do, blocks that are scans shrink with what they are scans of.
+        // Blocks that are scans shrink with their object, as operations do.
         if stream.block_pages >= MIN_SCANNED_PAGES {
             stream.block_pages = self.some(u64::from(stream.block_pages)) as u32;
         }
-        // It does not matter in how many steps a range is walked.
+        // The number of steps in which a range is walked does not matter.
         if matches!(stream.action, Action::Drop | Action::PageOut) && stream.pattern == AccessPattern::Sequential {
             stream.block_pages = u64::from(stream.block_pages).min(stream.least_pages).max(1) as u32;
         }

@@ -176,7 +176,7 @@ fn write_share(key: &str, field: &Field<'_>, s: &Section<'_>) -> Result<f64> {
     }
 }
 
-/// How many pages of an object are used: the least and the most.
+/// Pages of an object that are used: the least and the most.
 fn used(s: &Section<'_>, pages: u64) -> Result<[u64; 2]> {
     let first = s.or("from", 0, |f| f.pages(0..=MAX_PAGES))?;
     if let (true, Some(from)) = (first >= pages, s.get("from")) {

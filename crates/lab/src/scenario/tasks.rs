@@ -27,7 +27,7 @@ const PACE_KEYS: [&str; 6] = ["think", "cpu", "lines", "accesses_per_op", "rate"
 const PHASE_KEYS: [&str; 3] = ["name", "measured", "stream"];
 const LOOP_KEYS: [&str; 3] = ["repeat", "step", "record"];
 const MAX_PHASES: usize = 256;
-/// No phase has more accesses.
+/// Most accesses of a phase.
 const MAX_ACCESSES: u64 = 1 << 53;
 
 /// Everything that tasks refer to.

@@ -1,7 +1,7 @@
 //! Numbers with units: sizes, times, rates. Decimals are exact.
 
 const PAGE_BYTES: u128 = 4096;
-/// No time is longer: ten years.
+/// The longest time: ten years.
 pub(super) const MAX_TIME_NS: u64 = 10 * 365 * 24 * 3600 * 1_000_000_000;
 
 /// Splits `1.5GB` into its number, in units of 10^-9, and the rest.

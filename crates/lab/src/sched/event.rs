@@ -15,7 +15,7 @@ pub(crate) enum Event {
     Device(usize),
     /// Wakes a thread, if it is still in the wait of that number.
     Wake(usize, u64),
-    /// Requests reach their devices: the place of a list of them.
+    /// Requests reach their devices: index of a list of requests.
     Submit(usize),
     /// A cluster of a swap device was discarded: the number of its first slot.
     Discarded(u32),
@@ -43,7 +43,7 @@ pub(crate) struct Clock {
     now_ns: u64,
     heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
     announced: u64,
-    /// Samples and looks among what is to come: none of them keeps a machine going.
+    /// Number of pending samples and looks, which alone do not keep a machine going.
     onlookers: usize,
     handled: u64,
     /// Requests on their way, by the number in [`Event::Submit`].
@@ -79,7 +79,7 @@ impl Clock {
         Some((at, event))
     }
 
-    /// The time of an event has come. An error: it is over.
+    /// Sets the time to that of an event. Error: that time is past.
     pub(crate) fn advance(&mut self, at_ns: u64) -> Result<(), String> {
         if at_ns < self.now_ns {
             return Err(format!("time runs backwards, from {} to {at_ns} ns", self.now_ns));
@@ -88,7 +88,7 @@ impl Clock {
         Ok(())
     }
 
-    /// An event was handled; how many there were.
+    /// Counts an event as handled. Returns the number of events so far.
     pub(crate) fn count(&mut self) -> u64 {
         self.handled += 1;
         self.handled

@@ -139,7 +139,7 @@ mod tests {
         p.change(0, &[0], PsiState::Idle, PsiState::Productive);
         assert_eq!(total(&mut p, 1_000_000, Resource::Memory), [1000, 1000]);
         assert_eq!(total(&mut p, 1_000_000, Resource::Io), [0, 0]);
-        // It sleeps, and the other one has the CPU.
+        // The thread sleeps, and the other one has the CPU.
         p.change(1_000_000, &[0], PsiState::Reclaiming, PsiState::Stalled);
         assert_eq!(total(&mut p, 2_000_000, Resource::Memory), [2000, 1000]);
     }

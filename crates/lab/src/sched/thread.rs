@@ -10,11 +10,11 @@ use crate::task::{Task, WAITS};
 pub(crate) enum Stop {
     /// Its quantum is over.
     Preempted,
-    /// Until that time.
+    /// Asleep until this time, in nanoseconds.
     Sleep(u64),
-    /// Until someone wakes it; as what it waits meanwhile.
+    /// Blocked until someone wakes the thread, and how pressure counts it meanwhile.
     Blocked(PsiState),
-    /// For good.
+    /// Ended for good.
     Done,
 }
 
@@ -33,11 +33,11 @@ pub(crate) enum ThreadState {
 pub(crate) enum Wait {
     /// A CPU.
     Cpu,
-    /// A device: a page that is read or written, room in its queue, less that is dirty.
+    /// A device: a page that is read or written, room in its queue, or fewer dirty pages.
     Io,
     /// Reclaim by others, or the penalty of `memory.high`.
     Reclaim,
-    /// Nothing that it is kept from: it sleeps.
+    /// Nothing: the thread sleeps of its own will.
     Nothing,
 }
 
@@ -62,45 +62,46 @@ pub(crate) struct Thread {
     pub(crate) work: Option<ThreadWork>,
     pub(crate) state: ThreadState,
     pub(crate) psi_state: PsiState,
-    /// The groups whose pressure it is part of.
+    /// Groups whose pressure counts the thread.
     pub(crate) groups: Vec<usize>,
-    /// Number of its last wait: a wake-up for another one comes too late.
+    /// Number of the thread's last wait: a wake-up for an earlier wait comes too late.
     pub(crate) wait: u64,
     /// Woken before its burst was over.
     pub(crate) woken: bool,
     /// Woken for the first time: the task exists. Before that nobody can kill it.
     pub(crate) has_begun: bool,
     pub(crate) killed: bool,
-    /// Not by the kernel.
+    /// Killed by a program, not by the kernel.
     pub(crate) killed_by_program: bool,
-    /// The read that it waited for failed.
+    /// The read that the thread waited for failed.
     pub(crate) read_failed: bool,
-    /// The throttling that it waits for.
+    /// Reason for which the thread is throttled.
     pub(crate) throttled: Option<ThrottleReason>,
-    /// Wait that it is in, or will be as soon as its burst is over; and since when.
+    /// Wait of the thread, now or as soon as its burst is over; and since when.
     pub(crate) waits_for: Wait,
     pub(crate) waits_since_ns: u64,
-    /// CPU time that it had, changes of threads counted.
+    /// CPU time that the thread had, with context switches.
     pub(crate) ran_ns: u64,
-    /// Reclaim that it must still pay for with CPU time, before it stops.
+    /// CPU time of reclaim that the thread must still spend before it stops.
     pub(crate) debt_ns: u64,
-    /// Time of reading a page of the working set by the CPU that it must still pay for.
+    /// CPU time of reading pages of the working set that the thread must still spend.
     pub(crate) stall_ns: u64,
-    /// It pays for these; and the wait that begins when it has, while others have its CPU.
+    /// The thread is spending `debt_ns` and `stall_ns`; and the wait that follows, kept while
+    /// others have its CPU.
     pub(crate) pays: bool,
     pub(super) waits_then: Wait,
     pub(crate) stop: Stop,
     /// Nanoseconds of the slice under way that it has used, while it has no CPU.
     pub(crate) used_ns: u64,
-    /// CPU time that it had, as it counts among threads that may run; and by how much it was behind
-    /// their mean when it fell asleep.
+    /// CPU time of the thread as EEVDF counts it, and by how much it was behind the mean of
+    /// runnable threads when it fell asleep.
     pub(crate) vruntime_ns: i64,
     pub(crate) vlag_ns: i64,
-    /// Another one was to have its CPU meanwhile.
+    /// Another thread was to have the CPU meanwhile.
     pub(crate) wants_resched: bool,
-    /// It is never in user mode.
+    /// The thread is one of the kernel: never in user mode.
     pub(crate) is_of_kernel: bool,
-    /// It gave up its CPU before it reclaimed, and reclaims as soon as it has one again.
+    /// The thread gave up its CPU before it reclaimed, and reclaims as soon as it has a CPU again.
     pub(crate) owes_reclaim: bool,
 }
 
@@ -135,7 +136,7 @@ impl Thread {
         }
     }
 
-    /// Whether it has yet to pay for what it did.
+    /// Whether the thread must still spend CPU time for work that is already done.
     pub(crate) fn owes(&self) -> bool {
         self.debt_ns + self.stall_ns > 0
     }
@@ -147,7 +148,7 @@ impl Thread {
         self.wait
     }
 
-    /// It waits for something else from now on, or has a CPU: what it waited for is over.
+    /// Ends the wait of the thread, and begins the next one, or the time with a CPU.
     pub(super) fn next_wait(&mut self, wait: Wait, now_ns: u64) {
         let over = std::mem::replace(&mut self.waits_for, wait);
         let ns = now_ns - std::mem::replace(&mut self.waits_since_ns, now_ns);

@@ -17,10 +17,10 @@ use crate::scenario::Scenario;
 /// Wakes a thread whatever it waits for.
 pub(crate) const ANY_WAIT: u64 = u64::MAX;
 
-/// How long who found no room waits before it tries again: a timer tick.
+/// Nanoseconds that a task waits which found no room, before it tries again: a timer tick.
 pub(crate) const TICK_NS: u64 = 4_000_000;
 
-/// Where in the queue a thread goes that lost its CPU.
+/// Place in the queue for a thread that lost its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     First,
@@ -32,7 +32,7 @@ pub(crate) enum Place {
 struct Cpu {
     running: Option<usize>,
     last: Option<usize>,
-    /// With ticks: when the slice of its thread began, and whether that is to give way.
+    /// With ticks: when the slice of the CPU's thread began, and whether the thread is to give way.
     slice_began_ns: u64,
     need_resched: bool,
     /// Since when its thread has it.
@@ -110,7 +110,7 @@ impl Threads {
         self.all[t].ran_ns + since.map_or(0, |since| now_ns.saturating_sub(since))
     }
 
-    /// The run is over: what everybody waits for counts until now.
+    /// Ends all waits at the end of the run, so that they count until now.
     pub(crate) fn end_waits(&mut self, now_ns: u64) {
         for thread in self.all.iter_mut().filter(|t| matches!(t.state, ThreadState::Blocked | ThreadState::Queued)) {
             thread.next_wait(thread.waits_for, now_ns);
@@ -148,8 +148,8 @@ impl Threads {
         thread.state == ThreadState::Blocked
     }
 
-    /// A thread was woken, and waits for a CPU from now on: with ticks it is next. The throttling
-    /// that it waited for is over, if it is not none.
+    /// Queues a woken thread for a CPU; with ticks it is next. Returns the reason if the thread had
+    /// been throttled, which is over now.
     pub(crate) fn make_runnable(&mut self, t: usize, now_ns: u64) -> Option<ThrottleReason> {
         debug_assert!(
             matches!(self.all[t].state, ThreadState::Blocked | ThreadState::Running),
@@ -170,7 +170,7 @@ impl Threads {
 
     fn queue_up(&mut self, t: usize, now_ns: u64) {
         if self.all[t].state == ThreadState::Running {
-            // It was woken before it had begun to wait.
+            // The thread was woken before it had begun to wait.
             (self.all[t].waits_for, self.all[t].waits_since_ns) = (Wait::Nothing, now_ns);
         }
         self.all[t].next_wait(Wait::Cpu, now_ns);
@@ -190,7 +190,7 @@ impl Threads {
         (self.tasks..self.tasks + self.nodes).contains(&t)
     }
 
-    /// A thread begins, when it is woken; the number of its wait.
+    /// Lets a thread begin as soon as it is woken. Returns the number of its wait.
     pub(crate) fn start(&mut self, t: usize) -> u64 {
         debug_assert_eq!(self.all[t].state, ThreadState::Off, "thread {t} begins twice");
         self.all[t].state = ThreadState::Blocked;
@@ -215,8 +215,8 @@ impl Threads {
         self.cpus.iter().position(|c| c.running.is_none())
     }
 
-    /// Gives an idle CPU to the thread that waits longest: which, and whether another one ran there
-    /// before.
+    /// Gives an idle CPU to the thread that has waited longest. Returns the thread, and whether
+    /// another thread ran on the CPU before.
     pub(crate) fn give_cpu(&mut self, cpu: usize, now_ns: u64) -> Option<(usize, bool)> {
         debug_assert!(self.cpus[cpu].running.is_none(), "CPU {cpu} is not idle");
         let t = self.queue.pop_front()?;
@@ -255,7 +255,8 @@ impl Threads {
         c.running.map(|t| self.slice_end_ns(&self.all[t], c.since_ns, slice_ends_ns))
     }
 
-    /// A thread was woken, and no CPU is idle: with ticks it takes one at once, if it is owed one.
+    /// Lets a woken thread take a CPU at once though none is idle: with ticks, if the thread is
+    /// owed CPU time.
     pub(crate) fn preempt(&mut self, t: usize, now_ns: u64) {
         if !self.is_eligible(t, now_ns) {
             return;
@@ -293,13 +294,13 @@ impl Threads {
         }
     }
 
-    /// A thread loses its CPU while it pays for what it did.
+    /// Queues a thread that loses its CPU while it is spending CPU time for work already done.
     pub(crate) fn queue_in_debt(&mut self, t: usize, place: Place, now_ns: u64) {
         self.all[t].waits_then = self.all[t].waits_for;
         self.queue_again(t, place, now_ns);
     }
 
-    /// It has a CPU again.
+    /// Gives such a thread, which has a CPU again, the wait it had before.
     pub(crate) fn resume_in_debt(&mut self, t: usize) {
         self.all[t].waits_for = std::mem::replace(&mut self.all[t].waits_then, Wait::Nothing);
     }

@@ -5,7 +5,8 @@
 //!
 //! Mechanism: `docs/mechanisms.md#ticks`.
 
-/// `base_slice_ns` of Linux 6.12 with one CPU, and the CPUs by whose logarithm it grows at most.
+/// `base_slice_ns` of Linux 6.12 with one CPU, and the CPUs up to which it grows with their
+/// logarithm.
 const BASE_SLICE_NS: u64 = 750_000;
 const MOST_CPUS: u32 = 8;
 

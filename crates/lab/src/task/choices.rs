@@ -1,9 +1,9 @@
-//! Next accesses of a task, drawn some blocks before they are asked for.
+//! Next accesses of a task, drawn some blocks ahead.
 //!
-//! An access of a large machine waits for memory: the entry of its page is in no cache. Whoever
-//! knows the next accesses can load the entries of all of them at once. Nothing else is drawn with
-//! the numbers of a task meanwhile, or the blocks are given back, so that the sequence is the one
-//! without looking ahead.
+//! To simulate an access of a large machine takes a wait for memory: the entry of its page is in no
+//! cache. Accesses that are known ahead can have all their entries loaded at once. Nothing else is
+//! drawn from the generator of the task meanwhile, or the blocks are given back, so that the
+//! sequence is the same as without looking ahead.
 
 use refault_mm::PageId;
 use refault_trace::generate::Rng;
@@ -25,8 +25,8 @@ pub(super) struct Choice {
 pub(super) struct Choices {
     rng: Rng,
     weights: Vec<f64>,
-    /// Blocks that were drawn ahead, each with the generator as it was before; those from `used` on
-    /// are to come.
+    /// Blocks that were drawn ahead, each with the generator as it was before the draw; blocks from
+    /// index `used` on are still to come.
     ahead: Vec<(Choice, Rng)>,
     used: usize,
     /// All streams of the phase are drawn: none has a position, which other tasks may share.

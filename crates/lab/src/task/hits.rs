@@ -1,4 +1,4 @@
-//! A task whose accesses are hits: one follows the other, and nothing else does.
+//! Rows of accesses that are hits, with nothing between them.
 
 use super::stream::{Block, Direction, Stream};
 use super::{Access, Task};
@@ -11,14 +11,14 @@ pub(crate) struct Hits {
     count: u64,
     user_ns: u64,
     system_ns: u64,
-    /// By kind of access the latency of the last ones, and how many accesses had it. It seldom
-    /// changes; what others had before is in `others`.
+    /// By kind of access: the latency of the last accesses, and how many accesses in a row had it.
+    /// It seldom changes; earlier latencies are in `others`.
     alike: [(u64, u64); KINDS],
     others: Vec<(u64, u64)>,
 }
 
-/// Kinds that are told apart: reads and writes of each node of memory. More are no mistake, but
-/// latencies change more often.
+/// Kinds that are told apart: reads and writes of each node of memory. Further kinds share a place,
+/// so that its latency changes more often.
 const KINDS: usize = 8;
 
 impl Hits {
@@ -98,7 +98,7 @@ impl Task {
         self.choices.skip(accesses);
     }
 
-    /// These accesses were made, and are over.
+    /// Counts these hits as made and finished.
     pub(crate) fn finish_hits(&mut self, spec: &PhaseSpec, hits: Hits, now_ns: u64) {
         self.accesses_left -= hits.count;
         self.not_before_ns = now_ns;

@@ -45,15 +45,15 @@ pub(crate) struct Task {
     block: Option<Choice>,
     /// The first page of the block.
     block_first: PageId,
-    /// Pages that it wrote are to be written to their device before it goes on.
+    /// Pages that the task wrote and whose write to the device it waits for.
     pub(crate) syncing: Option<SyncStep>,
-    /// Its block is on its way between memory and a device.
+    /// The block of the task is on its way between memory and a device.
     pub(crate) is_direct_sent: bool,
-    /// Its block was dropped, and is accessed now.
+    /// The block of the task was dropped, and is accessed now.
     renewed: bool,
     /// Times that its loop was gone through.
     iteration: u64,
-    /// Where between the least and the most sizes are this time, 0 to 1.
+    /// Sizes of this iteration, from the least (0) to the most (1).
     draw: f64,
     /// The access under way was counted already: it waited.
     pub(crate) counted: bool,
@@ -61,11 +61,11 @@ pub(crate) struct Task {
     op_start_ns: Option<u64>,
     /// The access under way ends later than it seems: its thread has yet to reclaim, or to wait.
     pub(crate) is_held_up: bool,
-    /// Begin of the operation that such an access ended.
+    /// Begin of the operation that an access ended which was held up.
     held_up_since_ns: Option<u64>,
-    /// Neither think time nor rate let it go on before.
+    /// Time before which think time or rate do not let the task go on.
     not_before_ns: u64,
-    /// The next operation is due then, by rate.
+    /// Time at which the next operation is due, by rate.
     due_ns: u64,
     choices: Choices,
     /// Hits of its current phase follow one another, and nothing else follows them.
@@ -139,7 +139,7 @@ impl Task {
         }
     }
 
-    /// How many accesses end the phase.
+    /// Accesses after which the phase ends.
     fn accesses_of(&self, spec: &PhaseSpec) -> u64 {
         match spec.until {
             Until::Accesses(n) => n,
@@ -243,7 +243,7 @@ impl Task {
         ahead.map(|(stream, page)| (page, streams[stream].space.filter(|_| streams[stream].mapped)))
     }
 
-    /// In a burst's pause: when it ends.
+    /// End of the pause between two bursts, if the task is in one.
     fn rests_until(&self, spec: &PhaseSpec, now_ns: u64) -> Option<u64> {
         let burst = spec.burst?;
         let cycle = burst.on_ns + burst.off_ns;
@@ -267,7 +267,8 @@ impl Task {
         }
     }
 
-    /// CPU time that it reclaimed for, which is among what it [spent](Self::spend).
+    /// Adds nanoseconds of direct reclaim, a part of the CPU time that the task
+    /// [spent](Self::spend).
     pub(crate) fn reclaim(&mut self, ns: u64) {
         if self.is_measured {
             self.done.reclaim_ns += ns;
@@ -338,8 +339,8 @@ impl Task {
         }
     }
 
-    /// The pages of its block were dropped or paged out. If it is to be accessed then, that comes
-    /// next.
+    /// Notes that the pages of the block were dropped or paged out. If the block is also to be
+    /// accessed, that comes next.
     pub(crate) fn finish_advice(&mut self, spec: &PhaseSpec, now_ns: u64) {
         let Some(Choice { stream, block }) = self.block else { return };
         if self.streams[stream as usize].action == Action::Renew {
@@ -383,7 +384,7 @@ impl Task {
         }
     }
 
-    /// How much of its current phase is over, 0 to 1; none of one that ends with the scenario.
+    /// Share of the current phase that is over, 0 to 1; 0 in a phase that ends with the scenario.
     pub(crate) fn phase_share(&self, spec: &PhaseSpec, now_ns: u64) -> f64 {
         let share = match spec.until {
             Until::Accesses(_) | Until::Passes(_) => {
@@ -396,7 +397,8 @@ impl Task {
         share.clamp(0.0, 1.0)
     }
 
-    /// How likely each page is to be the next one that it touches in its current phase.
+    /// Calls `add` with each page and the probability that the task touches it next in its current
+    /// phase.
     pub(crate) fn weigh(&self, phase: &PhaseSpec, add: &mut dyn FnMut(PageId, f64)) {
         if let Some(script) = &self.script {
             return script.weigh(add);

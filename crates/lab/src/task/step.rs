@@ -14,14 +14,15 @@ pub(crate) struct TaskTotals {
     pub(crate) hits: u64,
     pub(crate) ops: u64,
     pub(crate) errors: u64,
-    /// When the first of these phases began and the last ended.
+    /// When the first phase that counts began, and the last one ended.
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
-    /// CPU time in the program itself, and in the kernel; of the latter that of direct reclaim.
+    /// CPU time in the program itself, in the kernel, and in direct reclaim (a part of the
+    /// kernel's).
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
     pub(crate) reclaim_ns: u64,
-    /// Time without a CPU, by what it waited for; sleep by its own will is none of them.
+    /// Time without a CPU, by what the task waited for; without sleep of its own will.
     pub(crate) waited_ns: [u64; WAITS],
     pub(crate) latency: Latency,
 }
@@ -29,7 +30,7 @@ pub(crate) struct TaskTotals {
 /// Next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskStep {
-    /// Access this page of this stream; so many pages of its block are left, this one included.
+    /// Access this page of this stream.
     Access(Access),
     /// Read or write these pages past the page cache.
     Direct(Direct),
@@ -37,7 +38,7 @@ pub(crate) enum TaskStep {
     Sync(SyncStep),
     /// Say something about these pages.
     Advise(AdviseStep),
-    /// Nothing before that time.
+    /// Nothing before this time, in nanoseconds.
     SleepUntil(u64),
     /// The phase is over.
     PhaseOver,
@@ -64,14 +65,14 @@ pub(crate) struct Direct {
     pub(crate) write: bool,
 }
 
-/// A file of which pages are to be written.
+/// A file with pages to write before the task goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SyncStep {
     pub(crate) stream: usize,
     /// The block that was written last.
     pub(crate) first: PageId,
     pub(crate) pages: u32,
-    /// All is under way, and what comes before this page of the file has been written.
+    /// All writes are under way, and the pages before this one have been written.
     pub(crate) waits_from: Option<PageId>,
 }
 

@@ -111,7 +111,7 @@ pub(crate) struct Stream {
     blocks: u64,
     order: Order,
     times: u32,
-    /// The block that it is at, and how often that is to be gone through again.
+    /// The present block of the stream, and how often it is to be accessed again.
     current: Option<(Block, u32)>,
 }
 
@@ -210,7 +210,7 @@ impl Stream {
         self.pages
     }
 
-    /// How likely each page is to be the next one that is accessed.
+    /// Calls `add` with each page and the probability that it is accessed next.
     pub(crate) fn weigh(&self, mut add: impl FnMut(PageId, f64)) {
         let blocks = self.blocks;
         let total: f64 = (0..blocks).map(|rank| self.density(rank, blocks)).sum();
@@ -256,7 +256,7 @@ impl Stream {
         *block = self.another(rng);
     }
 
-    /// The next blocks of it, each with the generator as it was before.
+    /// Draws the next blocks of the stream, and notes for each the generator as it was before.
     pub(crate) fn draw_each<'b>(&mut self, rng: &mut Rng, blocks: impl Iterator<Item = (&'b mut Block, &'b mut Rng)>) {
         if let Order::Normal { normal, .. } = self.order {
             for (block, before) in blocks {

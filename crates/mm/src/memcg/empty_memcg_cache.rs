@@ -2,10 +2,10 @@
 //! visits them again and again, as does the walk over the tree of two lists.
 //!
 //! With thousands of groups of fewer than 4,096 pages each is visited twice at every priority
-//! before the first has something to give. The first of these visits says for how long the others
-//! find nothing, either; they need a number of eight bytes then instead of the lists of the group.
-//! Nothing else is different: they move the group as any visit does. Answers hold as long as
-//! reclaim has done nothing but such visits, because then nothing has changed.
+//! before the first has something to give. The first visit of a group finds down to which priority
+//! its lists have nothing to give; later visits read that answer, a number of eight bytes, instead
+//! of the lists. Nothing else is different: a visit moves the group either way. Answers hold as
+//! long as reclaim makes nothing but fruitless visits, because then nothing has changed.
 
 use crate::ids::{MemcgId, NodeId};
 use crate::scan::{EmptyPass, ScanControl};
@@ -15,10 +15,10 @@ use crate::scan::{EmptyPass, ScanControl};
 pub(crate) struct EmptyMemcgs {
     /// Epoch: a number that grows when an answer may change; never 0.
     pub(crate) now: u64,
-    /// By node and group: that epoch and, in the lowest byte, the lowest priority at which nothing
-    /// is found.
+    /// By node and group: the epoch of the answer, shifted by 8 bits, and in the lowest byte the
+    /// lowest priority at which nothing is found.
     seen: Vec<Vec<u64>>,
-    /// Visits that found out without looking.
+    /// Visits that were answered without looking at the lists.
     #[cfg(test)]
     pub(crate) known: u64,
 }
@@ -35,16 +35,16 @@ impl EmptyMemcgs {
         sc.empty_since = self.now;
     }
 
-    /// The lowest priority at which nothing is found in a group, if it is known not to be above
-    /// the present one.
+    /// The lowest priority at which a group is known to have nothing to give; none: not known for
+    /// the present priority.
     pub(crate) fn knows(&self, id: MemcgId, sc: &ScanControl) -> Option<u32> {
         let seen = *self.seen.get(sc.nid.index())?.get(id.index())?;
         let lowest = (seen & 0xff) as u32;
         (seen >> 8 == self.now && sc.priority >= lowest).then_some(lowest)
     }
 
-    /// Nothing has changed since the run saw all groups of its subtree on this node, and they had
-    /// nothing to give at this priority, either: how many they are.
+    /// Number of groups of the run's subtree, if all of them are known to have nothing to give on
+    /// this node at this priority; none: that is not known.
     pub(crate) fn knows_all(&self, sc: &ScanControl) -> Option<u64> {
         let all = sc.empty_pass.as_ref()?;
         let holds = all.since == self.now && sc.empty_since == self.now && all.nid == sc.nid;

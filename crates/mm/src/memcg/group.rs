@@ -14,9 +14,9 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// `memory.events`, and `memory.events.local`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemcgEvents {
-    /// Times it was reclaimed although it was below its `memory.low`.
+    /// Times that the group was reclaimed although it was below its `memory.low`.
     pub low: u64,
-    /// Times it was reclaimed because it was above its `memory.high`.
+    /// Times that the group was reclaimed because it was above its `memory.high`.
     pub high: u64,
     /// Times a charge met the limit.
     pub max: u64,
@@ -58,15 +58,16 @@ impl MemcgEvents {
 /// Limits that can be set of a group, in pages; `u64::MAX` is `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemcgLimits {
-    /// `memory.min`: never reclaimed below that.
+    /// `memory.min`: usage below which nothing is reclaimed.
     pub min: u64,
-    /// `memory.low`: not reclaimed below that while others can give.
+    /// `memory.low`: usage below which nothing is reclaimed while other groups have something to
+    /// give.
     pub low: u64,
-    /// `memory.high`: above that its tasks reclaim, then sleep.
+    /// `memory.high`: usage above which tasks of the group reclaim, then sleep.
     pub high: u64,
-    /// `memory.max`: nothing is charged above that.
+    /// `memory.max`: usage above which nothing is charged.
     pub max: u64,
-    /// `memory.swap.high`: above that its tasks sleep.
+    /// `memory.swap.high`: swap usage above which tasks of the group sleep.
     pub swap_high: u64,
     /// `memory.swap.max`.
     pub swap_max: u64,
@@ -102,9 +103,9 @@ impl Default for MemcgLimits {
 pub(crate) enum MemcgState {
     /// The group exists.
     Online,
-    /// It was removed, and something is still charged to it.
+    /// The group was removed, and something is still charged to it.
     Offline,
-    /// Nothing is; only shadows may name it.
+    /// The group was removed, and nothing is charged to it; only shadows may name it.
     Gone,
 }
 
@@ -115,15 +116,15 @@ pub(crate) struct Memcg {
     pub(crate) links: MemcgLinks,
     pub(crate) state: MemcgState,
     pub(crate) name: String,
-    /// Its lists on the first node; those on the others follow.
+    /// Lruvec of the group on the first node; its lruvecs on the other nodes have the next numbers.
     pub(crate) lruvec: LruvecId,
     /// Pages charged, those in the stock and of descendants included.
     pub(crate) usage: u64,
     pub(crate) max: u64,
     pub(crate) high: u64,
     pub(crate) peak: u64,
-    /// It may use so much, although that is above `max`: that was lowered, or something was charged
-    /// that cannot fail.
+    /// Usage in pages that is tolerated above `max`: the usage when the limit was lowered, or after
+    /// a charge that could not fail.
     pub(crate) tolerated: u64,
     pub(crate) protection: Protection,
     pub(crate) swappiness: Option<u32>,
@@ -141,7 +142,7 @@ pub(crate) struct Memcg {
     /// Tree nodes that exist.
     pub(crate) nodes: u64,
     pub(crate) swap_usage: u64,
-    /// The part of `swap_usage` that is its own: without its descendants.
+    /// Slots of `swap_usage` that are charged to the group itself, not to its descendants.
     pub(crate) swap_own: u64,
     pub(crate) swap_max: u64,
     pub(crate) swap_high: u64,
@@ -215,7 +216,7 @@ pub(crate) struct Memcgs {
     pub(crate) offline: Vec<MemcgId>,
     /// Groups that are gone, whose numbers shadows may still name.
     pub(crate) gone: Vec<MemcgId>,
-    /// Numbers that nothing names.
+    /// Numbers of groups that no shadow names: free for new groups.
     pub(crate) unused: Vec<MemcgId>,
 }
 
@@ -252,7 +253,7 @@ impl Memcgs {
         std::iter::successors(Some(id), |&m| self.get(m).parent)
     }
 
-    /// Counts an event of a group: for it and for those above, of which the root has none.
+    /// Counts an event of a group, for the group and for all its ancestors but the root.
     pub(crate) fn event(&mut self, id: MemcgId, which: fn(&mut MemcgEvents) -> &mut u64) {
         *which(&mut self.get_mut(id).events_local) += 1;
         let mut at = Some(id);
@@ -297,8 +298,8 @@ impl Memcgs {
         Ok(())
     }
 
-    /// Charges a batch of which `nr` are used now, or, if that is too much for a group above, just
-    /// those.
+    /// Charges a batch of pages, `nr` of which are used now; or only `nr`, if an ancestor has no
+    /// room for a batch.
     fn charge_ahead(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
         if self.charge_counter(id, self.charge_batch).is_err() {
             self.charge_counter(id, nr)?;
@@ -310,7 +311,8 @@ impl Memcgs {
         Ok(())
     }
 
-    /// Charges what fits under the limit of the group itself, if it fits under those above.
+    /// Charges `nr` pages, which fit under the limit of the group itself, if they fit under the
+    /// limits of its ancestors.
     #[inline(always)]
     fn charge_counter(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
         // Its own room is known to be enough, and that of the root has no end.
@@ -375,7 +377,7 @@ impl Memcgs {
         enough
     }
 
-    /// A page was charged for kernel objects, and `used` bytes of it are taken.
+    /// Counts a page that was charged for kernel objects, `used` bytes of which are taken.
     pub(crate) fn add_object_page(&mut self, id: MemcgId, used: u64) {
         let m = self.get_mut(id);
         m.kernel += 1;

@@ -48,7 +48,8 @@ impl Groups {
 }
 
 impl Groups {
-    /// As the kernel does, each time that it looks for the overage.
+    /// Counts an event `high` of swap for the group and each ancestor above its `memory.swap.high`.
+    /// As in the kernel, at each look for the overage.
     pub(crate) fn count_swap_high(&mut self, id: MemcgId) {
         let mut at = Some(id);
         while let Some(m) = at {
@@ -91,8 +92,8 @@ impl Groups {
         }
     }
 
-    /// Whether sums are read, which may be old. Without any group, as where the memory controller
-    /// is off, the counts of the nodes are read instead: these are exact.
+    /// Whether statistics are read as flushed sums, which may be old. Without any group, as where
+    /// the memory controller is off, the exact counts of the nodes are read instead.
     pub(crate) fn stats_lag(&self) -> bool {
         self.stats_are_added_up && self.memcgs.has_children(MemcgId::ROOT)
     }

@@ -12,10 +12,10 @@ const IGNORED_DELAY: u64 = HZ / 100;
 /// An overage is in units of 2^-20 of the bound; its square loses 14 bits more.
 const PRECISION_SHIFT: u32 = 20;
 const SCALING_SHIFT: u32 = 14;
-/// A delay is for so many pages.
+/// Pages charged for which a task sleeps one delay; more or fewer pages in proportion.
 const DELAY_BATCH: u64 = 64;
 
-/// How far usage is beyond a bound, relative to it.
+/// Excess of usage over the bound `high`, as a share of the bound in units of 2^-20.
 fn overage(usage: u64, high: u64) -> u64 {
     if usage <= high {
         return 0;
@@ -24,7 +24,7 @@ fn overage(usage: u64, high: u64) -> u64 {
     (((u128::from(usage) - u128::from(high)) << PRECISION_SHIFT) / of).min(u128::from(u64::MAX)) as u64
 }
 
-/// Ticks for having charged `nr` pages with such an overage: they grow with its square.
+/// Ticks that a task sleeps for `nr` pages charged: they grow with the square of the overage.
 fn delay_ticks(overage: u64, nr: u64) -> u64 {
     let square = u128::from(overage) * u128::from(overage);
     let per_batch = square.saturating_mul(u128::from(HZ)) >> (PRECISION_SHIFT + SCALING_SHIFT);
@@ -50,8 +50,8 @@ impl Memcgs {
         }
     }
 
-    /// Nanoseconds that a task sleeps which charged `nr` pages to a group: by the largest overage
-    /// among it and those above, of memory and of swap.
+    /// Nanoseconds that a task sleeps after it charged `nr` pages to a group: by the largest
+    /// overage of the group and its ancestors, of memory and of swap.
     pub(crate) fn high_delay_ns(&self, id: MemcgId, nr: u64) -> u64 {
         let largest = |of: fn(&Memcg) -> u64| self.chain(id).map(|m| of(self.get(m))).max().unwrap_or(0);
         let memory = delay_ticks(largest(|m| overage(m.usage, m.high)), nr);

@@ -136,7 +136,7 @@ impl MemcgLru {
         self.advance();
     }
 
-    /// The next generation is the old one once nobody is left in this one.
+    /// Makes the next generation the old one, once this one has no group left.
     fn advance(&mut self) {
         if self.nr_memcgs[self.old()] == 0 {
             self.seq += 1;
@@ -276,9 +276,9 @@ mod tests {
         lru.validate(&tree).unwrap();
     }
 
-    /// A group below its `low` gives up its turn once. When it is met again it is reclaimed and
-    /// that is an event, even in the same pass, and whether or not others still have something:
-    /// that is all that `low` is worth under the memcg LRU (the memcg LRU).
+    /// A group below its `low` gives up its turn once. When the group is met again, even in the
+    /// same pass, it is reclaimed, which counts as an event, whether or not other groups still have
+    /// pages to give. `low` has no other effect under the memcg LRU.
     #[test]
     fn a_group_below_low_is_spared_once_and_reclaimed_when_it_is_met_again() {
         let (mut spared, mut overrun) = (0, 0);

@@ -17,23 +17,23 @@ pub(crate) const LOW: usize = 1;
 pub(crate) struct Protection {
     /// `memory.min` and `memory.low`, as set, in pages.
     pub(crate) setting: [u64; 2],
-    /// Used part of the claims: min(usage, setting). Its parent has the sum.
+    /// Used part of the claims, in pages: min(usage, setting).
     used: [u64; 2],
-    /// Σ of `used` over its children.
+    /// Sum of `used` over the children of the group, in pages.
     children: [u64; 2],
 }
 
 impl Protection {
-    /// Whether it must be kept when usage changes.
+    /// Whether the used part must be computed anew when usage changes.
     #[inline(always)]
     pub(crate) fn is_set(&self) -> bool {
         self.setting != [0; 2]
     }
 }
 
-/// One level of the formula: the effective protection of a group with `usage` and `setting`, below
-/// a parent with `parent_usage` and the effective protection `parent`, whose children use
-/// `children` of theirs together.
+/// One level of the formula: the effective protection of a group, in pages, from its `usage` and
+/// `setting`; the usage (`parent_usage`) and effective protection (`parent`) of its parent; and the
+/// sum of min(usage, setting) over the parent's `children`.
 pub fn effective_protection(
     usage: u64,
     setting: u64,
@@ -62,12 +62,13 @@ pub(crate) enum BelowProtection {
     Min,
     /// Nothing while others can give: it is below its effective `low`.
     Low,
-    /// It is reclaimed.
+    /// The group is reclaimed like any other.
     None,
 }
 
 impl Memcgs {
-    /// The usage or the settings of a group changed: what it uses of them, and its parent's sum.
+    /// Updates the used protection of a group after its usage or its settings changed, and the sum
+    /// that its parent keeps.
     #[cold]
     pub(crate) fn propagate_protection(&mut self, id: MemcgId) {
         let m = self.get_mut(id);
@@ -92,7 +93,8 @@ impl Memcgs {
         }
     }
 
-    /// `[emin, elow]` of a group under pressure from `target`, whose own protection does not count.
+    /// `[emin, elow]` of a group, in pages, when `target` is reclaimed. The protection of `target`
+    /// itself does not count.
     pub(crate) fn effective_protection(&self, target: MemcgId, id: MemcgId) -> [u64; 2] {
         if !self.any_protected || id == target || id == MemcgId::ROOT {
             return [0; 2];
@@ -137,8 +139,8 @@ impl Memcgs {
         }
     }
 
-    /// The pages of a list that two-list reclaim counts: those that its group's protection leaves,
-    /// but a batch at least. Says in `sc` if `low` made it fewer.
+    /// Pages of a list of `size` pages of which two-list reclaim scans a share: those that the
+    /// group's protection leaves, at least `batch`. Notes in `sc` if `memory.low` protects any.
     #[inline]
     pub(crate) fn unprotected_pages(&self, sc: &mut ScanControl, id: MemcgId, size: u64, batch: u64) -> u64 {
         match self.any_protected {

@@ -7,7 +7,8 @@ use crate::ids::MemcgId;
 use crate::memcg::group::Memcgs;
 
 impl Memcgs {
-    /// Pages that were charged ahead go into the stock; more than a batch of them is given back.
+    /// Puts `nr` pages that were charged ahead into the stock. A stock of more than a batch is
+    /// uncharged.
     pub(crate) fn refill_stock(&mut self, id: MemcgId, nr: u64) {
         self.make_place(id);
         let batch = self.charge_batch;
@@ -18,7 +19,8 @@ impl Memcgs {
         }
     }
 
-    /// Makes a group one of those that keep a stock, in place of the one that had it first.
+    /// Lets a group keep a stock. If all places are taken, the group that has had one longest loses
+    /// it.
     fn make_place(&mut self, id: MemcgId) {
         if self.stocked.contains(&id) {
             return;

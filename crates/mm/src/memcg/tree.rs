@@ -13,8 +13,8 @@ pub(crate) struct MemcgLinks {
     last_child: Option<MemcgId>,
     prev: Option<MemcgId>,
     next: Option<MemcgId>,
-    /// By node: the group that the last partial walk from here ended with; none: at the end of the
-    /// tree.
+    /// By node: the group at which the last partial walk from this group ended; none: it came to
+    /// the end of the tree.
     cursors: [Option<MemcgId>; MAX_NUMNODES],
 }
 

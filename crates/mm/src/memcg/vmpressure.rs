@@ -6,14 +6,14 @@
 /// `vmpressure_win`: pages from one time that the worker is woken to the next.
 const WINDOW_PAGES: u64 = 512;
 
-/// Pages of which passes over the machine have told since the worker was woken last.
+/// Pages that passes over the machine have scanned since the worker was last woken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Vmpressure {
     tree_scanned: u64,
 }
 
 impl Vmpressure {
-    /// Whether the worker is woken for a pass of so many pages.
+    /// Adds the pages `scanned` by a pass; whether the worker is woken.
     pub(crate) fn note(&mut self, scanned: u64) -> bool {
         self.tree_scanned += scanned;
         let is_due = self.tree_scanned >= WINDOW_PAGES;

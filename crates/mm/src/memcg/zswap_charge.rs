@@ -10,9 +10,9 @@ pub(crate) struct MemcgZswap {
     pub(crate) writeback: bool,
     /// Pages stored.
     pub(crate) stored: u64,
-    /// Their bytes, compressed.
+    /// Compressed bytes of the pages stored.
     pub(crate) own_bytes: u64,
-    /// The same with those of descendants.
+    /// Compressed bytes, those of descendants included.
     pub(crate) bytes: u64,
 }
 
@@ -30,8 +30,8 @@ impl MemcgZswap {
 }
 
 impl Memcgs {
-    /// Whether a group may store more in zswap: it and all above it are below their limits, in
-    /// whole pages.
+    /// Whether a group may store more in zswap: the group and all its ancestors are below their
+    /// limits. Compressed bytes are rounded down to pages.
     pub(crate) fn may_zswap(&self, id: MemcgId) -> bool {
         self.chain(id).map(|m| self.get(m)).all(|m| m.zswap.bytes / PAGE_BYTES < m.zswap_max)
     }

@@ -19,8 +19,8 @@ pub(crate) mod free;
 pub(crate) mod offline;
 pub(crate) mod reparent;
 
-/// Pages with the groups that are charged for them and the frames that they take: what may change
-/// when a page comes or goes.
+/// Pages, the groups that are charged for them, and their frames: the state that may change when a
+/// page comes or goes.
 pub(crate) struct Memcontrol<'a> {
     pub(crate) cfg: &'a Config,
     pub(crate) pages: &'a mut Pages,

@@ -47,8 +47,8 @@ impl Memcontrol<'_> {
         Ok(())
     }
 
-    /// Tree nodes, and the pages they lie on, belong to the parent from now on, and so do those
-    /// with nothing but shadows.
+    /// Gives tree nodes, those with nothing but shadows too, and the slab pages they lie on to the
+    /// parent.
     fn reparent_objects(&mut self, id: MemcgId) {
         let Some(parent) = self.groups.memcgs.get(id).parent else { return };
         for nid in self.frames.nodes.ids() {
@@ -71,7 +71,7 @@ impl Memcontrol<'_> {
         let (nodes, bytes) = (std::mem::take(&mut m.nodes), std::mem::take(&mut m.obj_bytes));
         let pages = m.kernel - m.page_tables;
         m.kernel = m.page_tables;
-        // They are in the usage of the parent already.
+        // The usage of the parent includes these pages already.
         m.usage -= pages;
         self.groups.memcgs.propagate_protection(id);
         let above = self.groups.memcgs.get_mut(parent);
@@ -142,8 +142,8 @@ impl Memcontrol<'_> {
             && (full || gone > GONE_BEFORE_SCAN.max(self.groups.memcgs.all.len() / 2))
         {
             let named = self.named_by_shadows(swap);
-            // A group that nobody names now will not be named again: nothing is evicted in the name
-            // of a group that is gone.
+            // A group that no shadow names will not be named again: no eviction stamps a shadow for
+            // a group that is gone.
             let (gone, unused) = self.groups.memcgs.gone.iter().partition(|id| named[id.index()]);
             (self.groups.memcgs.gone, self.groups.memcgs.unused) = (gone, unused);
         }

@@ -28,7 +28,8 @@ impl Memory {
         }
     }
 
-    /// Splits a folio for good, so that a part of it may be treated apart. False: it is busy.
+    /// Splits a folio into single pages, so that some of them may be treated apart. False: the
+    /// folio is busy.
     pub(crate) fn split_unless_busy(&mut self, f: FolioId) -> bool {
         let st = self.pages.folios.st(f);
         let free = st.has(FolioFlags::LRU) && !st.has(FolioFlags::LOCKED | FolioFlags::WRITEBACK);
@@ -38,8 +39,8 @@ impl Memory {
         free
     }
 
-    /// The folio of a resident page, cut to what lies before `end`, and the page after it. None:
-    /// there is none, or it cannot be cut now.
+    /// The folio of a resident page, split unless it lies wholly in `at..end`, and the number of
+    /// the page after it. None: the page has no folio, or the folio cannot be split now.
     pub(crate) fn next_folio(&mut self, at: u32, end: u32) -> Option<(FolioId, u32)> {
         let f = self.pages.folios.slot(PageId(at)).folio()?;
         let st = self.pages.folios.st(f);

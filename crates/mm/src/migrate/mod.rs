@@ -47,8 +47,8 @@ impl<W> Migrate<'_, W> {
 }
 
 impl<W: World> Migrate<'_, W> {
-    /// Moves an isolated folio, which is neither locked nor under writeback, to frames that were
-    /// taken for it. `Failed`: it is as before, still isolated, and the frames are given back.
+    /// Moves an isolated folio, neither locked nor under writeback, to frames that were taken for
+    /// it. `Failed`: the folio is as before, still isolated, and the new frames are given back.
     pub(crate) fn migrate(&mut self, f: FolioId, to: ZoneId, reason: MigrateReason) -> Ack {
         let st = self.pages.folios.st(f);
         debug_assert!(!st.has(FolioFlags::LRU | FolioFlags::LOCKED | FolioFlags::WRITEBACK | FolioFlags::ADDING));
@@ -68,8 +68,8 @@ impl<W: World> Migrate<'_, W> {
         ack
     }
 
-    /// Nobody may use it while it is copied. State from its page tables is kept: a page that was
-    /// not young will not be.
+    /// Unmaps a folio, so that nobody uses it while it is copied. Returns each page that was
+    /// mapped, and whether it was young.
     fn unmap_migrating(&mut self, f: FolioId) -> Vec<(PageId, bool)> {
         let mut mapped = Vec::new();
         let mut dirty = false;
@@ -92,8 +92,8 @@ impl<W: World> Migrate<'_, W> {
         mapped
     }
 
-    /// The copy is made, or will not be: the frames of one side are free, and the pages are mapped
-    /// again.
+    /// Ends a migration. If it is `ok`, the old frames are freed, else the new ones; the pages are
+    /// mapped again.
     pub(crate) fn settle_migration(&mut self, f: FolioId, migration: Migration, ok: bool) {
         let Migration { to, reason, mapped } = migration;
         let st = self.pages.folios.st(f);
@@ -139,7 +139,7 @@ impl<W: World> Migrate<'_, W> {
         self.pages.batch_push(Batch::Add, f, st);
     }
 
-    /// A folio has arrived that a hint fault sent.
+    /// Counts a folio that was promoted by a hint fault.
     fn count_promoted(&mut self, f: FolioId, to: NodeId) {
         let nr = self.pages.folios.st(f).nr_pages();
         self.pages.count(f, Counter::NumaPagesMigrated, nr);

@@ -8,8 +8,8 @@ use crate::ids::MAX_NR_ZONES;
 use crate::node::zones::{LOWMEM_RESERVE_RATIO, Node, Zone};
 
 impl Node {
-    /// The zones that serve an allocation of which this is the highest, each with what it keeps
-    /// from it for lower ones.
+    /// Zones that may serve an allocation whose highest zone is `highest`, each with the pages that
+    /// it keeps from that allocation (`lowmem_reserve`).
     fn zones_up_to(&self, highest: usize) -> impl Iterator<Item = (&Zone, u64)> {
         let highest = highest.min(self.zones.len().saturating_sub(1));
         let zones = self.zones.iter().take(highest + 1).enumerate();
@@ -31,7 +31,7 @@ impl Node {
         }
     }
 
-    /// Every zone is above that by so much (Multi-gen eviction).
+    /// Whether every zone has `beyond` free pages more than kswapd aims at (Multi-gen eviction).
     pub(crate) fn is_safe(&self, beyond: u64, highest: usize) -> bool {
         self.zones_up_to(highest)
             .all(|(z, reserve)| z.seen_free() > self.balance_mark(z) + z.boost.pages + beyond + reserve)
@@ -43,7 +43,7 @@ impl Node {
         highest + 1 < self.zones.len()
     }
 
-    /// By how much each of these zones is boosted.
+    /// Pages of watermark boost by zone, of zones up to `highest`.
     pub(crate) fn boosts(&self, highest: usize) -> [u64; MAX_NR_ZONES] {
         let mut boosts = [0; MAX_NR_ZONES];
         boosts.iter_mut().zip(self.zones_up_to(highest)).for_each(|(b, (z, _))| *b = z.boost.pages);

@@ -8,7 +8,7 @@ use crate::node::page_blocks::PAGEBLOCK_PAGES;
 /// `watermark_boost` of a zone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Boost {
-    /// Pages by which all its marks are raised.
+    /// Pages by which all watermarks of the zone are raised.
     pub(crate) pages: u64,
     /// `ZONE_BOOSTED_WATERMARK`: raised since an allocation last told kswapd.
     pub(crate) is_news: bool,
@@ -26,7 +26,7 @@ impl Boost {
         self.is_news = true;
     }
 
-    /// kswapd made up for so much of it.
+    /// Lowers the boost by the pages that kswapd has made up for.
     pub(crate) fn lower(&mut self, by: u64) {
         self.pages -= by.min(self.pages);
     }

@@ -9,10 +9,10 @@ use crate::ids::{PageId, ZoneId};
 
 /// Buffer heads of 104 bytes in a page.
 const OBJECTS_PER_SLAB: u32 = 39;
-/// `min_partial`: so many slabs that are not full are kept, even if they are empty.
+/// `min_partial`: slabs with free objects that are kept, even if they are empty.
 const MIN_PARTIAL: usize = 5;
 
-/// A page of them.
+/// A slab: one page of buffer heads.
 #[derive(Clone, Copy, Debug)]
 struct Slab {
     zone: ZoneId,
@@ -25,7 +25,8 @@ pub(crate) struct BufferHeads {
     slabs: BTreeMap<u32, Slab>,
     next_slab: u32,
     of_page: BTreeMap<u32, u32>,
-    /// The slab that objects are taken from, and others with room, the next one first.
+    /// The slab from which buffer heads are taken, and the other slabs with room, in the order of
+    /// use.
     active: Option<u32>,
     partial: VecDeque<u32>,
 }
@@ -48,7 +49,7 @@ impl BufferHeads {
         self.next_slab = self.next_slab.wrapping_add(1);
     }
 
-    /// A page gets one, for which there is room.
+    /// Gives a page a buffer head; there must be room.
     pub(crate) fn attach(&mut self, page: PageId) {
         let has_room = |id: &u32| self.slabs[id].used < OBJECTS_PER_SLAB;
         let Some(id) = self.active.filter(has_room).or_else(|| self.partial.pop_front()) else { return };
@@ -59,8 +60,8 @@ impl BufferHeads {
         }
     }
 
-    /// A page is gone, and so are its buffer heads. Returns the zone of the slab that is free by
-    /// that.
+    /// Frees the buffer heads of a page. Returns the zone of the slab that is freed with them, if
+    /// any.
     pub(crate) fn detach(&mut self, page: PageId) -> Option<ZoneId> {
         let id = self.of_page.remove(&page.0)?;
         let slab = self.slabs.get_mut(&id)?;

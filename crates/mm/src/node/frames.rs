@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// A wake-up within that time of falling asleep shows that the marks were left too early.
+/// Nanoseconds of sleep: a wake-up of kswapd that comes sooner shows that it fell asleep too early.
 const SHORT_SLEEP_NS: u64 = 100_000_000;
 
 use crate::config::Config;
@@ -47,7 +47,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// All of them free.
+    /// All nodes of a configuration, with all frames free.
     pub(crate) fn new(cfg: &Config) -> Result<Frames, String> {
         let nodes = Nodes::new(cfg);
         let has_buffer_heads =
@@ -74,8 +74,8 @@ impl Frames {
         self.nodes.are_several() && self.nodes.demotes(nid)
     }
 
-    /// Frames on the target, else on any slower node, the nearest to the target first. Nobody
-    /// reclaims for them here, or waits, but kswapd is woken where there are none.
+    /// Takes frames on the target, else on any slower node, the nearest to the target first. No
+    /// task reclaims or waits for them, but kswapd is woken on a node without frames.
     pub(crate) fn demotion_frames<W: World>(
         &mut self,
         pages: &mut Pages,
@@ -114,9 +114,9 @@ impl Frames {
         self.migrating.iter().map(|(&f, m)| (m.to.nid(), pages.folios.st(f).nr_pages()))
     }
 
-    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to
-    /// be left alone: not mapped, not on slow memory, or a dirty page of a file, which could not be
-    /// moved anyway.
+    /// Notes that the driver marks a page, so that its next touch is a hint fault. False: the
+    /// driver must leave it alone: it is not mapped, not on slow memory, or a dirty file page,
+    /// which could not be moved.
     pub(crate) fn hint_mark(&mut self, pages: &mut Pages, now_ns: u64, page: PageId) -> bool {
         let Some(hints) = &self.hints else { return false };
         let Some(f) = pages.folios.slot(page).folio().filter(|_| pages.space.is_mapped(page)) else { return false };
@@ -140,8 +140,8 @@ impl Frames {
         }
     }
 
-    /// A page of a file is written: the file system keeps a buffer head of it. Nobody reclaims for
-    /// its slab; where no frame is to be had, there is none.
+    /// Gives a file page that is written a buffer head of the file system. No task reclaims for its
+    /// slab: without a free frame the page gets none.
     #[inline]
     pub(crate) fn attach_buffers<W: World>(
         &mut self,
@@ -222,8 +222,7 @@ impl Frames {
 }
 
 impl Frames {
-    /// Takes the next run of the kswapd of a node: the one that it is at, or a new one. None: it
-    /// sleeps.
+    /// Takes the run of a node's kswapd: the one under way, or a new one. None: kswapd sleeps.
     pub(crate) fn take_kswapd_run(
         &mut self,
         pages: &mut Pages,

@@ -16,9 +16,9 @@ use crate::tiering::{Promoter, Stamp, StampClock, TieringConfig};
 pub enum HintOutcome {
     /// The page stays. The driver makes it accessible, young.
     Stay,
-    /// It was moved, and is mapped again.
+    /// The page was moved, and is mapped again.
     Promoted,
-    /// It is on its way: accesses wait until [`crate::Engine::migrate_done`].
+    /// The page is being moved: accesses wait until [`crate::Engine::migrate_done`].
     Migrating,
 }
 
@@ -26,7 +26,8 @@ pub enum HintOutcome {
 #[derive(Clone, Debug)]
 pub(crate) struct Hints {
     pub(crate) cfg: TieringConfig,
-    /// By node: what decides about promotion to it, if it is of the top tier.
+    /// By node of the top tier: the rules that decide on promotions to this node. None for other
+    /// nodes.
     pub(crate) promoters: Vec<Option<Promoter>>,
     pub(crate) clock: StampClock,
 }
@@ -45,7 +46,7 @@ impl Hints {
         self.promoters[nid.index()].is_some()
     }
 
-    /// I9.2, I9.3, I9.4: of fast memory nobody knows when it was marked.
+    /// I9.2, I9.3, I9.4: folios in fast memory have no time stamp.
     pub(crate) fn validate(&self, folios: &FolioTable) -> Result<(), String> {
         self.promoters.iter().flatten().try_for_each(Promoter::validate)?;
         let wrong = |&f: &FolioId| self.is_toptier(folios.nid(f)) && folios.links.stamp(f) != Stamp::NONE;

@@ -12,15 +12,16 @@ pub(crate) struct Kswapd {
     pub(crate) run: Option<ScanControl>,
     /// Runs in a row that reclaimed nothing.
     pub(crate) failures: u32,
-    /// Pages that the run counted as reclaimed while they are on their way to a slower node: they
-    /// may come back.
+    /// Pages that the run counted as reclaimed and that are still moving to a slower node: the move
+    /// may fail.
     pub(crate) on_their_way: u64,
     pub(crate) slept_at_ns: u64,
-    /// The highest zone that somebody who woke it wants pages of; none since it last looked.
+    /// The highest zone of which a caller has wanted pages since kswapd last looked; none: no
+    /// caller.
     pub(crate) wanted: Option<usize>,
     /// The highest zone of the run under way, or of the last one.
     pub(crate) highest: usize,
-    /// The boosts that the run makes up for, by zone.
+    /// Pages of watermark boost that the run makes up for, by zone.
     pub(crate) boosts: [u64; MAX_NR_ZONES],
 }
 
@@ -36,6 +37,6 @@ impl Kswapd {
 pub enum KswapdStep {
     /// There is more to do: call again when it has the processor.
     Again,
-    /// It sleeps until [`crate::Effect::WakeKswapd`].
+    /// kswapd sleeps until [`crate::Effect::WakeKswapd`].
     Sleep,
 }

@@ -13,9 +13,9 @@ use crate::stat::Counter;
 /// Reason of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MigrateReason {
-    /// Reclaim took it; the counter advances if it goes well.
+    /// Reclaim demotes the folio; the counter advances if the move succeeds.
     Demotion(Counter),
-    /// A hint fault found it hot.
+    /// A hint fault found the folio hot.
     Promotion,
 }
 

@@ -11,7 +11,7 @@ use crate::node::page_blocks::MigrateType;
 use crate::node::pcp::DECAY_INTERVAL_NS;
 use crate::node::zones::{AllocWatermark, Node};
 
-/// Slabs that can be freed, as those of inodes and directory entries, when a machine has booted.
+/// Pages of reclaimable slabs, such as inodes and directory entries, after boot.
 const BOOT_SLAB_PAGES: u64 = 311;
 
 /// All nodes.
@@ -19,18 +19,18 @@ const BOOT_SLAB_PAGES: u64 = 311;
 pub(crate) struct Nodes {
     /// One at least.
     pub(crate) all: Vec<Node>,
-    /// By node: all of them, the nearest first.
+    /// By node: all nodes, the nearest first.
     zonelists: Vec<Vec<NodeId>>,
-    /// By CPU: the node that it belongs to.
+    /// By CPU: its node.
     of_cpu: Vec<NodeId>,
     /// Pages that the driver took.
     external: u64,
-    /// By node: where reclaim moves pages to, if demotion is on.
+    /// By node: the nodes to which reclaim demotes pages, if demotion is on.
     demotion: Vec<Demotion>,
     random: u64,
     /// The CPU on which things happen.
     pub(crate) cpu: usize,
-    /// When the lists of CPUs are looked at next; never where there are none.
+    /// Time of the next look at the per-CPU lists; never if there are no lists.
     pub(crate) next_decay_ns: u64,
 }
 
@@ -112,12 +112,12 @@ impl Nodes {
         self.all[0].is_limited()
     }
 
-    /// The largest number of zones of a node: so many lists a generation and type has.
+    /// Lists that a generation has for each type: as many as the node with most zones has zones.
     pub(crate) fn zone_lists(&self) -> usize {
         self.all.iter().map(Node::zone_lists).max().unwrap_or(1)
     }
 
-    /// Frames from the nearest node that has a zone with more than the mark; which one.
+    /// Takes `nr` frames from the nearest node with a zone above the mark. Returns the zone.
     #[inline]
     pub(crate) fn take(&mut self, from: NodeId, nr: u64, mark: AllocWatermark) -> Option<ZoneId> {
         self.take_for(from, nr, mark, MigrateType::Movable)
@@ -197,8 +197,8 @@ impl Nodes {
         self.get_mut(zone.nid()).note_kernel(zone.zone(), nr, kind);
     }
 
-    /// Frames without a folio are free again. Which ones is not kept: those of the first node that
-    /// has some.
+    /// Frees `nr` frames that held no folio. Their nodes were not noted: the first node that has
+    /// such frames gives them.
     pub(crate) fn free_kernel(&mut self, nr: u64, kind: MigrateType) {
         self.all.iter_mut().fold(nr, |left, n| n.free_kernel(left, kind));
     }
@@ -280,7 +280,7 @@ impl Nodes {
     }
 }
 
-/// All nodes by their distance from one; of those as far away the first.
+/// All nodes by their distance from node `from`; nodes at equal distance by number.
 fn zonelist(numa: Option<&NumaConfig>, from: NodeId, nr: usize) -> Vec<NodeId> {
     let mut list: Vec<NodeId> = (0..nr as u8).map(NodeId).collect();
     // Stable: the order of numbers stays where the distance is the same.

@@ -8,8 +8,8 @@
 
 /// `pageblock_nr_pages`: 2 MiB.
 pub(crate) const PAGEBLOCK_PAGES: u64 = 512;
-/// A movable page takes a block over only if so many pages of it are free together (half of the
-/// block's order).
+/// Contiguous free pages (of half the block's order) that a block needs for a movable page to take
+/// it over.
 const STEALABLE_PAGES: u64 = 1 << 4;
 
 /// `migratetype`: whether pages can be moved, or freed on demand.
@@ -32,7 +32,7 @@ impl MigrateType {
         self as usize
     }
 
-    /// Kinds whose free pages it takes where its own are used up, in this order.
+    /// Migratetypes whose free pages are taken when this one has none, in this order.
     fn fallbacks(self) -> [MigrateType; 2] {
         match self {
             MigrateType::Unmovable => [MigrateType::Reclaimable, MigrateType::Movable],
@@ -47,10 +47,10 @@ type PerKind = [u64; MigrateType::COUNT];
 /// The blocks of a zone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageBlocks {
-    /// By kind of the block: how many there are, and of them wholly free ones.
+    /// Blocks by migratetype: all of them, then the wholly free ones.
     blocks: PerKind,
     whole: PerKind,
-    /// Free pages of those that are not.
+    /// Free pages of blocks that are not wholly free, by migratetype of the block.
     loose: PerKind,
     /// Free pages of the block that was broken up last, by its kind: they lie together. Counted in
     /// `loose`, too.
@@ -59,7 +59,7 @@ pub(crate) struct PageBlocks {
     rest_used: [PerKind; MigrateType::COUNT],
     /// By kind of the page, then of the block that it lies in: pages that are not free.
     used: [PerKind; MigrateType::COUNT],
-    /// Chooses in which block a page lay.
+    /// State of the generator that draws the block in which a page lay.
     random: u64,
 }
 
@@ -74,7 +74,7 @@ impl PageBlocks {
         all
     }
 
-    /// The block of which only a part is memory goes to another kind, before anything is taken.
+    /// Gives the block that is only partly memory to another migratetype, before any page is taken.
     pub(crate) fn claim_part_block(&mut self, kind: MigrateType) {
         let (m, to) = (MigrateType::Movable.index(), kind.index());
         if self.blocks[m] > self.whole[m] {
@@ -107,8 +107,8 @@ impl PageBlocks {
         Ok(())
     }
 
-    /// Takes a free page, of which there is one. True: it is from a block of another kind that was
-    /// not wholly free, for which the watermark is boosted.
+    /// Takes a free page; there must be one. True: it came from a block of another migratetype that
+    /// was not wholly free, so the watermark is boosted.
     pub(crate) fn take(&mut self, kind: MigrateType) -> bool {
         let own = kind.index();
         let (from, boosts) = match self.loose[own] + self.whole[own] {
@@ -131,8 +131,8 @@ impl PageBlocks {
         boosts
     }
 
-    /// Where a page comes from whose own kind has none left: wholly free blocks first, which become
-    /// blocks of its kind.
+    /// Migratetype of the block that gives a page when the page's own has none left: wholly free
+    /// blocks first, which change to the page's migratetype.
     fn fall_back(&mut self, kind: MigrateType) -> (usize, bool) {
         let own = kind.index();
         let others = kind.fallbacks().map(MigrateType::index);
@@ -168,7 +168,7 @@ impl PageBlocks {
         (free, used.map(share))
     }
 
-    /// Half of it is free, or holds pages of the kind.
+    /// Whether at least half of the block is free or holds pages of a like migratetype.
     fn is_worth_taking_over(&self, kind: MigrateType, from: usize) -> bool {
         let (free, held) = self.candidate(from);
         let movable = held[MigrateType::Movable.index()];
@@ -256,8 +256,8 @@ impl PageBlocks {
         MigrateType::ALL[kind]
     }
 
-    /// A zone that is resized: frames that come are movable; those that go are free, and of any
-    /// kind.
+    /// Resizes the zone by frames: the `more` that come are movable; the `less` that go are free
+    /// ones, of any migratetype.
     pub(crate) fn resize(&mut self, more: u64, less: u64) {
         let m = MigrateType::Movable.index();
         self.blocks[m] += more.div_ceil(PAGEBLOCK_PAGES);

@@ -9,14 +9,16 @@
 
 use crate::node::page_blocks::MigrateType;
 
-/// `CONFIG_PCP_BATCH_SCALE_MAX`: at most 2^this batches are moved at a time.
+/// `CONFIG_PCP_BATCH_SCALE_MAX`: log2 of the batches that are moved at a time at most.
 const BATCH_SCALE_MAX: u32 = 5;
-/// `MIN_PERCPU_PAGELIST_HIGH_FRACTION`: all lists of a zone together keep an eighth of it at most.
+/// `MIN_PERCPU_PAGELIST_HIGH_FRACTION`: all CPUs' lists of a zone hold at most an eighth of its
+/// pages.
 const HIGH_FRACTION: u64 = 8;
-/// A batch is a 4,096th of the zone, at most a quarter of a MiB, and one less than a power of two.
+/// A batch is about a 4,096th of the zone's pages, at most a quarter of a MiB, and one less than a
+/// power of two. Before the division by 4: the share of the zone, and the most pages.
 const BATCH_FRACTION: u64 = 1024;
 const MAX_BATCH_PAGES: u64 = 256;
-/// Between two looks at lists that are not used (`vm.stat_interval`).
+/// Nanoseconds between two looks at lists that are not used (`vm.stat_interval`).
 pub(crate) const DECAY_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// The bounds of the lists of a zone, in pages.
@@ -28,7 +30,8 @@ pub(crate) struct PcpLimits {
 }
 
 impl PcpLimits {
-    /// The limits of a zone with so many pages and this low mark, used by so many CPUs.
+    /// The limits of a zone from its managed pages, its low watermark (pages), and the CPUs that
+    /// use it.
     pub(crate) fn new(managed: u64, low_mark: u64, cpus: u64) -> PcpLimits {
         let quarter = ((managed / BATCH_FRACTION).min(MAX_BATCH_PAGES) / 4).max(1);
         let around = quarter + quarter / 2;
@@ -43,22 +46,22 @@ impl PcpLimits {
 /// State of a zone and its reclaim that its lists depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneState {
-    /// An allocation found it below its high mark, and it was not above since.
+    /// An allocation found the zone below its high watermark, and it has not been above since.
     pub(crate) below_high: bool,
-    /// kswapd works on it.
+    /// kswapd is reclaiming from the zone.
     pub(crate) reclaim_active: bool,
 }
 
 /// The lists of one CPU in one zone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PerCpuPages {
-    /// Frames, by kind.
+    /// Frames on the lists, by migratetype.
     pub(crate) count: [u64; MigrateType::COUNT],
     /// Most frames that the lists may hold.
     high: u64,
-    /// It takes 2^this batches next time.
+    /// log2 of the batches that the next refill takes.
     alloc_factor: u32,
-    /// Frames given back in a row.
+    /// Frames given back lately: halved by each frame that is taken.
     free_count: u64,
 }
 
@@ -67,7 +70,7 @@ impl PerCpuPages {
         self.count.iter().sum()
     }
 
-    /// A frame is wanted: how many the zone should hand over first.
+    /// Frames that the zone should hand over before one is taken off the list of `kind`.
     pub(crate) fn refill(&mut self, limits: &PcpLimits, zone: ZoneState, kind: MigrateType) -> u64 {
         if self.count[kind.index()] > 0 {
             return 0;
@@ -95,7 +98,8 @@ impl PerCpuPages {
         self.free_count /= 2;
     }
 
-    /// A frame comes back: how many of each kind go on to the zone.
+    /// Puts a freed frame on its list. Returns the frames of each migratetype that go on to the
+    /// zone.
     pub(crate) fn put(&mut self, limits: &PcpLimits, zone: ZoneState, kind: MigrateType) -> [u64; MigrateType::COUNT] {
         self.alloc_factor /= 2;
         self.count[kind.index()] += 1;
@@ -113,7 +117,8 @@ impl PerCpuPages {
         self.hand_over(nr, kind)
     }
 
-    /// Takes frames off the lists, one list after the other, from this on.
+    /// Takes `nr` frames off the lists, one list after the other, beginning with `first`. Returns
+    /// them by migratetype.
     fn hand_over(&mut self, mut nr: u64, first: MigrateType) -> [u64; MigrateType::COUNT] {
         let mut back = [0; MigrateType::COUNT];
         for i in (0..MigrateType::COUNT).map(|i| (first.index() + i) % MigrateType::COUNT) {
@@ -124,7 +129,8 @@ impl PerCpuPages {
         back
     }
 
-    /// How many may stay: few while kswapd works, fewer and fewer while the zone is short.
+    /// Frames that may stay on the lists: few while kswapd works, fewer and fewer while the zone is
+    /// short.
     fn high_for_free(&mut self, limits: &PcpLimits, zone: ZoneState) -> u64 {
         let PcpLimits { batch, high_min, high_max } = *limits;
         self.high = self.high.clamp(high_min, high_max);
@@ -145,7 +151,8 @@ impl PerCpuPages {
         high
     }
 
-    /// Now and then a list that is larger than it must be shrinks: how many go back to the zone.
+    /// Shrinks lists that are larger than they must be. Returns the frames of each migratetype that
+    /// go back to the zone.
     pub(crate) fn decay(&mut self, limits: &PcpLimits) -> [u64; MigrateType::COUNT] {
         if self.high > limits.high_min {
             let slowly = self.high - self.high / 8;

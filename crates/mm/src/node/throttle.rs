@@ -7,7 +7,7 @@ use crate::world::{Ack, Effect, ThrottleReason, World};
 
 /// A timer tick, at 250 a second.
 pub(crate) const TICK_NS: u64 = 4_000_000;
-/// How long at most a task waits in each case (reclaim throttling).
+/// The longest wait of a task for writeback, and where memory is exhausted (reclaim throttling).
 pub(crate) const WRITEBACK_WAIT_NS: u64 = 100_000_000;
 pub(crate) const EXHAUSTED_WAIT_NS: u64 = 1_000_000_000;
 
@@ -15,7 +15,7 @@ pub(crate) const EXHAUSTED_WAIT_NS: u64 = 1_000_000_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Throttled {
     pub(crate) waiters: [u64; ThrottleReason::ALL.len()],
-    /// Pages marked for reclaim that were written since the first waited.
+    /// Pages marked for reclaim that were written since the first task waited.
     pub(crate) written: u64,
 }
 
@@ -55,8 +55,8 @@ impl Frames {
             .for_each(|reason| self.unthrottle(w, reason));
     }
 
-    /// After a pass of kswapd: those who found nothing try again once it is worth it, those who
-    /// were kept out once there is room.
+    /// After a pass of kswapd: wakes tasks that made no progress if the pass freed more than an
+    /// eighth of the pages it scanned, and tasks throttled by exhausted memory once there is room.
     pub(crate) fn relieve_throttled<W: World>(&mut self, w: &mut W, sc: &ScanControl) {
         if sc.nr_reclaimed > sc.nr_scanned >> 3 {
             self.unthrottle(w, ThrottleReason::NoProgress);

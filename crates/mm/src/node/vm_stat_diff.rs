@@ -3,7 +3,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#per-cpu-lists-of-free-pages`.
 
-/// `MAX_THRESHOLD`.
+/// `MAX_THRESHOLD`, in pages.
 const MOST: u64 = 125;
 /// Pages to units of 128 MiB, as a shift: the threshold grows with the units of the zone.
 const CHUNK_SHIFT: u32 = 15;
@@ -13,20 +13,20 @@ const CHUNK_SHIFT: u32 = 15;
 pub(super) struct VmStatDiff {
     threshold: i64,
     unseen: Vec<i64>,
-    /// Sum of `unseen` over all CPUs.
+    /// Sum of `unseen` over all CPUs, in pages.
     sum: i64,
 }
 
 impl VmStatDiff {
-    /// The level of a zone of so many pages that is used by so many CPUs.
+    /// No pages to add yet. The threshold grows with the zone's managed pages and with the CPUs.
     pub(super) fn new(managed: u64, cpus: usize) -> VmStatDiff {
         let bits = |n: u64| u64::from(u64::BITS - n.leading_zeros());
         let threshold = 2 * bits(cpus as u64) * (1 + bits(managed >> CHUNK_SHIFT));
         VmStatDiff { threshold: threshold.min(MOST) as i64, unseen: vec![0; cpus], sum: 0 }
     }
 
-    /// A CPU gave back so many pages, or took them (negative), one after the other: it adds up what
-    /// is more than its threshold.
+    /// Notes pages that a CPU gave back or, if negative, took, one by one: a count that exceeds the
+    /// threshold is added to the zone's.
     pub(super) fn note(&mut self, cpu: usize, pages: i64) {
         if let Some(unseen) = self.unseen.get_mut(cpu) {
             let before = std::mem::replace(unseen, (*unseen + pages) % (self.threshold + 1));
@@ -34,13 +34,13 @@ impl VmStatDiff {
         }
     }
 
-    /// A CPU adds up what it has not yet (`refresh_cpu_vm_stats`).
+    /// Adds the counts of all CPUs to the zone's (`refresh_cpu_vm_stats`).
     pub(super) fn add_up(&mut self) {
         self.unseen.fill(0);
         self.sum = 0;
     }
 
-    /// Free pages that watermarks see of a zone that has so many.
+    /// Free pages that watermarks see in a zone with `free` free pages.
     #[inline]
     pub(super) fn seen(&self, free: u64) -> u64 {
         free.saturating_add_signed(-self.sum)

@@ -13,13 +13,13 @@ use crate::node::page_blocks::{MigrateType, PageBlocks};
 use crate::node::pcp::{PcpLimits, PerCpuPages, ZoneState};
 use crate::node::vm_stat_diff::VmStatDiff;
 
-/// The pool of zone DMA for devices (`atomic_pool_size`): 128 KiB for each GiB, and at least that.
+/// The pool of zone DMA for devices (`atomic_pool_size`): 128 KiB for each GiB, at least 128 KiB.
 const DMA_POOL_FRACTION: u64 = 8192;
 const DMA_POOL_PAGES: u64 = 32;
 /// `lowmem_reserve_ratio`: a lower zone keeps 1/256 of the zones above it.
 pub(super) const LOWMEM_RESERVE_RATIO: u64 = 256;
 
-/// How far an allocation may go down.
+/// Watermark down to which an allocation may take pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AllocWatermark {
     /// The fast path.
@@ -33,13 +33,13 @@ pub(crate) enum AllocWatermark {
 /// The watermarks of a zone, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Below it only reclaim itself may allocate.
+    /// Free pages below which only reclaim itself may allocate.
     pub min: u64,
-    /// Below it kswapd is woken.
+    /// Free pages below which kswapd is woken.
     pub low: u64,
-    /// Above it kswapd is content.
+    /// Free pages above which kswapd is content.
     pub high: u64,
-    /// Above it kswapd is content where promotion wants room.
+    /// Free pages above which kswapd is content where promotion wants room.
     pub promo: u64,
 }
 
@@ -54,19 +54,18 @@ pub(crate) struct Zone {
     pub(crate) marks: Watermarks,
     /// Pages that allocations which could use higher zones must leave.
     pub(super) reserve: u64,
-    /// Taken for page tables, tree nodes and what the driver takes, by kind: they belong to no
-    /// folio.
+    /// Frames of no folio, by migratetype: page tables, tree nodes, and frames that the driver
+    /// took.
     kernel: [u64; MigrateType::COUNT],
-    /// Slabs of buffer heads: each knows its zone, so that they are not among those of `kernel`,
-    /// of which only the number is kept.
+    /// Pages of slabs of buffer heads. Not counted in `kernel`, because each slab knows its zone.
     buffer_slabs: u64,
-    /// By CPU: frames that it keeps for itself. Empty: frames are taken and given back singly.
+    /// By CPU: its lists of free frames. Empty: frames are taken and given back singly.
     pcp: Vec<PerCpuPages>,
     pcp_limits: PcpLimits,
     level: VmStatDiff,
-    /// An allocation found it below its high mark, and it was not above since.
+    /// An allocation found the zone below its high watermark, and it has not been above since.
     below_high: bool,
-    /// None: free pages are of no kind.
+    /// Page blocks; none: free pages have no migratetype.
     blocks: Option<PageBlocks>,
     pub(super) boost: Boost,
     pub(super) boost_factor: u32,
@@ -92,8 +91,8 @@ impl Zone {
         ZoneState { below_high: self.below_high, reclaim_active }
     }
 
-    /// Whether an allocation may go on here: it is above its high mark, or else above the mark in
-    /// question. Once it was below the high one, lists of CPUs hold less.
+    /// Whether an allocation may take pages here: the zone is above its high mark, or above
+    /// `level`. Notes a zone below its high mark, whose per-CPU lists then hold less.
     fn allows(&mut self, level: u64, nr: u64) -> bool {
         if !self.pcp.is_empty() && !self.below_high {
             if self.seen_free() >= self.marks.high + self.boost.pages + self.reserve + nr {
@@ -211,7 +210,7 @@ impl Node {
         self.zones.len().max(1)
     }
 
-    /// Frames from the highest zone that has more than the mark; which one.
+    /// Takes `nr` frames from the highest zone above the mark. Returns the zone's index.
     pub(crate) fn take(&mut self, nr: u64, mark: AllocWatermark, cpu: usize, kind: MigrateType) -> Option<usize> {
         let level = |z: &Zone| match mark {
             AllocWatermark::Low => z.marks.low + z.boost.pages + z.reserve,
@@ -283,8 +282,8 @@ impl Node {
         }
     }
 
-    /// Frames without a folio are free again; the lowest zones first, where they are missed most.
-    /// Returns how many there were not here.
+    /// Frees frames that held no folio, of the lowest zones first, where they are missed most.
+    /// Returns how many of `nr` the node did not have.
     pub(crate) fn free_kernel(&mut self, mut nr: u64, kind: MigrateType) -> u64 {
         for z in &mut self.zones {
             let here = nr.min(z.kernel[kind.index()]);
@@ -295,8 +294,8 @@ impl Node {
         nr
     }
 
-    /// Takes up to so many frames for what is no folio, from the highest zone downwards, as far as
-    /// each goes. Returns how many.
+    /// Takes up to `want` frames for other uses than folios, from the highest zone downwards.
+    /// Returns how many it took.
     pub(crate) fn take_kernel(&mut self, want: u64, kind: MigrateType) -> u64 {
         if want > self.free_pages() {
             self.drain_pcp();
@@ -331,7 +330,7 @@ impl Node {
         if self.balance_to_promo { z.marks.promo } else { z.marks.high }
     }
 
-    /// Promotion: some zone has so many pages above its high mark.
+    /// Promotion: whether some zone has `nr` free pages above its high watermark.
     pub(crate) fn has_room_for_promotion(&self, nr: u64) -> bool {
         self.zones.iter().any(|z| z.is_above(z.marks.high + nr))
     }
@@ -367,7 +366,8 @@ impl Node {
         self.zones.iter().map(|z| z.marks.high + z.boost.pages).sum()
     }
 
-    /// Out of memory: whether some zone would meet its minimum with so many pages more.
+    /// Out of memory: whether some zone would be above its min mark and reserve with `reclaimable`
+    /// pages more free, and `nr` of them taken.
     pub(crate) fn could_meet_min(&self, reclaimable: u64, nr: u64) -> bool {
         self.zones.iter().any(|z| z.free + reclaimable >= z.marks.min + z.reserve + nr)
     }
@@ -388,7 +388,7 @@ impl Node {
     }
 }
 
-/// DMA, DMA32 and Normal, those that have pages.
+/// The zones DMA, DMA32 and Normal, as far as they have pages.
 fn split(cfg: &NodeConfig) -> Vec<Zone> {
     let sizes = ["DMA", "DMA32", "Normal"].into_iter().zip(cfg.zone_pages());
     let zone = |(name, managed)| Zone { name, managed, free: managed, ..Zone::default() };

@@ -17,7 +17,7 @@ const SAME_FILLED_BYTES: u32 = 33;
 /// Where a folio goes that leaves for swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SwapWriteout {
-    /// It needs no write: it is zeros, or zswap has it.
+    /// No write is needed: the folio is all zeros, or zswap stored it.
     Taken,
     /// To the device.
     Device,

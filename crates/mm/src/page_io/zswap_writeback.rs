@@ -9,7 +9,7 @@ use crate::stat::Counter;
 use crate::world::World;
 use crate::zswap::ZswapEntry;
 
-/// So many fruitless tries, and the worker gives up.
+/// Fruitless visits after which the worker gives up; also failed writes in a row.
 pub(crate) const MAX_FAILURES: u32 = 16;
 
 /// Result of a visit of one group.
@@ -23,7 +23,7 @@ pub(crate) enum Visit {
     Written,
 }
 
-/// An entry whose turn it is.
+/// The entry to write back next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Victim {
     pub(crate) slot: SwapSlot,
@@ -45,7 +45,8 @@ impl<W: World> PageIo<'_, W> {
         self.note_write_back(written) == Visit::Written
     }
 
-    /// The oldest entry of a group. The error: there is none, or it is spared this time.
+    /// The oldest entry of a group. Error: the group has no entry, or the entry is spared this
+    /// time.
     pub(crate) fn choose_victim(&mut self, memcg: MemcgId) -> Result<Victim, Visit> {
         let oldest = self.mem.swap.zswap.oldest(memcg).filter(|_| self.mem.groups.may_write_back(memcg));
         let entry = oldest.and_then(|slot| self.mem.swap.zswap.get(slot).copied());
@@ -59,7 +60,7 @@ impl<W: World> PageIo<'_, W> {
         Ok(Victim { slot, page, memcg })
     }
 
-    /// An entry that no page table needs goes: its slot only waits to be freed. False: it is
+    /// Drops an entry that no page table needs: its slot only waits to be freed. False: it is
     /// needed.
     pub(crate) fn drop_unneeded(&mut self, victim: Victim) -> bool {
         let unneeded = self.mem.swap.slots.count(victim.slot) == 0;

@@ -10,7 +10,7 @@ use crate::lru::pages::Pages;
 use crate::reclaim::Reclaim;
 use crate::world::World;
 
-/// Proposals at one time, as in cache_ext.
+/// Folios that the policy proposes at a time, as in cache_ext.
 const MOST_PROPOSED: u64 = 32;
 
 impl<W: World> Reclaim<'_, W> {
@@ -64,7 +64,7 @@ impl<W: World> Reclaim<'_, W> {
 }
 
 impl Pages {
-    /// Takes folios of files off their lists, those that are there for taking.
+    /// Takes the chosen file folios off their lists, as far as they can be isolated.
     fn isolate_chosen(&mut self, v: LruvecId, chosen: &[FolioId], out: &mut Vec<FolioId>) {
         for &f in chosen {
             if !self.folios.is_attached(f) {

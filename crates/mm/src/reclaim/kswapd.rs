@@ -14,9 +14,9 @@ use crate::stat::Counter;
 use crate::world::{ThrottleReason, World};
 
 impl<W: World> Reclaim<'_, W> {
-    /// One step: a pass over the node at one priority, or what it does of it until somebody else is
-    /// to have the processor. `Sleep`: there is nothing more to do. The run goes on with `sc`,
-    /// unless it is over, which the flag says.
+    /// One step: a pass over the node at one priority, or the part of a pass until another thread
+    /// is to have the processor. `Sleep`: there is nothing more to do. True: the run is over;
+    /// otherwise it goes on with `sc`.
     pub(crate) fn kswapd_step(&mut self) -> (KswapdStep, bool) {
         let before = match self.sc.at.as_ref().map(|at| at.gained) {
             Some(gained) => gained,
@@ -40,7 +40,7 @@ impl<W: World> Reclaim<'_, W> {
         self.sc.kswapd && !self.sc.blocked && self.world.kswapd_yields(&self.mem.pages.work)
     }
 
-    /// Sets the target of the next pass. False: it is not needed, and the run is over.
+    /// Sets the target of the next pass. False: no pass is needed, and the run is over.
     fn begin_pass(&mut self) -> bool {
         let nid = self.sc.nid;
         let node = self.mem.frames.nodes.get(nid);
@@ -65,13 +65,14 @@ impl<W: World> Reclaim<'_, W> {
         true
     }
 
-    /// After a pass that gained so much: whether there is another one, and at which priority.
+    /// Ends a pass that gained `gained` pages: decides whether there is another pass, and its
+    /// priority.
     fn end_pass(&mut self, gained: u64) -> (KswapdStep, bool) {
         // A pass that began for a boost alone may not swap.
         let for_boost = !self.sc.may_swap;
         let may_lower = !(for_boost && self.sc.priority + 2 == DEF_PRIORITY);
         if std::mem::take(&mut self.sc.blocked) {
-            // It sleeps in the block layer, and goes on where it was.
+            // kswapd sleeps in the block layer, and goes on where it was.
             self.mem.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
             return (KswapdStep::Again, false);
         }
@@ -94,7 +95,7 @@ impl<W: World> Reclaim<'_, W> {
         (KswapdStep::Again, false)
     }
 
-    /// Pages that the run has freed so far: those on their way elsewhere are not free yet.
+    /// Pages that the run has freed so far, without those still moving to another node.
     fn kswapd_gained(&self) -> u64 {
         self.sc
             .nr_reclaimed
@@ -211,7 +212,7 @@ mod tests {
         (e, w, groups)
     }
 
-    /// A run for a low zone passes over pages of others: those decide nothing about its priority.
+    /// A run for a low zone skips pages of higher zones, which do not change its priority.
     #[test]
     fn regression_pages_of_other_zones_are_not_scanned_for_the_priority() {
         let node = NodeConfig { page_blocks: true, ..NodeConfig::new(1 << 15) };

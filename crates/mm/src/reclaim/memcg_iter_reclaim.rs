@@ -117,12 +117,11 @@ impl<W: World> Reclaim<'_, W> {
         if met && self.mem.cfg.memcg.target_lowers_priority { DEF_PRIORITY } else { self.sc.priority }
     }
 
-    /// A group should be aged. Whether to evict from it all the same: after aging it, or at the
-    /// first priority.
+    /// Whether to evict from a group that should be aged: after aging it, or at the first priority.
     fn may_go_on_aging(&mut self, v: LruvecId, swappiness: u32, priority: u32) -> bool {
         if priority != DEF_PRIORITY {
             if self.sc.kswapd {
-                // It ages between passes.
+                // kswapd ages between passes.
                 return false;
             }
             let seq = self.mem.pages.lruvecs[v.index()].r#gen.max_seq;

@@ -21,7 +21,7 @@ impl<W: World> Reclaim<'_, W> {
         };
         let mut resumed = resumed.map(|r| r.1);
         if resumed.is_some_and(|id| !lru.is_in(id, generation, (first_bin + done) % MEMCG_NR_BINS)) {
-            // It was moved, or is gone: the next pass sees the groups that are there.
+            // The group was moved, or is gone: the next pass sees the groups that are there.
             return;
         }
         for i in done..MEMCG_NR_BINS {
@@ -50,7 +50,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Shrinks a group; where it goes after that. None: it stays, there is more.
+    /// Shrinks a group. Returns where the group goes then; none: it stays, because there is more to
+    /// take.
     fn shrink_rotating(&mut self, id: MemcgId) -> Option<Rotation> {
         let was_tail = self.mem.groups.memcg_lru[self.sc.nid.index()].places[id.index()].segment == Segment::Tail;
         match self.mem.groups.memcgs.below_protection(MemcgId::ROOT, id) {

@@ -248,8 +248,8 @@ impl Machine {
         self.engine.validate()
     }
 
-    /// I6.3: nobody is visited twice in a pass, but those that the memcg LRU sent to a tail: they
-    /// are tried once more.
+    /// I6.3: no group is visited twice in a pass, except those that the memcg LRU sent to a tail:
+    /// they are tried once more.
     fn turns(&mut self) -> Result<(), String> {
         let visits = std::mem::take(&mut self.engine.mem.groups.visits);
         for pass in visits.split(|v| v.is_none()) {
@@ -286,8 +286,8 @@ prop_compose! {
     }
 }
 
-/// Small requests under two lists look at each group once, and know the passes after that; they
-/// visit whom those visit that look at everything, and take the same pages.
+/// Small requests under two lists look at each group once and know the result of later passes. They
+/// visit the same groups and take the same pages as requests that look at everything.
 #[test]
 fn passes_over_groups_that_have_nothing_to_give_are_known() {
     let [known, looked] = [false, true].map(|closely| {
@@ -361,8 +361,8 @@ proptest! {
         }
     }
 
-    /// Visits that rely on what was seen before move groups as those do that look at everything,
-    /// and take the same pages.
+    /// Visits that rely on earlier answers move the same groups and take the same pages as visits
+    /// that look at everything.
     fn know_or_look(
         cfg in config(), groups in 1u8..40, parents in prop::collection::vec(any::<u8>(), 40), ops in prop::collection::vec(op(), 1..40),
     ) {

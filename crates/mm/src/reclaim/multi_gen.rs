@@ -128,8 +128,9 @@ impl<W: World> Reclaim<'_, W> {
         self.mem.pages.return_scratch(list);
     }
 
-    /// The obvious type first, else the controller's; if that yields nothing, the other once.
-    /// Returns the type, and pages scanned and isolated.
+    /// Isolates folios of the type that swappiness or the generations dictate, else of the
+    /// controller's choice; if nothing was scanned, of the other type. Returns the type, and pages
+    /// scanned and isolated.
     fn isolate_folios(&mut self, v: LruvecId, swappiness: u32, list: &mut Vec<FolioId>) -> (usize, u64, u64) {
         let g = &self.mem.pages.lruvecs[v.index()].r#gen;
         let (form, divisor) = (self.mem.cfg.lru.generations, self.mem.cfg.lru.batch_divisor);
@@ -160,8 +161,8 @@ impl<W: World> Reclaim<'_, W> {
         (t, 0, 0)
     }
 
-    /// Sorts and isolates from the tail of the oldest generation of a type, `most` folios. Returns
-    /// the pages that were looked at and those that were isolated.
+    /// Sorts and isolates up to `most` folios from the tail of the oldest generation of a type.
+    /// Returns the pages looked at and the pages isolated.
     pub(crate) fn scan_folios(
         &mut self,
         v: LruvecId,

@@ -8,8 +8,8 @@ use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 use crate::node::frames::Frames;
 
-/// Folios that are looked at for each that is found, at most: those that a walk promoted still lie
-/// between the others.
+/// Most folios that are looked at for each one found: folios that a walk promoted still lie between
+/// the others.
 const LOOKS_EACH: usize = 4;
 
 impl Pages {

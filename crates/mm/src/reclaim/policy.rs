@@ -19,7 +19,8 @@ pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     /// kswapd measures each pass by itself: pages that it reclaimed before do not count.
     fn measures_passes(selection: MemcgSelection) -> bool;
 
-    /// Walks the groups as the policy has it. False: plainly, one after the other.
+    /// Walks the groups in the order of the policy. False: the policy has none, so the caller
+    /// visits one group after the other.
     fn shrink_memcgs<W: World>(run: &mut Reclaim<'_, W>) -> bool;
 
     /// Shrinks the lists of one group.

@@ -60,9 +60,10 @@ impl<W: World> Reclaim<'_, W> {
         rotate
     }
 
-    /// Pages of the oldest generation of each type. A scan that looked at more, and neither took
-    /// nor moved any, met nothing but what batches of other CPUs hold. Linux looks at that until
-    /// its budget is used up or it is let go, which here is not before the call is over.
+    /// Pages of the oldest generation of each type, summed. A scan that looked at more pages, and
+    /// neither took nor moved one, met only pages that batches of other CPUs hold. Linux looks at
+    /// them until its budget is used up or they are let go, which here is not before the call is
+    /// over.
     pub(crate) fn oldest_pages(&self, v: LruvecId) -> u64 {
         let g = &self.mem.pages.lruvecs[v.index()].r#gen;
         [ANON, FILE].map(|t| g.nr_pages[gen_index(g.min_seq[t])][t]).iter().sum()
@@ -89,12 +90,12 @@ impl<W: World> Reclaim<'_, W> {
         floor > g.max_seq || self.sc.priority != DEF_PRIORITY && floor == g.max_seq
     }
 
-    /// A run for a group ends here, too, when it has what it wants.
+    /// Whether the run has reclaimed the pages it wants; a run for a group ends then, too.
     fn has_reclaimed_enough(&self) -> bool {
         self.sc.nr_reclaimed >= self.sc.nr_to_reclaim.max(2) || self.should_abort_scan()
     }
 
-    /// A batch of so many folios. Returns the pages that were looked at.
+    /// Evicts a batch of at most `most` folios. Returns the pages that were looked at.
     fn evict_batch_of(&mut self, v: LruvecId, swappiness: u32, most: u64) -> u64 {
         let mut list = self.mem.pages.take_scratch();
         self.check_write_queue();
@@ -107,7 +108,8 @@ impl<W: World> Reclaim<'_, W> {
         scanned
     }
 
-    /// The controller's type first; the other only if that one has nothing to look at.
+    /// Isolates folios of the type that the controller chose, or of the other type if the first has
+    /// nothing to look at. Returns the type, and pages scanned and isolated.
     fn isolate_by_type(
         &mut self,
         v: LruvecId,

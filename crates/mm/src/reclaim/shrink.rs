@@ -76,7 +76,7 @@ impl<W: World> Reclaim<'_, W> {
         stat
     }
 
-    /// `demote`: what could be freed is collected there.
+    /// One pass over `list`. `demote`: collects folios to be demoted instead of freed.
     fn shrink_pass(&mut self, list: &mut Vec<FolioId>, mut demote: Option<&mut Vec<FolioId>>) -> ShrinkStat {
         let taken = list.len();
         let is_easy = |f: &FolioId| {
@@ -142,7 +142,7 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// A folio with which nothing is special, as one of its batch. None: it is not such a one.
+    /// Shrinks a plain folio as one of its batch. None: the folio is not plain.
     #[inline(always)]
     fn shrink_plain(&mut self, f: FolioId, batch: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Option<Verdict> {
         let st = self.mem.pages.folios.st(f);
@@ -319,7 +319,8 @@ impl<W: World> Reclaim<'_, W> {
         self.mem.swap_cache(self.world).add_to_swap(f)
     }
 
-    /// kswapd counts what comes round again before it is written; all others mark and go on.
+    /// Handles a folio under writeback. kswapd counts folios met again before their write has
+    /// ended; all others mark the folio and go on.
     fn on_writeback(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Verdict {
         let st = self.mem.pages.folios.st(f);
         if self.sc.kswapd && st.has(FolioFlags::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).writeback {

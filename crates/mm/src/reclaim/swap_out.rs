@@ -1,5 +1,5 @@
-//! Anonymous folios on their way out to a device that answers at once: the same as through the swap
-//! cache, in which such a folio is for no moment that anyone could see.
+//! Anonymous folios that go to a swap device that answers at once. The outcome is the same as
+//! through the swap cache, but the folio is not put there: nobody could see it.
 //!
 //! Counts that the folios of a batch share are updated at its end, as for clean file folios
 //! (`workingset::evict_clean`).
@@ -32,23 +32,23 @@ fn is_plain_anon(st: FolioFlags) -> bool {
 /// A batch of isolated folios of one lruvec, and the counts that are added at its end.
 pub(crate) struct ShrinkBatch {
     pub(crate) evict: EvictBatch,
-    /// Slots that it has taken and not charged yet.
+    /// Swap slots that the batch has taken and not charged yet.
     slots: u64,
-    /// Swap that its group may use beside.
+    /// Swap slots that the group may still use beside `slots`.
     swap_room: u64,
-    /// Plain anonymous folios of it go straight to swap.
+    /// Plain anonymous folios of the batch go straight to swap.
     swaps_at_once: bool,
 }
 
 impl ShrinkBatch {
-    /// Whether a folio of it goes straight to swap.
+    /// Whether a folio of the batch, with flags `st`, goes straight to swap.
     #[inline(always)]
     pub(crate) fn swaps_out(&self, st: FolioFlags) -> bool {
         self.swaps_at_once && is_plain_anon(st)
     }
 
-    /// Whether a folio of it is clean and unmapped, of a file: dropped with the others, unless
-    /// something holds it in place.
+    /// Whether a folio of the batch is a clean, unmapped file folio: dropped with the others,
+    /// unless something holds it in place.
     #[inline(always)]
     pub(crate) fn takes(&self, st: FolioFlags) -> bool {
         self.evict.t == FILE && !st.has(SLOW)
@@ -56,16 +56,16 @@ impl ShrinkBatch {
 }
 
 impl<W: World> Reclaim<'_, W> {
-    /// Whether such folios may be unmapped and written, and nothing that has a say stands in front
-    /// of the device.
+    /// Whether plain anonymous folios may go straight to the device: they may be unmapped and
+    /// written, and neither zswap nor a policy beside the lists takes part.
     fn may_swap_at_once(&self) -> bool {
         let allowed = self.sc.may_unmap && self.sc.may_writepage;
         let direct = self.mem.cfg.zswap.is_none() && self.mem.swap.zswap.is_empty();
         allowed && direct && self.mem.pages.ext.is_none()
     }
 
-    /// Such a folio of the batch: it is checked, unmapped, written and freed, unless the device
-    /// takes a while.
+    /// Checks, unmaps and writes a plain anonymous folio of the batch, and frees it unless the
+    /// device takes a while.
     #[inline]
     pub(crate) fn swap_out(
         &mut self,
@@ -147,7 +147,8 @@ impl<W: World> Reclaim<'_, W> {
         Verdict::Keep
     }
 
-    /// A slot for a folio of the batch. Mostly it is the next one, and charged at the end.
+    /// Takes a slot for a folio of the batch: mostly the next one, which is charged at the batch's
+    /// end.
     #[inline]
     fn take_slot(&mut self, d: &mut ShrinkBatch, stat: &mut ShrinkStat) -> Option<SwapSlot> {
         let memcg = self.mem.pages.lruvecs[d.evict.own.index()].memcg;
@@ -174,8 +175,8 @@ impl<W: World> Reclaim<'_, W> {
         d
     }
 
-    /// Goes on with a batch of which all was accounted for, after what may have changed what it
-    /// counts on.
+    /// Goes on with a batch whose counts were all added, after something that may have changed the
+    /// state it relies on.
     pub(crate) fn resume_batch(&self, d: &mut ShrinkBatch) {
         self.mem.pages.resume_evict_batch(&mut d.evict);
         if d.swaps_at_once {
@@ -199,7 +200,7 @@ impl<W: World> Reclaim<'_, W> {
             return;
         }
         if d.evict.t == ANON {
-            // They were written.
+            // All these pages were written.
             for c in [Counter::Pswpout, Counter::NrWritten, Counter::NrVmscanWrite] {
                 self.mem.pages.count_lruvec(d.evict.own, c, dropped);
             }

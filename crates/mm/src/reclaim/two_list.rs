@@ -31,8 +31,8 @@ pub(crate) fn fractions(cost: [u64; 2], swappiness: u64) -> (u64, u64) {
     (swappiness * (sum + 1) / (anon_cost + 1), (200 - swappiness) * (sum + 1) / (file_cost + 1))
 }
 
-/// The target is met: the smaller type stops, the larger one goes on to the same fraction of its
-/// target.
+/// Cuts what is left to scan once the target is met: the smaller type stops, the larger type goes
+/// on to the same fraction of its target.
 fn cut_to_proportion(targets: &[u64; 4], left: &mut [u64; 4]) {
     let (anon, file) = (left[0] + left[1], left[2] + left[3]);
     let smaller = if file > anon { ANON } else { FILE };
@@ -155,8 +155,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Whether it is of use to know which anon of a node is cold: there is swap, full or not, or a
-    /// slower node.
+    /// Whether cold anon pages of a node can go anywhere: there is swap, full or not, or a slower
+    /// node.
     pub(crate) fn can_age_anon(&self, nid: NodeId) -> bool {
         self.mem.swap.slots.total_pages() > 0 || self.mem.frames.can_demote(nid)
     }

@@ -124,8 +124,8 @@ impl<W: World> Reclaim<'_, W> {
         self.note_pass(reclaimed);
     }
 
-    /// Returns the totals before the pass that begins: pages set aside if it counts for itself, and
-    /// those that stay.
+    /// Returns the totals before the pass that begins. If the pass counts for itself, pages
+    /// reclaimed so far are set aside.
     fn prepare_pass(&mut self) -> PassStart {
         let kind = self.mem.cfg.lru.kind;
         by_policy!(kind, P => P::prepare(self));
@@ -136,7 +136,7 @@ impl<W: World> Reclaim<'_, W> {
         PassStart { carried, nr_reclaimed: self.sc.nr_reclaimed, nr_scanned: self.sc.nr_scanned }
     }
 
-    /// A pass over the machine took so many pages off lists. Multi-gen LRU does not tell.
+    /// Tells vmpressure how many pages a pass over the machine scanned. Multi-gen LRU does not.
     fn note_vmpressure(&mut self, scanned: u64) {
         let tells = !self.sc.is_cgroup_reclaim() && self.mem.cfg.lru.kind != Lru::MultiGen;
         if tells && self.mem.groups.vmpressure.note(scanned) {
@@ -194,8 +194,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// The rest of a walk of kswapd that was interrupted at a group. If that is gone, so is the
-    /// rest: the next pass sees all groups.
+    /// Finishes a walk of kswapd that was interrupted at a group. If the group is gone, the walk
+    /// ends: the next pass sees all groups.
     fn resume_walk(&mut self, memcg: MemcgId) {
         if self.mem.groups.memcgs.get(memcg).state == MemcgState::Gone {
             return;
@@ -224,7 +224,7 @@ impl<W: World> Reclaim<'_, W> {
         true
     }
 
-    /// Multi-gen eviction: a priority from which the target may be met in one go.
+    /// Multi-gen eviction: sets a priority at which one pass may meet the target.
     pub(crate) fn set_initial_priority(&mut self) {
         if self.sc.is_cgroup_reclaim() || self.sc.priority != DEF_PRIORITY || self.sc.nr_to_reclaim < MIN_LRU_BATCH {
             return;
@@ -246,8 +246,8 @@ impl<W: World> Reclaim<'_, W> {
         self.sc.priority = estimate.clamp(DEF_PRIORITY / 2, DEF_PRIORITY);
     }
 
-    /// Multi-gen eviction: reclaim of the whole machine stops when it has what it wants, kswapd
-    /// also when every zone is safe.
+    /// Multi-gen eviction: whether reclaim of the whole machine stops: it has the pages it wants,
+    /// or, for kswapd, every zone is safe.
     pub(crate) fn should_abort_scan(&self) -> bool {
         if self.sc.blocked {
             return true;

@@ -17,7 +17,7 @@ impl Device {
             || self.cfg.block_device && self.has_clusters(&common.policy) && u32::from(order) <= self.clusters.shift()
     }
 
-    /// 2^order slots: the first of them.
+    /// Allocates 2^order slots. Returns the first one.
     pub(super) fn alloc<H: SwapHost>(
         &mut self,
         order: u8,
@@ -41,8 +41,8 @@ impl Device {
         found.offset
     }
 
-    /// The next free slot of the cluster in which the CPU got its last one, where nothing follows
-    /// from taking it: neither the cluster nor the device becomes full, and no slot is reclaimed.
+    /// Takes the next free slot of the cluster in which the CPU got its last slot, if that has no
+    /// consequence: neither the cluster nor the device becomes full, and no slot is reclaimed.
     #[inline]
     pub(super) fn alloc_behind_last(&mut self, cpu: usize, memcg: MemcgId, common: &mut Common) -> Option<u32> {
         let by_cluster = self.has_clusters(&common.policy) && common.policy.allocator != SwapAllocator::FreeOnly;
@@ -117,14 +117,14 @@ impl Device {
         found
     }
 
-    /// The rest of the cluster in which the CPU got its last slots of the order.
+    /// Scans the rest of the cluster in which the CPU got its last slots of this order.
     fn scan_next<H: SwapHost>(&mut self, next: u32, order: u8, common: &mut Common, host: &mut H) -> Found {
         if common.policy.allocator != SwapAllocator::OneFrag {
             return self.scan(next, order, common, host);
         }
         let (c, _) = self.place(next);
         let cluster = self.clusters.get(c);
-        // It may have become free since, and have been taken for another order.
+        // The cluster may have become free since, and have been taken for another order.
         let from = match cluster.flag {
             Flag::Free if order == 0 => self.first_of(c),
             Flag::Nonfull | Flag::Frag if order == 0 || cluster.order == order => next,
@@ -151,7 +151,7 @@ impl Device {
         }
     }
 
-    /// Clusters of the order that were not scanned since slots of them were freed. A scanned one
+    /// Scans clusters of the order whose slots were freed since their last scan. A scanned cluster
     /// counts as fragmented.
     fn scan_nonfull<H: SwapHost>(&mut self, order: u8, tried: &mut u32, common: &mut Common, host: &mut H) -> Found {
         if u32::from(order) >= self.clusters.shift() {
@@ -169,8 +169,8 @@ impl Device {
         Found::default()
     }
 
-    /// Fragmented clusters of the order, each once; those that were just moved there count. `one`:
-    /// the first, and no more.
+    /// Scans fragmented clusters of the order, each once, including clusters moved there just now.
+    /// `one`: only the first.
     fn scan_frag<H: SwapHost>(
         &mut self,
         order: u8,

@@ -31,7 +31,7 @@ impl Swap {
         self.devices[usize::from(number)].as_ref().map_or(i32::MIN, |d| d.priority)
     }
 
-    /// Slots of a device were handed out for the first time: how full is what comes before it?
+    /// Notes how full the devices of higher priority are when a device first hands out slots.
     fn note_first_use(&mut self, number: u8) {
         let priority = self.priority(number);
         let higher = self.devices.iter().flatten().filter(|d| d.priority > priority);
@@ -64,8 +64,8 @@ impl Swap {
         found
     }
 
-    /// A slot for a page in the usual case, of which nothing follows: there is one device, and the
-    /// CPU goes on in its cluster.
+    /// A slot for a page in the usual case without consequences: there is one device, and the CPU
+    /// goes on in its cluster.
     #[inline]
     pub(crate) fn alloc_behind_last(&mut self, cpu: usize, memcg: MemcgId) -> Option<SwapSlot> {
         let &[number] = &self.avail[..] else { return None };

@@ -79,7 +79,7 @@ const FIRST_HEAD: u32 = u32::MAX - NR_LISTS as u32;
 /// `slots` consecutive, aligned slots.
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
-    /// None as long as all are free.
+    /// None while all slots of the cluster are free.
     pub(super) slots: Option<Box<Slots>>,
     link: Link,
     /// Slots that are not free, unusable ones included.
@@ -89,12 +89,12 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Bytes that one takes of which slots are in use.
+    /// Bytes of memory for a cluster with slots in use.
     pub(super) const BYTES: usize = size_of::<Cluster>() + Slots::BYTES;
     const UNUSED: Cluster = Cluster { slots: None, link: UNLINKED, count: 0, order: 0, flag: Flag::Free };
 }
 
-/// A wrong rule, to show that the regression test for it finds it (discard).
+/// A wrong rule, to show that its regression test finds it (discard).
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum InjectedFault {
@@ -115,7 +115,7 @@ pub(super) struct Clusters {
     frag_nr: [u32; NR_ORDERS],
     /// Clusters of the device.
     nr: u32,
-    /// From here on no cluster was ever used, but for those with unusable slots.
+    /// First cluster from which on none was ever used, except those with unusable slots.
     virgin: u32,
     /// log2 of the slots of a cluster.
     shift: u32,
@@ -176,7 +176,7 @@ impl Clusters {
         &mut self.all[c as usize]
     }
 
-    /// The slots of a cluster of which not all are free, or are not to be.
+    /// The slots of a cluster; makes them if all slots were free, because one is about to be used.
     #[inline]
     pub(super) fn slots_mut(&mut self, c: u32) -> &mut Slots {
         if self.all.get(c as usize).is_none_or(|c| c.slots.is_none()) {
@@ -252,7 +252,8 @@ impl Clusters {
         self.all[c as usize].link = Link { prev: last, next: head };
     }
 
-    /// The first of a list. `FREE`: of those used before, see [`Clusters::first_free`].
+    /// The first cluster of a list. `FREE`: the first that was used before, see
+    /// [`Clusters::first_free`].
     pub(super) fn first(&self, list: ClusterListId) -> Option<u32> {
         let first = self.heads[list.0 as usize].next;
         (first < FIRST_HEAD).then_some(first)
@@ -317,7 +318,7 @@ impl Clusters {
         #[cfg(test)]
         let flag = if self.fault == InjectedFault::AlwaysMove { Flag::Full } else { flag };
         if flag == Flag::None {
-            // It was discarded: the worker took it off its list.
+            // A discarded cluster: the worker took it off its list.
             self.get_mut(c).flag = Flag::Free;
             self.add_tail(c, ClusterListId::FREE);
         } else {
@@ -350,7 +351,7 @@ impl Clusters {
         Ok(found)
     }
 
-    /// Free clusters that were never used, as far as anything is kept of them.
+    /// Free clusters that were never used, as far as they have an entry in `all`.
     pub(super) fn virgins(&self) -> impl Iterator<Item = u32> + '_ {
         (self.virgin..self.touched()).filter(|&c| self.get(c).flag == Flag::Free)
     }

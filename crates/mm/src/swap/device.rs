@@ -10,8 +10,8 @@ use crate::world::Ack;
 
 /// Calls of allocation into the rest of the engine.
 pub(crate) trait SwapHost {
-    /// The first slot and the order of a folio in the swap cache, if it could be taken out of it
-    /// now: it is not locked, and no write of it is under way.
+    /// The first slot and the order of a folio in the swap cache, if it can leave the cache now: it
+    /// is neither locked nor under writeback.
     fn droppable(&self, f: FolioId) -> Option<(SwapSlot, u8)>;
 
     /// The folio was taken out of the swap cache; its data exists only in memory now.
@@ -25,7 +25,7 @@ pub(crate) trait SwapHost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub(crate) slot: SwapSlot,
-    /// How many, from that one on.
+    /// Number of slots from `slot` on.
     pub(crate) nr: u32,
     pub(crate) memcg: MemcgId,
 }
@@ -34,16 +34,15 @@ pub(crate) struct Freed {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Common {
     pub(super) policy: SwapPolicy,
-    /// Slots that can be used, of all devices.
+    /// Usable slots of all devices, except those being removed.
     pub(super) total: u64,
-    /// Used slots among them.
+    /// Slots in use.
     pub(super) used: u64,
-    /// Slots that are used on devices that are being removed; they count neither as free nor as
-    /// used otherwise.
+    /// Slots in use on devices being removed; not part of `total` and `used`.
     pub(super) removing: u64,
     /// Slots freed since the engine last asked.
     pub(super) freed: Vec<Freed>,
-    /// Devices that were 100 % used and are not any more.
+    /// Numbers of devices that were 100 % used and are not any more.
     pub(super) relist: Vec<u8>,
     /// Work done so far.
     pub(super) work: SwapWork,
@@ -89,29 +88,29 @@ pub(super) struct Device {
     pub(super) clusters: Clusters,
     /// Slots that can be used.
     pub(super) usable: u32,
-    /// Used slots among them.
+    /// Slots in use.
     pub(super) inuse: u32,
-    /// The most that ever were at once.
+    /// Most slots that were in use at once.
     pub(super) peak: u32,
-    /// Slots of the devices of higher priority when slots of this one were first handed out: those
-    /// in use, those that can be.
+    /// Slots in use, and usable slots, of devices of higher priority when this device first handed
+    /// out slots.
     pub(super) first_use: Option<(u64, u64)>,
     /// By CPU and order, where allocation goes on; 0: nowhere. One for all CPUs on a rotational
     /// device.
     pub(super) next: Vec<[u32; NR_ORDERS]>,
-    /// By CPU, for the scan of the map; one for all on a rotational device.
+    /// By CPU: where its scan of the map goes on. One for all CPUs on a rotational device.
     pub(super) cursor: Vec<Cursor>,
-    /// No slot below is free.
+    /// Slot below which none is free.
     pub(super) lowest: u32,
-    /// It may be asked for slots.
+    /// The device may be asked for slots.
     pub(super) listed: bool,
-    /// Not while it is being removed.
+    /// The device takes new pages: not while it is being removed.
     pub(super) writable: bool,
-    /// Used slots when there was no room for a page of it last, and how often in a row there was
-    /// none, and nothing had come back.
+    /// Slots in use when a page of the device last found no room in memory, and how often in a row
+    /// that was so while no slot was freed.
     pub(super) inuse_at_removal: u32,
     pub(super) fruitless_removals: u32,
-    /// It became 100 % used: cache-only slots of full clusters are to be reclaimed.
+    /// The device became 100 % used: cache-only slots of full clusters are to be reclaimed.
     pub(super) wants_reclaim: bool,
     /// Clusters that are being discarded: on no list.
     pub(super) discarding: Vec<u32>,
@@ -148,8 +147,8 @@ impl Device {
         d
     }
 
-    /// The header, bad pages, and slots past the end: counted as used. Clusters with any of them
-    /// are not free.
+    /// Counts the header, bad pages, and slots past the end as used. A cluster with such a slot is
+    /// not free.
     fn mark_unusable(&mut self, policy: &SwapPolicy) {
         let pages = self.cfg.pages as u32;
         let end = self.clusters.len() * policy.cluster_pages;

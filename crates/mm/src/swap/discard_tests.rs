@@ -110,8 +110,8 @@ fn finish(swap: &mut Swap, host: &mut Slow) -> Result<(), String> {
     check(swap)
 }
 
-/// Whether the scenario finds a wrong rule, on either kind of device: by a broken invariant, or by
-/// following a link to nowhere.
+/// Whether the scenario finds a wrong rule on a device with or without discard: by a broken
+/// invariant, or by following a link to nowhere.
 fn is_killed(fault: InjectedFault, discard: bool) -> bool {
     let result = catch_unwind(AssertUnwindSafe(|| scenario(discard, fault)));
     !matches!(result, Ok(Ok(_)))

@@ -11,8 +11,8 @@ use crate::ids::{MemcgId, SwapSlot};
 use crate::world::Ack;
 
 impl Swap {
-    /// Frees a slot to which one page table refers, where nothing follows from that but that its
-    /// group, which this returns, is uncharged.
+    /// Frees a slot to which one page table refers, if its only consequence is to uncharge its
+    /// group. Returns the group.
     #[inline]
     pub(crate) fn free_sole(&mut self, slot: SwapSlot) -> Option<MemcgId> {
         if self.caches.are_enabled() {
@@ -92,7 +92,7 @@ impl Device {
         Some(host.discard(self.slot(self.first_of(c)), self.clusters.pages()))
     }
 
-    /// A cluster was discarded: it is free. False: nobody discards that.
+    /// Frees a cluster that was discarded. False: the cluster was not being discarded.
     pub(super) fn discarded(&mut self, offset: u32, common: &mut Common) -> bool {
         let (c, at) = self.place(offset);
         let Some(i) = self.discarding.iter().position(|&d| d == c && at == 0) else { return false };

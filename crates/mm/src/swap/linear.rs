@@ -101,8 +101,8 @@ impl Device {
         None
     }
 
-    /// The next slot whose byte is of interest; `end` if there is none. It counts what a scan of
-    /// the map looks at.
+    /// The next slot that is free, or cache-only if slots are short; `end` if there is none. Counts
+    /// the bytes of the map that are looked at.
     fn next_candidate(&self, from: u32, end: u32, common: &mut Common) -> u32 {
         let reclaim = common.is_full();
         let mut at = from;

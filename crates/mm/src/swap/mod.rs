@@ -50,7 +50,7 @@ pub(crate) struct Swap {
     /// The CPU on which things happen.
     cpu: usize,
     caches: SlotCaches,
-    /// The next priority that nobody chose.
+    /// Priority of the next device for which none was chosen.
     next_priority: i32,
     common: Common,
 }
@@ -73,7 +73,8 @@ impl Swap {
         swap
     }
 
-    /// 2^order slots, aligned, for a folio that enters the swap cache with them. The first of them.
+    /// Allocates 2^order aligned slots for a folio that enters the swap cache. Returns the first
+    /// one.
     pub(crate) fn alloc<H: SwapHost>(
         &mut self,
         order: u8,
@@ -87,7 +88,7 @@ impl Swap {
         Some(slot)
     }
 
-    /// The next of the slots that were freed and that nobody asked about yet.
+    /// The next freed slots of which the engine has not learned yet.
     pub(crate) fn pop_freed(&mut self) -> Option<Freed> {
         self.common.freed.pop()
     }
@@ -98,7 +99,7 @@ impl Swap {
         !self.common.freed.is_empty()
     }
 
-    /// Slots of all devices but those that are being removed, free or not.
+    /// Slots, free or not, of all devices except those being removed.
     pub(crate) fn total_pages(&self) -> u64 {
         self.common.total
     }
@@ -108,7 +109,7 @@ impl Swap {
         self.common.total - self.common.used
     }
 
-    /// Slots that are not, those on devices that are being removed included.
+    /// Slots that are in use, also on devices being removed.
     pub(crate) fn used_pages(&self) -> u64 {
         self.common.used + self.common.removing
     }

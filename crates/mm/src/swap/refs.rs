@@ -24,8 +24,8 @@ impl Swap {
         self.slot_entry(slot).as_value()
     }
 
-    /// Puts a folio into the swap cache, with its 2^order slots: such as were just taken, or such
-    /// that it is to be read from.
+    /// Puts a folio into the swap cache, with 2^order slots that were just taken, or from which it
+    /// is to be read.
     pub(crate) fn add_to_cache(&mut self, slot: SwapSlot, order: u8, f: FolioId) {
         let (d, _) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());

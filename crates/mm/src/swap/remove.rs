@@ -4,7 +4,7 @@ use super::Swap;
 use crate::ids::FolioId;
 
 impl Swap {
-    /// From now on nothing is put on the device. False: there is no such device.
+    /// Starts to remove the device: nothing is put on it any more. False: there is no such device.
     pub(crate) fn start_removal(&mut self, number: u8) -> bool {
         let device = self.devices.get(usize::from(number)).and_then(Option::as_ref);
         let Some(writable) = device.map(|d| d.writable) else { return false };
@@ -38,7 +38,8 @@ impl Swap {
         self.enable_caches();
     }
 
-    /// There was no room for a page of the device; how often in a row, and nothing had come back.
+    /// Notes that a page of the device found no room in memory. Returns how often in a row that was
+    /// so while no slot was freed.
     pub(crate) fn note_fruitless_removal(&mut self, number: u8) -> u32 {
         let Some(d) = &mut self.devices[usize::from(number)] else { return 0 };
         d.fruitless_removals = if d.inuse < d.inuse_at_removal { 0 } else { d.fruitless_removals + 1 };
@@ -46,8 +47,7 @@ impl Swap {
         d.fruitless_removals
     }
 
-    /// Forgets the device if nothing is on it. False: something is, or a cluster of it is being
-    /// discarded.
+    /// Forgets an empty device. False: some slots are in use, or a cluster is being discarded.
     pub(crate) fn finish_removal(&mut self, number: u8) -> bool {
         let at = usize::from(number);
         let empty = |d: &super::device::Device| d.inuse == 0 && d.discarding.is_empty();

@@ -119,7 +119,7 @@ impl Device {
         let (first, pages) = (self.first_of(c), self.clusters.pages() as usize);
         let mut at = 0;
         while at < pages {
-            // It may have become free on the way.
+            // The cluster may have become free on the way.
             let Some(slots) = &self.clusters.get(c).slots else { return };
             let Some(n) = find(&slots.map[at..pages], |b| b == HAS_CACHE) else { return };
             let offset = first + (at + n) as u32;
@@ -177,7 +177,8 @@ impl Device {
     }
 }
 
-/// The first byte of a kind. 32 at a time, which the processor compares at once.
+/// Index of the first byte for which `is` holds. Looks at 32 bytes at a time, which the processor
+/// compares at once.
 pub(super) fn find(bytes: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
     const STEP: usize = 32;
     let any = |chunk: &[u8]| chunk.iter().fold(false, |found, &b| found | is(b));

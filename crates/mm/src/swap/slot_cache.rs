@@ -1,8 +1,8 @@
 //! Slots that a CPU has taken ahead, and slots that it will give back: 64 of each, for single
 //! pages.
 //!
-//! They are in use as far as a device knows. The caches work while more than 320 slots per CPU are
-//! free, and are emptied when fewer than 128 are.
+//! For a device all these slots are in use. The caches work while more than 320 slots per CPU are
+//! free, and are emptied when fewer than 128 per CPU are.
 //!
 //! Mechanism: `docs/mechanisms.md#rules-of-slots`.
 
@@ -104,8 +104,8 @@ impl Swap {
         self.caches.cpus[at].taken.pop()
     }
 
-    /// Nobody refers to the slot any more. It is free at once, or when the CPU has collected enough
-    /// of them.
+    /// Frees a slot to which nobody refers any more: at once, or when the CPU has collected enough
+    /// slots.
     pub(super) fn release_one(&mut self, slot: SwapSlot) {
         if !self.caches.active {
             let (d, common) = self.device_mut(slot);

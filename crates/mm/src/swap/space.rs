@@ -21,7 +21,7 @@ pub struct SwapSpace {
 struct Folios {
     cached: BTreeMap<FolioId, (SwapSlot, u8)>,
     next: u32,
-    /// Discards that nobody ended yet; none: they end at once.
+    /// First slots of clusters whose discard has not ended; none: discards end at once.
     discards: Option<Vec<SwapSlot>>,
 }
 
@@ -46,8 +46,8 @@ impl SwapHost for Folios {
 }
 
 impl SwapSpace {
-    /// Devices for so many CPUs. An impossible one is an error. `slow_discards`: they end by
-    /// [`SwapSpace::end_discard`].
+    /// Makes swap devices for `cpus` CPUs. An impossible device is an error. `slow_discards`: a
+    /// discard ends by [`SwapSpace::end_discard`].
     pub fn new(
         devices: Vec<SwapDeviceConfig>,
         policy: SwapPolicy,
@@ -75,7 +75,7 @@ impl SwapSpace {
         Some(slot)
     }
 
-    /// Page tables no longer refer to `nr` slots; those must be swapped out.
+    /// Drops the references of page tables to `nr` slots, which must be swapped out.
     pub fn free(&mut self, slot: SwapSlot, nr: u32) {
         self.swap.put_range(slot, nr);
         self.settle();
@@ -115,7 +115,7 @@ impl SwapSpace {
         }
     }
 
-    /// Slots that can be used and are free, and those that are used.
+    /// Usable slots that are free, and slots in use.
     pub fn free_and_used_pages(&self) -> (u64, u64) {
         (self.swap.free_pages(), self.swap.used_pages())
     }

@@ -12,18 +12,18 @@ pub struct SwapDeviceInfo {
     pub number: u8,
     /// The priority it was given or got.
     pub priority: i32,
-    /// Its size in pages, what cannot be used included.
+    /// Size in pages, unusable ones included.
     pub pages: u64,
     /// Slots that can be used.
     pub usable_pages: u64,
-    /// Used slots among them.
+    /// Slots in use.
     pub used_pages: u64,
-    /// The most that were in use at once.
+    /// Most slots that were in use at once.
     pub peak_pages: u64,
-    /// How full the devices of higher priority were when slots of this one were first handed out,
-    /// in percent. None: none were, or there is no such device.
+    /// Percent of slots that were in use on devices of higher priority when this device first
+    /// handed out slots. None: it has handed out none, or no device has a higher priority.
     pub higher_used_percent: Option<f64>,
-    /// It is being taken away.
+    /// The device is being removed (swapoff).
     pub removing: bool,
 }
 
@@ -66,9 +66,9 @@ pub struct SwapMap {
     pub has_lists: bool,
     /// The clusters in their order on the device, up to the last that was ever used.
     pub clusters: Vec<SwapCluster>,
-    /// Clusters after those: all free.
+    /// Clusters behind the ones in `clusters`: all free.
     pub untouched: u32,
-    /// By order, the aligned places for a folio of it that are free.
+    /// By order: free, aligned places for a folio of 2^order slots.
     pub free_places: [u64; NR_ORDERS],
 }
 
@@ -84,8 +84,8 @@ impl SwapMap {
         all.map(|l| (l, count(l) + untouched(l))).collect()
     }
 
-    /// Clusters by how much of them is used: none, then eighths, the last of which includes those
-    /// that are full.
+    /// Clusters by the share of their slots in use: none, then by eighths; full clusters are in the
+    /// last class.
     pub fn usage_histogram(&self) -> [u64; 9] {
         let mut all = [0; 9];
         all[0] = u64::from(self.untouched);

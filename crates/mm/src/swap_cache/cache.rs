@@ -118,8 +118,8 @@ impl<W: World> SwapCache<'_, W> {
         self.pages.batch_push(Batch::Add, f, st);
     }
 
-    /// Gives an anonymous folio slots and puts it into the swap cache. It will be written, so it is
-    /// dirty. False: there are none.
+    /// Gives an anonymous folio swap slots, puts it into the swap cache and makes it dirty, so that
+    /// it will be written. False: there are no slots.
     pub(crate) fn add_to_swap(&mut self, f: FolioId) -> bool {
         let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
         let st = self.pages.folios.st(f);
@@ -207,8 +207,8 @@ impl<W: World> SwapCache<'_, W> {
         self.world.effect(Effect::FreeSlot { slot });
     }
 
-    /// Settles the taking and freeing of slots: those that were freed are uncharged, and the driver
-    /// is told; background work of the devices is done.
+    /// Settles the taking and freeing of slots: uncharges freed slots, tells the driver of them,
+    /// and does background work of the devices.
     #[inline]
     pub(crate) fn settle_swap(&mut self) {
         // Most swap-ins and swap-outs leave nothing to settle.

@@ -46,7 +46,7 @@ impl<W: World> SwapCache<'_, W> {
         false
     }
 
-    /// Fills a folio whose slots are marked as zeros. False: they are not.
+    /// Fills a folio whose slots are marked as zeros. False: the slots are not marked.
     fn load_zeros(&mut self, f: FolioId) -> bool {
         let (st, slot) = (self.pages.folios.st(f), self.pages.folios.swap(f));
         if self.swap.zeromap.run(slot, st.nr_pages() as u32) != Some(true) {

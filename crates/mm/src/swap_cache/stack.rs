@@ -44,10 +44,10 @@ impl SwapStack {
         !dropped && ids.into_iter().all(|p| pages.swap_entry(PageId(p)) == Some(slot.nth(p - f.0)))
     }
 
-    /// Splits a large folio into single pages that keep its flags and its generation. It must not
-    /// be locked or under writeback. On a list, the parts come to the list's head; taken off by
-    /// reclaim, so are they, and the caller sees to them. The callers of `Memory::split_folio` see
-    /// to all else.
+    /// Splits a large folio, neither locked nor under writeback, into single pages that keep its
+    /// flags and generation. If the folio is on a list, the pages go to the list's head; if reclaim
+    /// has isolated it, they are isolated too, and the caller sees to them. The callers of
+    /// `Memory::split_folio` see to all else.
     pub(crate) fn split_pages(&mut self, pages: &mut Pages, f: FolioId) {
         let whole = pages.folios.st(f);
         debug_assert!(
@@ -116,7 +116,7 @@ impl SwapStack {
         (if frames.nodes.is_limited() { frames.nodes.managed_pages() } else { cfg.total_pages }) * percent / 100
     }
 
-    /// Pages of the pool from which down it accepts again.
+    /// Pages of the pool below which it accepts pages again.
     pub(crate) fn zswap_accept_pages(&self, cfg: &Config, frames: &Frames) -> u64 {
         self.zswap_max_pages(cfg, frames) * cfg.zswap.as_ref().map_or(0, |z| z.accept_threshold_percent) / 100
     }

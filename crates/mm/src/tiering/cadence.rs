@@ -1,21 +1,21 @@
-//! When a task marks pages so that the next touch of each is a hint fault, and how many.
+//! When a task marks pages so that the next touch of each is a hint fault, and how many pages.
 //!
-//! A task is asked by its CPU time; the threads of a program share the marking, so that all of them
-//! together do no more of it than one. Linux slows down a task whose faults lead nowhere, by the
-//! faults that it counts. Where only tiering is on, it counts those that promoted their page, as
-//! faults on another node: the period doubles with each round over the address space in which there
-//! was one, up to the longest.
+//! A task marks at intervals of its CPU time; the threads of a program share the marking, so that
+//! all threads together mark no more than one would. Linux slows down a task whose faults lead
+//! nowhere, by the faults that it counts. Where only tiering is on, it counts faults that promoted
+//! their page, as faults on another node: the period doubles with each round over the address space
+//! that had such a fault, up to the longest.
 //!
 //! Mechanism: `docs/mechanisms.md#hint-faults`.
 
 use super::sysctl::TieringConfig;
 
-/// Marking goes at most so fast: `MAX_SCAN_WINDOW`, 2560 MB a second.
+/// `MAX_SCAN_WINDOW`: the most address space that is marked a second.
 const MAX_SCANS_MB_PER_S: u64 = 2560;
-/// So much of address space is looked at for what is marked.
+/// Pages of address space that a scan may look at, for each page of `scan_size`.
 const VIRTUAL_FACTOR: u64 = 8;
-/// A task works for so many times as long as a scan took before the next period begins: scans take
-/// at most 3 % of its CPU time.
+/// CPU time before the next period begins, in multiples of the time the last scan took: scans take
+/// at most 3 % of a task's CPU time.
 const WORK_PER_SCAN: u64 = 32;
 /// Milliseconds of a tick at `CONFIG_HZ` 250.
 const TICK_MS: u64 = 4;
@@ -30,8 +30,8 @@ pub struct ScanPeriod {
 }
 
 impl ScanPeriod {
-    /// For a program with so many resident pages: the more windows of `scan_size` there are, the
-    /// sooner the next one comes.
+    /// The bounds for a program with `rss_pages` resident pages: the more windows of `scan_size` it
+    /// has, the shorter the periods.
     pub fn new(cfg: &TieringConfig, rss_pages: u64) -> ScanPeriod {
         let windows = rss_pages.div_ceil(cfg.scan_size_pages).max(1);
         // The scale of a scenario divides both, so the quotient is that of the sizes in MB.
@@ -47,14 +47,15 @@ impl ScanPeriod {
 pub struct TaskScan {
     /// CPU time at which the current period began.
     stamp_ns: u64,
-    /// 0: it has not begun.
+    /// Period of scans; 0: no scan was due yet.
     period_ms: u64,
-    /// Round over the address space of the last fault that counted.
+    /// Round over the address space in which the last fault counted.
     round: u64,
 }
 
 impl TaskScan {
-    /// The task has had so much CPU time: whether a scan is due, and its period.
+    /// Whether a scan is due after `cpu_ns` of CPU time of the task; if so, its period in
+    /// milliseconds.
     pub fn due(&mut self, cfg: &TieringConfig, cpu_ns: u64, rss_pages: impl FnOnce() -> u64) -> Option<u64> {
         let period_ms = if self.period_ms == 0 { cfg.scan_delay_ms } else { self.period_ms };
         if cpu_ns <= self.stamp_ns + cfg.time_ns(period_ms) {
@@ -67,8 +68,8 @@ impl TaskScan {
         Some(self.period_ms)
     }
 
-    /// A hint fault of the task promoted its page, when the program has so many resident pages.
-    /// With the first one of a round over the address space the period doubles.
+    /// Notes that a hint fault of the task promoted its page. The first one in a round over the
+    /// address space doubles the period. `rss_pages`: resident pages of the program.
     pub fn note_promoted(
         &mut self,
         cfg: &TieringConfig,
@@ -84,7 +85,7 @@ impl TaskScan {
         mm.next_ns = Some(now_ns + cfg.time_ns(self.period_ms));
     }
 
-    /// Puts the next period off for a scan that took so many nanoseconds of the task's CPU time.
+    /// Puts the next period off after a scan that took `scan_ns` of the task's CPU time.
     pub fn took(&mut self, scan_ns: u64) {
         self.stamp_ns += WORK_PER_SCAN * scan_ns;
     }
@@ -98,7 +99,7 @@ impl TaskScan {
 /// The part that the threads of a program share: time and place of the next scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MmScan {
-    /// No scan begins before; none: no thread was due yet.
+    /// Time before which no scan begins; none: no thread was due yet.
     next_ns: Option<u64>,
     /// The page of the address space at which the next scan goes on.
     offset: u64,
@@ -116,8 +117,8 @@ pub struct PteRange {
 }
 
 impl MmScan {
-    /// A thread is due to scan, with this period: whether it is its turn, and nobody scanned since
-    /// less than that. The first time it is not: the program's `scan_delay` begins then.
+    /// Whether a thread that is due begins a scan: no thread of the program began one within the
+    /// period. False at the first call, when the program's `scan_delay` begins.
     pub fn begins(&mut self, cfg: &TieringConfig, now_ns: u64, period_ms: u64) -> bool {
         let next_ns = *self.next_ns.get_or_insert(now_ns + cfg.time_ns(cfg.scan_delay_ms));
         // The kernel compares ticks.
@@ -128,10 +129,10 @@ impl MmScan {
         turn
     }
 
-    /// One scan over an address space of areas (`vm_area_struct`) of so many pages each: `mark` is
-    /// called with one range after the other and says how many pages of it it has marked. A range
-    /// in which one was counts whole. Ends when `scan_size` pages counted, when 8 times as many
-    /// were looked at, and at the end of the address space: the next scan begins at its start.
+    /// Scans an address space; `areas`: pages of each `vm_area_struct`. Calls `mark` with one range
+    /// after the other, which returns the pages it marked; a range with a marked page counts whole.
+    /// Ends when `scan_size` pages have counted, when 8 times `scan_size` were looked at, or at the
+    /// end of the address space: then the next scan begins at the start.
     pub fn scan(
         &mut self,
         cfg: &TieringConfig,
@@ -244,7 +245,7 @@ mod tests {
             seen.push(r);
             r.pages / 2
         });
-        // One range for each area, and a range in which a page was marked counts whole.
+        // One range for each area; a range with a marked page counts whole.
         assert_eq!(
             (marked, seen.as_slice()),
             (512, &[PteRange { first: 0, pages: 512 }, PteRange { first: 512, pages: 512 }][..])

@@ -2,20 +2,21 @@
 //!
 //! Mechanism: `docs/mechanisms.md#promotion`.
 
-/// Windows of a little more than a second; attempts count, not their success.
+/// A limit of promotions a second, in windows of a little more than a second. It counts attempts,
+/// not successes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     limit_pages_per_s: u64,
     window_start_ms: u64,
-    /// Candidates when the window began.
+    /// Candidate pages so far when the window began.
     window_base: u64,
-    /// Pages that the window under way let through, and the largest folio of them.
+    /// Pages let through in the window under way, and pages of the largest folio among them.
     admitted: u64,
     largest: u64,
 }
 
 impl RateLimit {
-    /// At most so many pages in a window.
+    /// A limit of `limit_pages_per_s` pages in a window.
     pub fn new(limit_pages_per_s: u64) -> RateLimit {
         RateLimit { limit_pages_per_s, window_start_ms: 0, window_base: 0, admitted: 0, largest: 0 }
     }
@@ -25,8 +26,8 @@ impl RateLimit {
         self.limit_pages_per_s
     }
 
-    /// Whether a folio may go, when `candidates` is how many pages were candidates so far, its own
-    /// included. The one that opens a window is not counted in it.
+    /// Whether a folio may be promoted. `candidates`: candidate pages so far, its own included. The
+    /// folio that opens a window is not counted in it.
     pub fn admits(&mut self, now_ms: u64, candidates: u64, pages: u64) -> bool {
         if now_ms - self.window_start_ms.min(now_ms) > 1000 {
             (self.window_start_ms, self.window_base) = (now_ms, candidates);
@@ -40,7 +41,7 @@ impl RateLimit {
         admits
     }
 
-    /// I9.1: in the second that a window is, no more than the limit and one folio.
+    /// I9.1: a window has let through no more pages than the limit and one folio.
     ///
     /// # Errors
     /// A second in which more was promoted.

@@ -7,19 +7,19 @@ use std::str::FromStr;
 
 /// Abstract distance of DRAM: in the middle of a tier.
 const DRAM_DISTANCE: u64 = 4 * TIER_SPAN + TIER_SPAN / 2;
-/// Distances of a tier.
+/// Abstract distances that make up one tier.
 const TIER_SPAN: u64 = 128;
 
 /// Latency and bandwidth of a node, as CPUs near it see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodePerf {
-    /// A read that no cache has.
+    /// Latency of a read that misses all caches.
     pub read_latency_ns: u64,
-    /// A write that no cache has.
+    /// Latency of a write that misses all caches.
     pub write_latency_ns: u64,
-    /// Reads, all CPUs together.
+    /// Read bandwidth, all CPUs together.
     pub read_bytes_per_s: u64,
-    /// Writes, all CPUs together.
+    /// Write bandwidth, all CPUs together.
     pub write_bytes_per_s: u64,
     /// Bytes that the medium moves for an access of a cache line.
     pub access_bytes: u64,
@@ -39,7 +39,7 @@ pub enum NodePreset {
 }
 
 impl NodePreset {
-    /// All of them.
+    /// All presets.
     pub const ALL: [NodePreset; 4] = [NodePreset::Dram, NodePreset::Cxl, NodePreset::Pmem, NodePreset::RemoteNuma];
 
     /// The name in files and on the command line.

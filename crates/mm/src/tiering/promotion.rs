@@ -17,24 +17,26 @@ pub enum PromotionPolicy {
     Mru,
     /// Pages that are touched soon after they were marked ("hot page selection", patch 1).
     Latency,
-    /// And no more than so many a second (patch 2).
+    /// As [`PromotionPolicy::Latency`], and a limit of pages a second (patch 2).
     LatencyLimit,
-    /// And the threshold follows the limit (patch 3): Linux since 6.1.
+    /// As [`PromotionPolicy::LatencyLimit`], and the threshold follows the limit (patch 3): Linux
+    /// since 6.1.
     LatencyLimitAuto,
     /// Pages that are active; others become active (Weiner's description).
     TwoTouch,
-    /// Pages that are active; others are marked accessed, which takes two of them to make a page
-    /// active (the patch as posted).
+    /// Pages that are active; others are marked accessed, and become active at the second mark (the
+    /// patch as posted).
     TwoTouchLiteral,
-    /// Others become active; active ones are promoted as [`PromotionPolicy::LatencyLimitAuto`] does
+    /// Active pages, by the rules of [`PromotionPolicy::LatencyLimitAuto`]; others become active
     /// (Ying).
     Combined,
-    /// Pages of which the driver says that they are among the hottest. No kernel has it: the bound.
+    /// Pages that the driver knows to be among the hottest. No kernel can know them: an upper
+    /// bound.
     Oracle,
 }
 
 impl PromotionPolicy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [PromotionPolicy; 8] = [
         PromotionPolicy::Mru,
         PromotionPolicy::Latency,
@@ -107,34 +109,33 @@ pub struct HintFault {
     pub stamp: Stamp,
     /// Pages of the folio.
     pub pages: u64,
-    /// It is on an active list (multi-gen LRU: of the two youngest generations).
+    /// The folio is on an active list (multi-gen LRU: in one of the two youngest generations).
     pub active: bool,
-    /// It is among the hottest pages, as far as the driver knows; only [`PromotionPolicy::Oracle`]
-    /// looks.
+    /// The page is among the hottest, says the driver; only [`PromotionPolicy::Oracle`] looks.
     pub hottest: bool,
-    /// The node that it would go to has free space in plenty ([`free_space_enough`]).
+    /// The node of the CPU has free space in plenty ([`free_space_enough`]).
     pub free_space: bool,
 }
 
 /// Why a page stays where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// It was touched too long after it was marked, or is not among the hottest.
+    /// The page was touched too long after it was marked, or is not among the hottest.
     Cold,
-    /// So many were promoted in this second already.
+    /// The limit of promotions in this second is reached.
     Limit,
 }
 
 /// Decision on a hint fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintAction {
-    /// Move it to the node of the CPU.
+    /// Move the page to the node of the CPU.
     Promote,
-    /// Mark it accessed, as a read by descriptor does; it stays.
+    /// Mark the page accessed, as a read by descriptor does; it stays.
     MarkAccessed,
-    /// Put it on the active list; it stays.
+    /// Put the page on the active list of its node.
     Activate,
-    /// It stays.
+    /// Leave the page where it is.
     Reject(Rejection),
 }
 
@@ -146,11 +147,11 @@ pub struct PromotionStats {
     /// `pgpromote_candidate`: pages that were hot enough to be tried, whether the limit let them
     /// through or not.
     pub candidates: u64,
-    /// Pages that went without a question, because there was free space.
+    /// Pages promoted whatever their latency, because there was free space.
     pub shortcut: u64,
-    /// Pages that were told to go, those of the shortcut among them.
+    /// Pages whose promotion was ordered, those of `shortcut` included.
     pub ordered: u64,
-    /// `pgpromote_success`: pages that have gone.
+    /// `pgpromote_success`: pages that were moved.
     pub success: u64,
     /// Pages that were not hot enough.
     pub cold: u64,
@@ -176,7 +177,7 @@ impl Promoter {
     /// Makes a promoter with these settings.
     ///
     /// # Errors
-    /// They are not possible.
+    /// The settings are not possible.
     pub fn new(cfg: &TieringConfig) -> Result<Promoter, String> {
         cfg.check()?;
         let limit = if cfg.policy.limits() { cfg.promote_rate_limit_pages_per_s } else { u64::MAX };

@@ -66,9 +66,9 @@ impl Windows {
         self.largest_ever = self.largest_ever.max(pages);
     }
 
-    /// I9.1: in the second that a window is, no more than the limit and one folio (faults come one
-    /// after the other here); so, in any number of seconds, no more than that for each, and for one
-    /// more that was under way when they began.
+    /// I9.1: a window lets through no more pages than the limit and one folio (faults come one
+    /// after the other here). So n seconds have at most n + 1 times that: a window was under way
+    /// when they began.
     fn check(&self, limit: u64, since_first_ms: u64) -> Result<(), String> {
         let seconds = since_first_ms / 1001 + 1;
         if self.pages >= limit + self.largest.max(1) {

@@ -6,7 +6,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#hint-faults`.
 
-/// Fewer bits than this, and low bits of the time are dropped instead: `PAGE_ACCESS_TIME_MIN_BITS`.
+/// Bits of a stamp below which low bits of the time are dropped: `PAGE_ACCESS_TIME_MIN_BITS`.
 const MIN_BITS: u32 = 12;
 
 /// A time in the width of a [`StampClock`].
@@ -25,15 +25,15 @@ pub struct StampClock {
     bits: u32,
     /// Low bits of milliseconds that are dropped.
     shift: u32,
-    /// A machine that was made smaller by this factor does everything so many times as fast.
+    /// Factor by which the clock goes faster: a machine whose sizes and times were divided by it.
     speed: u64,
 }
 
 impl StampClock {
-    /// The width of x86-64 with 8192 CPUs: 8 bits of the process and 13 of the CPU.
+    /// Bits of a stamp on x86-64 with 8192 CPUs: 8 for the process and 13 for the CPU.
     pub const DEFAULT_BITS: u32 = 21;
 
-    /// A clock of so many bits that goes `speed` times as fast as the time that it is given.
+    /// A clock of `bits` bits that goes `speed` times as fast as the time that it is given.
     ///
     /// # Errors
     /// Not 1 to 32 bits.

@@ -37,8 +37,8 @@ pub struct TieringConfig {
     pub stamp_bits: u32,
     /// Pages that must be free beyond the marks for promotion without a question: 1 GiB.
     pub free_space_pages: u64,
-    /// By how much sizes and times of the machine were divided. Sizes above that are in pages are
-    /// divided already; times are not: the clock goes so many times as fast.
+    /// Factor by which sizes and times of the machine were divided. The sizes in pages above are
+    /// divided already; times are not: the clock goes faster by this factor.
     pub scale: u64,
 }
 
@@ -77,8 +77,8 @@ impl TieringConfig {
         ms * 1_000_000 / self.scale
     }
 
-    /// For a machine of which sizes and times were divided by this factor: a period of the setting
-    /// is then one divided by it, and what may happen in a second, too.
+    /// The settings for a machine whose sizes and times were divided by `by`: pages a scan, a
+    /// second and of free space are divided; periods are divided by the clock.
     #[must_use]
     pub fn scaled(&self, by: u64) -> TieringConfig {
         let by = by.max(1);

@@ -2,29 +2,29 @@
 //!
 //! Mechanism: `docs/mechanisms.md#promotion`.
 
-/// Steps from nothing to twice the threshold that was set.
+/// Steps of adjustment from 0 to twice the threshold that was set.
 const STEPS: u64 = 16;
 
 /// The threshold of a node that pages are promoted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotThreshold {
     hot_threshold_ms: u64,
-    /// How often it is adjusted at most: `scan_period_max`.
+    /// Least time between two adjustments: `scan_period_max`.
     period_ms: u64,
-    /// 0: not adjusted yet, or not since there was free space.
+    /// The adjusted threshold; 0: not adjusted yet, or not since there was free space.
     adjusted_ms: u64,
     period_start_ms: u64,
-    /// Candidates when the period began.
+    /// Candidate pages so far when the period began.
     period_base: u64,
 }
 
 impl HotThreshold {
-    /// The threshold that is set, adjusted once in so many milliseconds.
+    /// A threshold of `hot_threshold_ms`, adjusted at most once in `period_ms`.
     pub fn new(hot_threshold_ms: u64, period_ms: u64) -> HotThreshold {
         HotThreshold { hot_threshold_ms, period_ms, adjusted_ms: 0, period_start_ms: 0, period_base: 0 }
     }
 
-    /// A step of the adjustment.
+    /// Milliseconds of one step of adjustment.
     pub fn unit_ms(&self) -> u64 {
         self.hot_threshold_ms * 2 / STEPS
     }

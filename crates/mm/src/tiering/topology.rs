@@ -1,4 +1,4 @@
-//! Tiers: which nodes are as fast as each other, and where pages go that leave one.
+//! Tiers: which nodes are equally fast, and where pages go that leave a node.
 //!
 //! Mechanism: `docs/mechanisms.md#tiers-and-demotion-targets`.
 
@@ -9,7 +9,7 @@ use super::perf::{NodePerf, NodePreset};
 pub struct NodeTier {
     /// Performance of its memory.
     pub perf: NodePerf,
-    /// It has CPUs.
+    /// The node has CPUs.
     pub cpus: bool,
 }
 
@@ -19,15 +19,15 @@ pub struct Tiers {
     /// By node: number of its tier.
     tier: Vec<u64>,
     distance: Vec<u64>,
-    /// The slowest tier of the top.
+    /// Number of the slowest tier that counts as top tier.
     top: u64,
-    /// By node: where it demotes to, nearest nodes of the next tier.
+    /// By node: the nodes to which it demotes pages, the nearest of the next tier.
     targets: Vec<Vec<usize>>,
 }
 
 impl Tiers {
-    /// The tiers of these nodes. `numa_distance` is that of two nodes, as the firmware gives it (10
-    /// to itself).
+    /// The tiers of these nodes. `numa_distance`: the distance of two nodes, as the firmware gives
+    /// it (10 from a node to itself).
     ///
     /// # Errors
     /// There is no node, or none of them has CPUs, or a figure is impossible.
@@ -75,7 +75,7 @@ impl Tiers {
         &self.targets[node]
     }
 
-    /// One of them, by a random number.
+    /// One of the demotion targets, by a random number.
     pub fn demotion_target(&self, node: usize, random: u64) -> Option<usize> {
         let targets = self.demotion_targets(node);
         if targets.is_empty() { None } else { Some(targets[(random % targets.len() as u64) as usize]) }

@@ -1,5 +1,5 @@
-//! Shadows of evicted folios, and dropping clean, unmapped file folios: those are most of what
-//! reclaim frees, so what is the same for a batch is done once a batch.
+//! Shadows of evicted folios, and dropping clean, unmapped file folios. These are most of the
+//! folios that reclaim frees, so work that is the same for a batch is done once a batch.
 //!
 //! All folios of a batch were isolated from one lruvec. Nothing else happens between
 //! `start_evict_batch` and `finish_evict_batch`, so the clock and the controller may learn of the
@@ -22,23 +22,23 @@ use crate::world::{Effect, World};
 /// State that the folios of a batch have in common, and their sums.
 #[derive(Clone, Copy)]
 pub(crate) struct EvictBatch {
-    /// Their lruvec.
+    /// Lruvec of the folios.
     pub(crate) own: LruvecId,
-    /// Their type.
+    /// Type of the folios: anon or file.
     pub(crate) t: usize,
-    /// The lruvec whose clock stamps them.
+    /// Lruvec whose clock stamps the shadows.
     pub(crate) clock: LruvecId,
     /// Owner of the folios, as their shadows name it.
     pub(crate) owner: u64,
     pub(crate) age: u64,
-    /// The oldest generation, under multi-gen LRU.
+    /// Number of the oldest generation, under multi-gen LRU.
     pub(crate) min_seq: u64,
     pub(crate) evicted: [u64; MAX_NR_TIERS],
     pub(crate) dropped: u64,
 }
 
 impl EvictBatch {
-    /// The shadow of one folio of the batch, of so many pages.
+    /// The shadow of one folio of the batch, of `nr` pages.
     #[inline(always)]
     fn shadow_of<P: WorkingsetPolicy>(&mut self, cfg: &LruConfig, l: &Layout, st: FolioFlags, nr: u64) -> Slot {
         if cfg.refault == RefaultTest::None {
@@ -63,8 +63,8 @@ impl Pages {
         by_policy!(self.cfg.kind, P => d.shadow_of::<P>(&self.cfg, &self.layout, st, 1))
     }
 
-    /// Goes on with a batch of which all was accounted for, after another folio may have advanced
-    /// the clock.
+    /// Goes on with a batch whose counts were all added, after another folio may have advanced the
+    /// clock.
     pub(crate) fn resume_evict_batch(&self, d: &mut EvictBatch) {
         debug_assert_eq!(d.dropped, 0);
         d.age = self.lruvecs[d.clock.index()].nonresident_age;
@@ -127,7 +127,7 @@ impl Memcontrol<'_> {
         self.evict_leaving(w, f, st, shadow, d);
     }
 
-    /// Drops one folio of the batch, which leaves this.
+    /// Drops one folio of the batch, which leaves `shadow`.
     #[inline(always)]
     fn evict_leaving<W: World>(&mut self, w: &mut W, f: FolioId, st: FolioFlags, shadow: Slot, d: &mut EvictBatch) {
         let (page, nr) = (self.pages.folios.page(f), st.nr_pages());

@@ -49,7 +49,8 @@ impl Pages {
         }
     }
 
-    /// An inode that nobody holds goes on the list; `again`: it counts if it is there.
+    /// Puts an inode that nobody holds on the list. `again`: marks it referenced if it is listed
+    /// already.
     fn list_inode(&mut self, m: MappingId, again: bool) {
         let inode = &mut self.space.mappings[m.index()].inode;
         if inode.has_name {

@@ -21,7 +21,7 @@ pub(crate) struct Refault {
     pub(crate) st: FolioFlags,
     /// The shadow that it left, packed.
     pub(crate) shadow: u64,
-    /// A fault by mapping brings it.
+    /// The folio is brought by a page fault, not by a read.
     pub(crate) in_fault: bool,
     /// Swap slots that are free.
     pub(crate) free_swap: u64,
@@ -30,11 +30,12 @@ pub(crate) struct Refault {
 /// Meaning of shadows under a policy. Without shadows ([`RefaultTest::None`]) nothing of it is
 /// asked.
 pub(crate) trait WorkingsetPolicy: LruPolicy {
-    /// The shadow that a folio of so many pages leaves: whether it was in the working set, and
-    /// when, or where, it was evicted. None: it leaves no shadow.
+    /// The shadow that a folio of `nr` pages leaves: whether it was in the working set, and when,
+    /// or where, it was evicted. None: it leaves no shadow.
     fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: FolioFlags, nr: u64) -> Option<(bool, u64)>;
 
-    /// The group whose pressure evicts stamps the shadow, not the folio's own.
+    /// Whether the shadow is stamped by the group whose pressure evicts, not by the folio's own
+    /// group.
     fn stamps_by_target(refault: RefaultTest) -> bool;
 
     /// The clock of the pages that are not resident goes on with evictions of a type.

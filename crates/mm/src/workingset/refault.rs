@@ -108,8 +108,8 @@ impl Pages {
         groups.memcgs.swap_room(self.lruvecs[v.index()].memcg, free_swap) > 0
     }
 
-    /// The sizes that a refault is compared with: those of the group and all below it. Anon is none
-    /// where it cannot be swapped.
+    /// List sizes, in pages, that a refault distance is compared with: of the group and its
+    /// descendants. Anon lists count as empty where nothing can be swapped.
     #[inline(never)]
     fn competing_sizes(&self, groups: &Groups, free_swap: u64, v: LruvecId) -> [u64; 5] {
         let own = &self.lruvecs[v.index()];
@@ -174,9 +174,9 @@ impl Pages {
         st
     }
 
-    /// Mainline multi-gen since 6.14: the page is back before four generations have come; what was
-    /// in the working set is again. Its refs come back as well, but the read that brings it starts
-    /// them over, so that they are left out.
+    /// Mainline multi-gen since 6.14: a page that is back before four generations have come is in
+    /// the working set again if it was. Its refs come back as well, but the read that brings the
+    /// page starts them over, so they are left out.
     #[inline(never)]
     pub(crate) fn refault_gen_independent(
         &mut self,

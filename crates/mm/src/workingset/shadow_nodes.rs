@@ -1,5 +1,5 @@
-//! Slots and the nodes that carry them: which nodes exist, and the list of those with nothing but
-//! shadows.
+//! Slots and the tree nodes that carry them: which nodes exist, and the list of nodes with nothing
+//! but shadows.
 //!
 //! Mechanism: `docs/mechanisms.md#shadow-nodes-and-their-shrinker`,
 //! `docs/mechanisms.md#files-of-one-page-and-inodes`.
@@ -31,8 +31,8 @@ impl Pages {
         chain.take_while(|&n| !self.space.has_node(XaNodeId(n))).count() as u64
     }
 
-    /// The same for all pages of an aligned range of 2 to 512, which have all but their leaves in
-    /// common.
+    /// Number of missing nodes for an aligned range of 2 to 512 pages, which share all nodes but
+    /// the leaves.
     pub(crate) fn missing_range_nodes(&self, pages: Range<u32>) -> u64 {
         let mut leaves = pages.clone().step_by(64).map(|p| self.folios.node_of(PageId(p)));
         let missing = leaves.clone().filter(|&n| !self.space.has_node(n)).count() as u64;
@@ -61,8 +61,8 @@ impl Pages {
         }
     }
 
-    /// Shadow nodes beyond what the pages of the memcg on that memory node justify: those on all
-    /// lists, and kernel objects.
+    /// Number of shadow nodes beyond the share of the memcg's pages on this memory node: pages on
+    /// all lists, and of kernel objects.
     pub(crate) fn excess_shadow_nodes(&self, v: LruvecId) -> u64 {
         let v = &self.lruvecs[v.index()];
         let slab = v.xa_nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
@@ -81,7 +81,7 @@ impl Memcontrol<'_> {
         self.note_slot(page, old, new);
     }
 
-    /// Keeps the counts of the node of a page whose folio left a shadow, or nothing.
+    /// Updates the counts of a page's tree node after its folio left a shadow, or nothing.
     #[inline(always)]
     pub(crate) fn note_evicted(&mut self, page: PageId, left: Slot) {
         if left.is_empty() {

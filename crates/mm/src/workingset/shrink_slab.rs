@@ -18,13 +18,13 @@ const INODE_BATCH: u64 = 1024;
 
 /// The work of a shrinker in a pass.
 struct Pass {
-    /// Objects that may go.
+    /// Objects that may be freed.
     freeable: u64,
-    /// Scanned at a time.
+    /// Objects scanned at a time.
     batch: u64,
-    /// Still to be scanned.
+    /// Objects still to be scanned.
     total: u64,
-    /// Left for later, if nothing is scanned.
+    /// Objects left for a later pass, if none is scanned now.
     owed: u64,
 }
 

@@ -27,17 +27,16 @@ pub(crate) struct DirtyPages {
 
 /// `MIN_WRITEBACK_PAGES`: pages of a file are written in multiples of 4 MiB at a time.
 const MIN_WRITEBACK_PAGES: u64 = 1024;
-/// Half a second at the bandwidth that Linux assumes of a device before it has measured it (100
-/// MiB/s).
+/// Pages of half a second at the bandwidth that Linux assumes of an unmeasured device (100 MiB/s).
 const HALF_SECOND_PAGES: u64 = 12_800;
 
-/// So many percent, in the 4096ths that Linux reckons with.
+/// `percent` of `pages`, rounded to the 4096ths in which Linux reckons.
 fn share(pages: u64, percent: u64) -> u64 {
     (u128::from(pages) * u128::from(percent * 4096 / 100) / 4096) as u64
 }
 
 impl DirtyPages {
-    /// The totals are those of the groups.
+    /// Checks that the totals are the sums over the groups, `dirty` and `writeback`.
     pub(crate) fn validate(&self, dirty: u64, writeback: u64) -> Result<(), String> {
         match (self.total, self.writeback) == (dirty, writeback) {
             true => Ok(()),
@@ -101,9 +100,9 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Whether too much of what could be cache is dirty: for the flusher to start, and for writers
-    /// to go on. Looked at for the group itself with cgroup writeback, and for the machine where it
-    /// has a size; the root has no share but the machine's there.
+    /// Whether more pages are dirty than the background limit (the flusher starts), and than the
+    /// limit (writers wait). Counts the group itself with cgroup writeback, and the machine if its
+    /// size is known; the root has then only the machine's limits.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
         let m = self.groups.memcgs.get(memcg);
         let machine = self.dirtyable_of_machine();
@@ -117,8 +116,8 @@ impl<W: World> Writeout<'_, W> {
         (own.0 || all.0, own.1 || all.1)
     }
 
-    /// Pages of a group that may become dirty pages of files: its cache, and what it may still
-    /// grow by below its limits and those above it, if other groups leave so much that is clean.
+    /// Pages of a group that may become dirty file pages: its cache, and the pages by which it may
+    /// grow below all limits that hold for it, but no more than other groups leave clean.
     fn dirtyable_of(&self, memcg: MemcgId, machine: Option<u64>) -> u64 {
         let size = self.pages.sizes_of(memcg);
         let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE];
@@ -132,8 +131,8 @@ impl<W: World> Writeout<'_, W> {
         cache + headroom.min(clean_elsewhere)
     }
 
-    /// The same of the machine, where it has a size: its cache, and free pages beyond those that
-    /// zones keep (`totalreserve_pages`).
+    /// Pages of the machine that may become dirty file pages, if its size is known: its cache, and
+    /// free pages beyond `totalreserve_pages`.
     fn dirtyable_of_machine(&self) -> Option<u64> {
         let size = self.pages.total_size();
         let nodes = &self.frames.nodes;
@@ -182,8 +181,8 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Starts to write the page of a file now, if it is dirty and is not being written: what
-    /// `msync` does with each.
+    /// Starts to write a file page now, if it is dirty and not being written, as `msync` does with
+    /// each page.
     pub(crate) fn write_page(&mut self, page: PageId) {
         let Some(f) = self.pages.folios.slot(page).folio() else { return };
         let st = self.pages.folios.st(f);
@@ -200,15 +199,15 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Writes dirty file pages: while there are too many, or all if that was asked. It is the turn
-    /// of one file after the other.
+    /// Writes dirty file pages, one file after the other: while there are too many, or all if that
+    /// was asked.
     pub(crate) fn flush(&mut self) {
         if std::mem::replace(&mut self.writeback.flushing, true) {
             return;
         }
         self.writeback.flush_due = false;
         let all = std::mem::take(&mut self.writeback.flush_all);
-        // Each page at most once: one whose write fails waits for the next time.
+        // Writes each page at most once: a page whose write fails waits for the next time.
         let mut left = self.writeback.dirty.files.nr_dirty();
         let mut spared = 0;
         while left > 0 && spared < self.writeback.dirty.files.nr_files() {
@@ -224,15 +223,15 @@ impl<W: World> Writeout<'_, W> {
         self.writeback.flushing = false;
     }
 
-    /// How much of a file is written at a time, if there is too much that is dirty where it is
-    /// charged; else nothing.
+    /// Pages of a file that are written at a time; 0 if its group and the machine have no more
+    /// dirty pages than the background limit.
     fn chunk_over_background(&mut self, file: MappingId) -> u64 {
         let memcg = self.pages.space.mappings[file.index()].memcg;
         if self.dirty_levels(memcg).0 { self.writeback_chunk(memcg) } else { 0 }
     }
 
-    /// How many pages of a file are written before it is the turn of the next
-    /// (`writeback_chunk_size`): half a second's, at most an eighth of the dirty limit.
+    /// Pages of a file that are written before the turn of the next (`writeback_chunk_size`): half
+    /// a second's, or an eighth of the dirty limit if that is less, in multiples of 4 MiB.
     pub(crate) fn writeback_chunk(&self, memcg: MemcgId) -> u64 {
         let machine = self.dirtyable_of_machine();
         let own = self.cfg.dirty.cgroup_writeback.then(|| self.dirtyable_of(memcg, machine));
@@ -242,8 +241,8 @@ impl<W: World> Writeout<'_, W> {
         pages - pages % least
     }
 
-    /// Writes dirty pages of a file by index, from where the flusher left it. How many it looked
-    /// at.
+    /// Writes up to `most` dirty pages of a file by index, from where the flusher left it. Returns
+    /// how many it was to look at.
     pub(crate) fn write_file(&mut self, file: MappingId, most: u64) -> u64 {
         let most = most.min(self.writeback.dirty.files.dirty_of(file));
         for _ in 0..most {
@@ -258,7 +257,7 @@ impl<W: World> Writeout<'_, W> {
     pub(crate) fn write_next(&mut self, file: MappingId) -> Option<PageId> {
         let page = self.writeback.dirty.files.next_of(file, self.pages.mapping_pages(file))?;
         let f = self.pages.folios.slot(page).folio().expect("what is dirty is in memory");
-        // It may be dirty again while it is written or moved: that is for the next time.
+        // A folio that became dirty again while it is written or moved waits for the next time.
         if !self.pages.folios.st(f).has(FolioFlags::MIGRATING | FolioFlags::WRITEBACK) {
             self.start_write(f, true);
         }

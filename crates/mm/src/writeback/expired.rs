@@ -26,10 +26,10 @@ pub enum FlushStep {
 #[derive(Clone, Copy, Debug)]
 struct ExpiredFile {
     file: MappingId,
-    /// Folios among those that were dirty when it was found. What becomes dirty since then is for
-    /// the next look.
+    /// Folios still to write of those that were dirty when the file was found. Folios that become
+    /// dirty later are for the next look.
     left: u64,
-    /// Folios until it is the turn of the next file.
+    /// Folios still to write before the turn of the next file.
     slice: u64,
 }
 

@@ -11,7 +11,7 @@ use crate::ids::{MappingId, PageId};
 struct DirtyFile {
     /// Number of its dirty folios.
     dirty: u64,
-    /// Since when it has had some, or has had some again after it was written for its age.
+    /// Time since which the file has had dirty pages, or when it was last written for its age.
     since_ns: u64,
     /// `writeback_index`: the page after the last that was written.
     next: u32,
@@ -24,10 +24,11 @@ struct DirtyFile {
 pub(crate) struct DirtyFiles {
     /// A bit a page: the first of a dirty folio.
     bits: Vec<u64>,
-    /// By mapping, up to the last one that was ever dirty: read by `file`, so that a file beyond it
-    /// is a clean one, as `fsync` of a file that nobody wrote meets it.
+    /// By mapping, up to the last one that was ever dirty. Read by `file`, for which a file beyond
+    /// the end is clean, such as one that nobody wrote when `fsync` asks.
     files: Vec<DirtyFile>,
-    /// The next file to write comes first. One that was cleaned otherwise stays until it is met.
+    /// Files in the order in which they are written. A file that was cleaned otherwise stays until
+    /// its turn.
     queue: VecDeque<MappingId>,
     /// Dirty folios of all.
     total: u64,
@@ -81,7 +82,7 @@ impl DirtyFiles {
         self.total -= 1;
     }
 
-    /// The file whose turn it is; files without dirty pages leave.
+    /// The file to write next; drops files without dirty pages from the queue.
     pub(crate) fn first(&mut self) -> Option<MappingId> {
         while let Some(&file) = self.queue.front() {
             if self.file(file).dirty > 0 {
@@ -93,7 +94,7 @@ impl DirtyFiles {
         None
     }
 
-    /// It is the turn of the next file.
+    /// Moves the first file of the queue to its end.
     pub(crate) fn rotate(&mut self) {
         if !self.queue.is_empty() {
             self.queue.rotate_left(1);
@@ -117,7 +118,8 @@ impl DirtyFiles {
         self.queue.iter().filter(is_old).copied().collect()
     }
 
-    /// It was written for its age: pages still dirty, or dirty again, are so from now on.
+    /// Notes that a file was written for its age: pages still dirty, or dirty again, count as dirty
+    /// from now on.
     pub(crate) fn set_since(&mut self, file: MappingId, now_ns: u64) {
         self.file_mut(file).since_ns = now_ns;
     }
@@ -145,7 +147,8 @@ impl DirtyFiles {
         None
     }
 
-    /// As many bits as folios, by file and in all; files with some are in the queue, once.
+    /// Checks that there are as many bits as dirty folios, by file and in all, and that each file
+    /// with dirty folios is in the queue once.
     pub(crate) fn validate(&self, pages: impl Fn(MappingId) -> Range<u32>) -> Result<(), String> {
         let mut queued = vec![0; self.files.len()];
         self.queue.iter().for_each(|f| queued[f.index()] += 1);

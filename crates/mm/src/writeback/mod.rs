@@ -28,11 +28,11 @@ pub(crate) struct Writeback {
     pub(crate) flush_all: bool,
     pub(crate) flush_due: bool,
     pub(crate) flushing: bool,
-    /// Pages whose write failed since the last that went well.
+    /// Pages whose write has failed since the last write that went well.
     pub(crate) writes_failed: u64,
 }
 
-/// So many writes that failed in a row, and those under way are no hope any more.
+/// Pages whose writes failed in a row, from which on writes under way are not waited for.
 const HOPELESS_WRITES: u64 = 4096;
 
 impl Writeback {

@@ -88,7 +88,7 @@ pub(crate) struct Zswap {
     unused: Vec<u32>,
     /// Only looked up, never walked: its order would not be repeatable.
     by_slot: HashMap<SwapSlot, u32>,
-    /// By memcg: its oldest and newest entry.
+    /// By memcg: the oldest and the newest entry.
     lrus: Vec<Lru>,
     pub(crate) pool: ZsPool,
     /// The limit was hit: nothing is taken until there is room again.
@@ -123,7 +123,7 @@ impl Zswap {
         &mut self.lrus[memcg.index()]
     }
 
-    /// The entry that has been there longest, of those of a group.
+    /// Slot of the oldest entry of a group.
     pub(crate) fn oldest(&self, memcg: MemcgId) -> Option<SwapSlot> {
         let i = self.lrus.get(memcg.index())?.oldest;
         (i != NONE).then(|| self.entries[i as usize].slot)
@@ -200,7 +200,7 @@ impl Zswap {
         }
     }
 
-    /// Every entry, group by group in the order of their lists, then those that are on none.
+    /// All entries, group by group in the order of their lists, then the entries on no list.
     pub(crate) fn all(&self) -> Vec<ZswapEntry> {
         let mut all = Vec::new();
         for lru in &self.lrus {

@@ -1,4 +1,4 @@
-//! The worker that writes compressed pages back: where it is.
+//! The worker that writes compressed pages back: its state between two steps.
 
 /// The worker that empties the pool down to the accept threshold.
 #[derive(Clone, Debug, Default)]
@@ -7,17 +7,17 @@ pub(crate) struct Worker {
     /// The driver has no thread for it.
     pub(crate) due: bool,
     pub(crate) failures: u32,
-    /// Groups with something to write back, in this round over all of them.
+    /// Groups that had something to write back, in this round over all groups.
     pub(crate) attempts: u32,
-    /// The group that is next; where it stopped the last time it goes on.
+    /// Index of the group that is next, kept while the worker sleeps.
     pub(crate) next: usize,
 }
 
 /// Result of a step of the worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZswapStep {
-    /// It goes on.
+    /// The worker goes on.
     Again,
-    /// It has done what it can, and sleeps until [`crate::Effect::WakeZswap`].
+    /// The worker has done what it can, and sleeps until [`crate::Effect::WakeZswap`].
     Sleep,
 }

@@ -1,17 +1,17 @@
-//! The pool of compressed pages behind zswap and zram: how many pages of memory objects of these
-//! sizes take.
+//! The pool of compressed pages behind zswap and zram: pages of memory that objects take, by their
+//! sizes.
 //!
 //! As zsmalloc: sizes are rounded up to classes 16 bytes apart, and the objects of a class lie one
 //! after the other in groups of 1 to 8 pages, of a length that wastes the least at their end.
 //! Classes of equal groups share them. An object of one page to itself is huge.
 //!
-//! Where objects lie within their groups is not kept: a class has as few groups as its objects
-//! fill, as if what frees leave scattered were compacted at once. Linux does that when memory is
+//! The place of an object within its group is not kept: a class has as few groups as its objects
+//! fill, as if the gaps that frees leave were compacted at once. Linux compacts when memory is
 //! short, which is when these pools exist.
 
 /// The bytes of a page, and of the largest object.
 const PAGE_BYTES: u64 = 4096;
-/// Every object has a word in front of it that says whose it is.
+/// Bytes of the word in front of every object that says whose it is.
 const HANDLE_BYTES: u64 = 8;
 const MIN_CLASS_BYTES: u64 = 32;
 const CLASS_STEP_BYTES: u64 = 16;
@@ -30,7 +30,7 @@ struct Class {
 
 impl Class {
     fn new(size: u64) -> Class {
-        // The shortest of those that waste the least.
+        // The shortest group of those that waste the fewest bytes.
         let chain_pages = (1..=MAX_CHAIN_PAGES).min_by_key(|n| n * PAGE_BYTES % size).unwrap_or(1);
         Class { chain_pages, chain_objects: chain_pages * PAGE_BYTES / size, objects: 0 }
     }
@@ -108,7 +108,7 @@ impl ZsPool {
         self.objects += 1;
     }
 
-    /// One object less, of those that are there.
+    /// Removes an object of `bytes` bytes, which must be in the pool.
     pub fn remove(&mut self, bytes: u32) {
         let class = self.class(bytes);
         self.classes[class].objects -= 1;

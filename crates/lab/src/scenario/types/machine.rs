@@ -47,9 +47,9 @@ pub struct MachineSpec {
     pub watermark_boost_factor: u32,
     /// File systems keep buffer heads of written pages.
     pub buffer_heads: bool,
-    /// How long a task keeps a CPU while others wait.
+    /// Nanoseconds that a task keeps a CPU while others wait.
     pub quantum_ns: u64,
-    /// From one timer tick to the next; 0: a task gives way after each quantum.
+    /// Nanoseconds from one timer tick to the next; 0: a task gives way after each quantum.
     pub tick_ns: u64,
     /// `vm.swappiness`.
     pub swappiness: u32,
@@ -81,21 +81,21 @@ pub struct MachineSpec {
     pub thp: ThpConfig,
     /// The mount option `memory_recursiveprot` of cgroups.
     pub recursive_protection: bool,
-    /// How often the statistics of groups are added up; 0: they are exact.
+    /// Nanoseconds between two flushes of the statistics of groups; 0: statistics are exact.
     pub stat_flush_interval_ns: u64,
-    /// Keys that the scenario says itself, where the default depends on something else: statistics
+    /// Keys that the scenario sets itself and whose default depends on something else: statistics
     /// are exact under kernels that add them up before they reclaim, and a divided machine has no
-    /// lists of CPUs and no page blocks.
+    /// per-CPU lists and no page blocks.
     pub given: BTreeSet<&'static str>,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
-    /// CPUs wait for locks and interrupt each other; `None`: they do not.
+    /// Constants of locks and interrupts between CPUs; `None`: CPUs do not wait for each other.
     pub contention: Option<ContentionSpec>,
-    /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are those of all of
-    /// them. Empty: one node, and an access costs the same wherever its page is.
+    /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are sums over the
+    /// nodes. Empty: one node, and all accesses cost the same.
     pub nodes: Vec<NodeSpec>,
-    /// By how much sizes and times were divided ([`scale`](crate::scenario::Scenario::scale)):
-    /// tiering has periods of its own.
+    /// Factor by which sizes and times were divided ([`scale`](crate::scenario::Scenario::scale)),
+    /// for the periods of tiering.
     pub scale: u64,
 }
 
@@ -141,8 +141,8 @@ impl Default for MachineSpec {
 }
 
 impl MachineSpec {
-    /// `vm.min_free_kbytes` as it is given, or as boot sets it: by the formula, and where huge
-    /// pages are on as khugepaged raises it.
+    /// `vm.min_free_kbytes` as given, or as boot sets it: by the formula, raised by khugepaged
+    /// where huge pages are on.
     pub fn min_free_kbytes(&self) -> u64 {
         let by_formula = (16 * self.memory_pages * 4).isqrt().clamp(128, 262_144);
         let raised = NodeConfig {
@@ -191,9 +191,9 @@ pub const PRESETS: [&str; 6] = ["hdd", "sata-ssd", "nvme", "ramdisk", "zram", "p
 pub struct DeviceOverrides {
     /// Requests that are served at once.
     pub channels: Option<u32>,
-    /// Requests under way, those that wait included, before who swaps out must wait.
+    /// Requests under way, waiting ones included, from which on a thread that swaps out must wait.
     pub queue: Option<u32>,
-    /// Time of a read beside the transfer.
+    /// Nanoseconds of a read beside the transfer.
     pub read_latency_ns: Option<u64>,
     /// Bandwidth of reads.
     pub read_bytes_per_s: Option<u64>,
@@ -223,7 +223,7 @@ pub struct DeviceOverrides {
     pub write_error_per_million: Option<u32>,
     /// Requests that take longer, of a million.
     pub spike_per_million: Option<u32>,
-    /// How much longer they take.
+    /// Nanoseconds by which requests with a latency spike take longer.
     pub spike_ns: Option<u64>,
     /// When the device stops answering.
     pub stuck_at_ns: Option<u64>,
@@ -238,16 +238,17 @@ pub struct SwapSpec {
     pub device: usize,
     /// Its size, at most 2^28, the header included.
     pub pages: u64,
-    /// Its priority; none: below those with one, and below those before it.
+    /// Priority of the device; none: below devices with a priority, and below the devices before
+    /// it.
     pub priority: Option<i16>,
     /// Clusters that became empty are discarded before they are used again.
     pub discard: bool,
     /// Slots are handed out in sequence.
     pub rotational: bool,
-    /// It is a file, which takes no large folios.
+    /// Whether the device is a swap file, which takes no large folios.
     pub file: bool,
-    /// It is on from the start; otherwise an event switches it on.
+    /// Whether the device is on from the start; otherwise an event switches it on.
     pub enabled: bool,
-    /// Pages that cannot be used.
+    /// Numbers of pages that cannot be used.
     pub bad_pages: Vec<u64>,
 }

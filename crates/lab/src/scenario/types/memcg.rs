@@ -6,26 +6,26 @@ use refault_mm::{CacheExtPolicy, MemcgLimits};
 /// A memory cgroup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemcgSpec {
-    /// Its path, such as `/a/b`.
+    /// Path of the group, such as `/a/b`.
     pub path: String,
-    /// The group above it, an index below its own; `None`: the root.
+    /// Parent group, an index smaller than the group's own; `None`: the root.
     pub parent: Option<usize>,
     /// Limits that can be set.
     pub limits: MemcgLimits,
-    /// It is not there before an event makes it.
+    /// The group does not exist before an event makes it.
     pub made_by_event: bool,
-    /// Its policy for pages of files; `None`: that of the machine.
+    /// Policy of the group for file pages; `None`: the policy of the machine.
     pub cache_ext: Option<CacheExtPolicy>,
 }
 
 /// Event that an administrator causes while the machine runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventSpec {
-    /// When; with `after`, how long after the end of that task.
+    /// When the event happens; with `after`, nanoseconds after the end of that task.
     pub at_ns: u64,
-    /// The task (an index) of which every copy must have ended before.
+    /// The task (an index) whose copies must all have ended before; `None`: no task.
     pub after: Option<usize>,
-    /// It happens when conditions hold, from then on.
+    /// Conditions under which the event happens, from `at_ns` on.
     pub watch: Option<WatchSpec>,
     /// Action of the event.
     pub action: EventAction,
@@ -60,13 +60,13 @@ pub enum EventAction {
     Swapon(usize),
     /// A swap device (an index) is switched off: everything on it comes back to memory.
     Swapoff(usize),
-    /// So many pages of memory are added.
+    /// Pages of memory that are added.
     AddMemory(u64),
-    /// Somebody is killed, by a program.
+    /// A program kills a task or the tasks of a group.
     Kill {
-        /// The group, an index, in which or below which; `None`: the root.
+        /// The group (an index) in whose subtree the victim is; `None`: the root.
         within: Option<usize>,
-        /// Who.
+        /// Choice of the victim.
         victim: Victim,
     },
     /// `memory.reclaim`.
@@ -77,7 +77,7 @@ pub enum EventAction {
         pages: u64,
         /// Instead of that of the groups.
         swappiness: Option<u32>,
-        /// Again and again, this much after the last time began.
+        /// Nanoseconds from the start of one request to the next; `None`: it is made once.
         every_ns: Option<u64>,
         /// Up to that time of the scenario.
         until_ns: Option<u64>,

@@ -32,10 +32,10 @@ pub struct Scenario {
     pub source: Option<String>,
     /// Seed of every random number.
     pub seed: u64,
-    /// When it ends at the latest; without it, when every task that is not in the background has
-    /// ended.
+    /// Latest end of the scenario; without it, the scenario ends with the last task in the
+    /// foreground.
     pub end_ns: Option<u64>,
-    /// Distance of the samples of the time series.
+    /// Nanoseconds between two samples of the time series.
     pub sample_ns: u64,
     /// The machine.
     pub machine: MachineSpec,

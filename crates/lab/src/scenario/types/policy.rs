@@ -10,7 +10,7 @@ pub struct TieringSpec {
     pub settings: Chosen<TieringConfig>,
 }
 
-/// A policy, the kernel whose rules it follows, and the settings that are not as there.
+/// A policy, the kernel whose rules it follows, and the settings that differ from that kernel's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicySpec {
     /// The named policy.

@@ -12,7 +12,7 @@ pub struct Published {
     pub rows: Vec<PublishedRow>,
     /// Notes for a reader of the numbers.
     pub notes: Vec<String>,
-    /// Seeds that a comparison takes if nobody says how many: 1 to so many. `None`: the seed of the
+    /// Number of seeds, from 1 on, that a comparison takes by default. `None`: only the seed of the
     /// scenario.
     pub seeds: Option<u64>,
     /// Where the values of the machine and its workload come from.
@@ -20,16 +20,17 @@ pub struct Published {
 }
 
 /// Where values of a scenario come from, by key: `machine.memory`, `task.clients.phase[2].cpu`, or
-/// a table of which it is true as a whole.
+/// a table if all its values have the same origin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
-    /// The publication says them.
+    /// Keys whose values are published.
     pub published: Vec<String>,
-    /// They follow from what the publication says: how.
+    /// Keys whose values follow from the publication, and how.
     pub derived: BTreeMap<String, String>,
-    /// The publication leaves them open, and a number of its first variant decided them.
+    /// Keys that the publication leaves open, and the number of its first variant that decided each
+    /// value.
     pub calibrated: BTreeMap<String, Calibrated>,
-    /// Nobody says them: why they are so.
+    /// Keys that nobody published, and why their values were chosen.
     pub chosen: BTreeMap<String, String>,
 }
 
@@ -43,11 +44,11 @@ pub enum Calibrated {
         /// How the value was found.
         how: String,
     },
-    /// The value is that of another key, which is calibrated.
+    /// The value is the same as that of another, calibrated key.
     As(String),
 }
 
-/// One of the things that are compared.
+/// One of the policies that are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedVariant {
     /// Its name.
@@ -59,39 +60,39 @@ pub struct PublishedVariant {
 /// One number, of each variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRow {
-    /// Name of the result of ours that it is compared with.
+    /// Name of our result that the number is compared with.
     pub metric: String,
     /// Name that people use.
     pub label: String,
-    /// The unit in which it is published.
+    /// Unit of the published numbers.
     pub unit: String,
     /// The published numbers, in the unit of our result, by variant.
     pub published: Vec<Option<f64>>,
-    /// Whether our number is that of a smaller machine, as `--scale` says how much: seconds, pages.
+    /// Whether our number shrinks with the machine under `--scale`, such as seconds or pages.
     pub scaled: bool,
     /// Where our numbers must be, by variant.
     pub bands: Vec<Option<Band>>,
-    /// The ratios that count.
+    /// Ratios between variants that are compared.
     pub ratios: Vec<PublishedRatio>,
     /// The direction that is good.
     pub better: Option<Better>,
 }
 
-/// The number of one variant through that of another.
+/// The number of one variant divided by the number of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRatio {
-    /// The variant (an index) above the line.
+    /// The variant (an index) whose number is divided.
     pub of: usize,
-    /// The variant below it.
+    /// The variant (an index) whose number it is divided by.
     pub to: usize,
-    /// Where our ratio must be; or, of a change from or to nothing, our difference.
+    /// Where our ratio must be; where one of the two numbers is 0, our difference.
     pub band: Option<Band>,
 }
 
 /// Where a number, a ratio or a difference must be, and who says so.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// Its ends. The upper one may be infinite.
+    /// Ends of the band. The upper end may be infinite.
     pub ends: [f64; 2],
     /// Origin of the band: the publication, or the scenario.
     pub from: BandFrom,
@@ -102,16 +103,16 @@ pub struct Band {
 pub enum BandFrom {
     /// Half to double of the published change.
     Change,
-    /// A published change of less than a hundredth: none.
+    /// A published change of less than one percent counts as no change.
     NoChange,
-    /// Half to double of the published difference: one of the two is nothing.
+    /// Half to double of the published difference, where one of the two numbers is 0.
     Difference,
-    /// The confidence interval of a published percentage of so many.
+    /// The confidence interval of a published percentage, which was counted over this many events.
     Count(u64),
-    /// The published number is of one draw at random, exact to half of the band's width: where one
-    /// more seed of ours would be is added to it.
+    /// The published number is of one random draw, exact to half of the band's width. The band is
+    /// widened by the scatter of one more seed of ours.
     Draw,
-    /// The scenario gives it; why, if it says so.
+    /// The scenario gives the band, and may say why.
     Given(Option<String>),
 }
 

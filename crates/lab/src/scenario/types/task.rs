@@ -8,13 +8,13 @@ use refault_trace::{ObjectKind, Via};
 /// Content of the pages of an object: shares of all, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContentSpec {
-    /// Nothing but zeros.
+    /// Share of pages that hold only zeros.
     pub zero: f64,
-    /// One word over and over.
+    /// Share of pages that hold one word over and over.
     pub same: f64,
-    /// Share that no compressor makes smaller.
+    /// Share of pages that no compressor makes smaller.
     pub incompressible: f64,
-    /// Bytes of the other pages over bytes that they are compressed to, on the whole.
+    /// Compression ratio of the other pages together: bytes before over bytes after.
     pub ratio: f64,
 }
 
@@ -25,10 +25,10 @@ pub struct ObjectSpec {
     pub name: String,
     /// Backing of the object.
     pub kind: ObjectKind,
-    /// Its size.
+    /// Pages of the object.
     pub pages: u64,
-    /// Sizes of its areas, by turns, with a hole of a page behind each: a large folio lies in one
-    /// of them. Empty: one area.
+    /// Pages of its areas, by turns, with a hole of a page behind each area: a large folio lies
+    /// within one area. Empty: one area.
     pub areas: Vec<u64>,
     /// The device of a file, an index; `None` for anonymous memory.
     pub device: Option<usize>,
@@ -51,22 +51,22 @@ pub struct TaskSpec {
     pub count: u32,
     /// Its group, an index; `None`: the root.
     pub memcg: Option<usize>,
-    /// When it starts; with `after`, how long after the end of that task.
+    /// When the task starts; with `after`, nanoseconds after the end of that task.
     pub start_ns: u64,
-    /// How much later than the one before it each copy starts.
+    /// Nanoseconds that each copy starts after the copy before it.
     pub stagger_ns: u64,
-    /// The task (an index) of which every copy must have ended before this one starts.
+    /// The task (an index) whose copies must all have ended before this task starts.
     pub after: Option<usize>,
     /// Phases of the task, one after the other; at least one. With a trace there is exactly one,
     /// without streams.
     pub phases: Vec<PhaseSpec>,
-    /// Phases that it does more than once, in their order; no phase is in two of them.
+    /// Loops over phases that are done more than once, in their order; no phase is in two loops.
     pub loops: Vec<LoopSpec>,
     /// A trace that it replays.
     pub trace: Option<TraceSpec>,
     /// Its copies are threads of one program; `None`: if they share anonymous memory.
     pub threads: Option<bool>,
-    /// It does not keep the scenario alive.
+    /// Whether the scenario may end while the task still runs.
     pub background: bool,
     /// `oom_score_adj`.
     pub oom_score_adj: i32,
@@ -79,7 +79,7 @@ pub struct TaskSpec {
 pub struct TraceSpec {
     /// The file.
     pub path: std::path::PathBuf,
-    /// Where its files are, an index.
+    /// Device of the files, an index.
     pub device: Option<usize>,
     /// Accesses come no earlier than the trace says; otherwise one after the other.
     pub timed: bool,
@@ -110,14 +110,14 @@ pub struct PhaseSpec {
     pub streams: Vec<StreamSpec>,
     /// The end of the phase.
     pub until: Until,
-    /// It counts in the results.
+    /// Whether the phase counts in the results.
     pub measured: bool,
-    /// Sleep after each operation.
+    /// Nanoseconds of sleep after each operation.
     pub think_ns: u64,
-    /// CPU time of the program for each access.
+    /// Nanoseconds of CPU time of the program for each access.
     pub cpu_ns: u64,
-    /// Cache lines that an access brings from memory, one after the other. Only nodes with a
-    /// latency charge for them.
+    /// Cache lines that an access brings from memory, one after the other. They cost time only on
+    /// nodes with a latency.
     pub lines: u32,
     /// Accesses (of one page each) that make an operation.
     pub accesses_per_op: u32,
@@ -130,30 +130,30 @@ pub struct PhaseSpec {
 /// Work and rest by turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// How long it works.
+    /// Nanoseconds of work.
     pub on_ns: u64,
-    /// How long it rests.
+    /// Nanoseconds of rest.
     pub off_ns: u64,
 }
 
 /// When a phase ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Until {
-    /// After so many accesses of one page, by each copy. Pages that are paged out or dropped count
-    /// as well.
+    /// After this number of accesses of one page, by each copy. Pages that are paged out or dropped
+    /// count as well.
     Accesses(u64),
-    /// After so many times through the pages of the only stream, of which there may be more or less
-    /// each time.
+    /// After this number of times through the pages of the only stream. The number of pages may
+    /// differ each time.
     Passes(f64),
-    /// So many nanoseconds after it began.
+    /// This number of nanoseconds after the phase began.
     Duration(u64),
-    /// So many nanoseconds after the start of the scenario.
+    /// This number of nanoseconds after the start of the scenario.
     Time(u64),
     /// With the scenario.
     End,
 }
 
-/// One of the things that a phase accesses.
+/// Accesses of a phase to one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamSpec {
     /// The object, an index.
@@ -162,11 +162,11 @@ pub struct StreamSpec {
     pub action: Action,
     /// Call after each block that the program has written by descriptor.
     pub sync: Sync,
-    /// In which order.
+    /// Order in which blocks are accessed.
     pub pattern: AccessPattern,
-    /// Share of the blocks, relative to the other streams of the phase.
+    /// Weight of the stream: its share of the blocks, relative to the other streams of the phase.
     pub weight: f64,
-    /// By descriptor or by mapping.
+    /// Access by descriptor or by mapping.
     pub via: Via,
     /// Share of the blocks that are written: 0 to 1.
     pub write_share: f64,
@@ -179,31 +179,31 @@ pub struct StreamSpec {
     pub first_page: u64,
     /// The pages that are used.
     pub pages: u64,
-    /// Where there are fewer at times: the least. Each iteration of a loop, or phase outside of
-    /// loops, draws how many.
+    /// Least number of pages used, where it varies. Each iteration of a loop, or phase outside of
+    /// loops, draws a number from here to `pages`.
     pub least_pages: u64,
     /// Where a sequential reader begins, counted from `first_page` or, with [`Share::Split`], from
     /// the start of its slice.
     pub start_page: u64,
-    /// How the copies of a task divide them.
+    /// How the copies of a task divide the pages.
     pub share: Share,
-    /// How often each block is gone through before the next one.
+    /// Times that each block is accessed before the next one.
     pub times: u32,
 }
 
 /// Action of a stream on the blocks that it comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It reads or writes them.
+    /// Reads or writes the blocks.
     Access,
-    /// It drops them (`MADV_DONTNEED`), and then reads or writes them: anonymous memory that is new
-    /// each time.
+    /// Drops the blocks (`MADV_DONTNEED`), and then reads or writes them: anonymous memory that is
+    /// new each time.
     Renew,
-    /// It reads or writes them past the page cache (`O_DIRECT`).
+    /// Reads or writes the blocks past the page cache (`O_DIRECT`).
     Direct,
-    /// It drops them: anonymous memory with `MADV_DONTNEED`, files with `POSIX_FADV_DONTNEED`.
+    /// Drops the blocks: anonymous memory with `MADV_DONTNEED`, files with `POSIX_FADV_DONTNEED`.
     Drop,
-    /// It pages them out (`MADV_PAGEOUT`).
+    /// Pages the blocks out (`MADV_PAGEOUT`).
     PageOut,
 }
 
@@ -218,17 +218,17 @@ pub enum Sync {
     SyncFileRange,
 }
 
-/// How the copies of a task divide what a stream uses.
+/// How the copies of a task divide the pages of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Each uses all of it and starts at `start_page`.
+    /// Each copy uses all pages and starts at `start_page`.
     Same,
-    /// Each has a slice of its own: the pages divided by the number of copies, rounded down.
+    /// Each copy has a slice of its own: the pages divided by the number of copies, rounded down.
     Split,
-    /// Each uses all of it; the starts are evenly spaced, the first at `start_page`.
+    /// Each copy uses all pages; the starts are evenly spaced, the first at `start_page`.
     Staggered,
-    /// Together they go over it once a round, from `start_page` on: each takes the next block that
-    /// none has taken.
+    /// The copies together go over the pages once a round, from `start_page` on: each copy takes
+    /// the next block that none has taken.
     Queue,
 }
 
@@ -241,7 +241,7 @@ pub enum AccessPattern {
     Uniform,
     /// Block of rank r with a probability proportional to r^-skew.
     Zipf {
-        /// The exponent.
+        /// Exponent of the distribution.
         skew: f64,
         /// Ranks are permuted over the object; otherwise rank 1 is its first block.
         permute: bool,

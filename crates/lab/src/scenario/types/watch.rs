@@ -18,17 +18,17 @@ pub struct SysctlChanges {
 /// An event happens when conditions hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchSpec {
-    /// Name of the daemon that looks; none: it is the event's own.
+    /// Name of the daemon that looks; none: the conditions are the event's own.
     pub daemon: Option<&'static str>,
     /// All conditions of one of these lists must hold.
     pub any: Vec<Vec<Condition>>,
-    /// Distance of two looks.
+    /// Nanoseconds between two looks at the conditions.
     pub poll_ns: u64,
-    /// How long they must have held.
+    /// Nanoseconds for which the conditions must have held.
     pub hold_ns: u64,
-    /// After it happened: how long not again.
+    /// Nanoseconds after the event in which it does not happen again.
     pub cooldown_ns: u64,
-    /// How often it happens at most.
+    /// Most times that the event happens.
     pub times: u64,
 }
 
@@ -64,7 +64,7 @@ pub enum Condition {
     CounterRises {
         /// The counter.
         counter: Counter,
-        /// The rise that is exceeded.
+        /// Rise of the counter that must be exceeded.
         above: u64,
     },
 }
@@ -79,7 +79,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// In pages, of so many.
+    /// The amount in pages, of `all` pages.
     pub fn pages(self, all: u64) -> u64 {
         match self {
             Amount::Pages(pages) => pages,
@@ -99,12 +99,12 @@ pub enum Victim {
     LargestGroup,
     /// The group that has most in swap.
     SwapGroup,
-    /// The group of which reclaim looked at most pages since the last look.
+    /// The group whose pages reclaim scanned most since the last look.
     ScannedGroup,
 }
 
 impl Victim {
-    /// All of them, by name.
+    /// All kinds of victims, by name.
     pub const ALL: [(&'static str, Victim); 5] = [
         ("oom-score", Victim::OomScore),
         ("oom-score-adj", Victim::OomScoreAdj),

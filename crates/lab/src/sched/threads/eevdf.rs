@@ -33,7 +33,7 @@ impl Eevdf {
 }
 
 impl Threads {
-    /// CPU time of the other threads that may run: how many, and the sum.
+    /// Number of the other threads that may run, and the sum of their CPU time.
     fn others(&self, t: usize, now_ns: u64) -> (i64, i64) {
         let queued = self.queue.iter().map(|&o| self.all[o].vruntime_ns);
         let running = (0..self.cpus.len()).filter(|&c| self.cpus[c].running.is_some_and(|o| o != t));
@@ -64,7 +64,7 @@ impl Threads {
             return;
         }
         if thread.vlag_ns >= 0 {
-            // With it the mean is such that its lag is what it was.
+            // With this value the mean is such that the thread's lag is what it was.
             thread.vruntime_ns = sum / n - thread.vlag_ns * (n + 1) / n;
         } else if sum / n >= thread.vruntime_ns {
             thread.vruntime_ns = sum / n;
@@ -77,7 +77,8 @@ impl Threads {
         self.eevdf.is_none() || self.all[t].vruntime_ns * n <= sum
     }
 
-    /// Whether nobody who waits was served less than the thread on a CPU; else who was is next.
+    /// Whether all waiting threads were served more than the thread on a CPU; else the thread
+    /// served least is put next.
     pub(super) fn keeps_running(&mut self, cpu: usize, now_ns: u64) -> bool {
         let own = self.vruntime_on(cpu, now_ns);
         let least = (0..self.queue.len()).min_by_key(|&i| self.all[self.queue[i]].vruntime_ns);
