@@ -36,7 +36,7 @@ pub enum CacheExtPolicy {
 }
 
 impl CacheExtPolicy {
-    /// All of them.
+    /// All policies that come with the engine.
     pub const ALL: [CacheExtPolicy; 13] = [
         CacheExtPolicy::Fifo,
         CacheExtPolicy::Clock,

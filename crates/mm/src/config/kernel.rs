@@ -37,7 +37,7 @@ pub enum Kernel {
 use Kernel::{V6_1, V6_6, V6_6Rc, V6_18, V7_2, V2022V14};
 
 impl Kernel {
-    /// All of them, the oldest first.
+    /// All profiles, the oldest first.
     pub const ALL: [Kernel; 7] = [V2022V14, V6_1, V6_6Rc, V6_6, Kernel::V6_12, V6_18, V7_2];
 
     /// Its name in settings.

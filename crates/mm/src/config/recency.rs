@@ -15,7 +15,7 @@ pub enum AccessAdvice {
 }
 
 impl AccessAdvice {
-    /// All of them, with their names in settings.
+    /// All kinds of advice, with their names in settings.
     pub const ALL: [(&str, AccessAdvice); 4] = [
         ("normal", AccessAdvice::Normal),
         ("random", AccessAdvice::Random),

@@ -74,7 +74,7 @@ pub enum SwapAllocator {
 }
 
 impl SwapAllocator {
-    /// All of them.
+    /// All allocators.
     pub const ALL: [SwapAllocator; 4] =
         [SwapAllocator::FreeFirst, SwapAllocator::NonfullFirst, SwapAllocator::OneFrag, SwapAllocator::FreeOnly];
 }

@@ -31,7 +31,7 @@ pub enum ThpDefrag {
 }
 
 impl ThpDefrag {
-    /// All of them.
+    /// All responses.
     pub const ALL: [ThpDefrag; 5] =
         [ThpDefrag::Always, ThpDefrag::Defer, ThpDefrag::DeferMadvise, ThpDefrag::Madvise, ThpDefrag::Never];
 }

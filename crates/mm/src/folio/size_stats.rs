@@ -12,7 +12,7 @@ macro_rules! size_counters {
         pub enum SizeCounter { $($(#[$doc])* $variant,)* }
 
         impl SizeCounter {
-            /// All of them, in the order in which they are printed.
+            /// All counters, in the order in which they are printed.
             pub const ALL: &'static [SizeCounter] = &[$(SizeCounter::$variant,)*];
 
             /// The kernel's name for it.

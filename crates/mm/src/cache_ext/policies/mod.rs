@@ -16,7 +16,7 @@
 //! | `get_scan` | what scans bring in goes first: a policy that the application informs |
 //! | `plain` | a plain cache for the checks of the policies (tests only) |
 //!
-//! It calls `list` and `ops`; `builtin` names them.
+//! The policies call `list` and `ops`; `builtin` names the policies.
 
 pub(super) mod arc;
 pub(super) mod clock;
