@@ -18,7 +18,7 @@ pub struct LoadedTrace {
     pub trace: Trace,
     /// Bytes a page.
     pub page_size: u32,
-    /// How it was recorded, if it was: what no request says is taken from there.
+    /// Machine and settings of the recording, defaults of a request; none: not a recording.
     pub recording: Option<Recording>,
     /// The machine that was recorded, if it is to be replayed as it was.
     pub machine: Option<RecordedMachine>,
@@ -66,11 +66,11 @@ impl LoadedTrace {
 pub struct LoadedReplay<'a> {
     /// The request; what of it was not chosen, a recording says.
     pub request: Replay,
-    /// Whether policies were chosen; else those of a recording, and none beside plug-ins.
+    /// Whether policies were chosen; if not, the recorded one, and none beside plug-ins.
     pub has_policies: bool,
     /// Whether sizes were, or a curve; else the limit of a recording.
     pub has_sizes: bool,
-    /// Whether sizes are those of a curve.
+    /// Whether the sizes form a curve.
     pub is_curve: bool,
     /// Whether swappiness was; else that of a recording.
     pub has_swappiness: bool,
@@ -84,7 +84,7 @@ pub struct LoadedReplay<'a> {
     pub plug_ins: &'a [PlugIn],
 }
 
-/// Rows of a replay, and what is to be known of them.
+/// Rows of a replay, and a remark on its sizes.
 #[derive(Debug, Default)]
 pub struct LoadedRows {
     /// A row for each size and policy.
@@ -160,8 +160,8 @@ impl LoadedReplay<'_> {
         Replay { kernel: self.kernel(recording), swappiness, ..self.request.clone() }
     }
 
-    /// Sizes in pages of a trace with pages of so many bytes, so many of which it touches; without
-    /// any, the limit that a recording had, and a remark if that is more than all.
+    /// Sizes to replay, in pages; `page_size` is in bytes, `footprint` in pages. Without sizes in
+    /// the request: the recorded limit, or the footprint and a remark if the limit was larger.
     ///
     /// # Errors
     /// A size of no page, or one in which nothing would be reclaimed.
@@ -229,7 +229,7 @@ impl LoadedReplay<'_> {
         Err(format!("--{flag}: {file} {what}; add --page-by-page to replay its pages").into())
     }
 
-    /// Sizes in pages, each once: those that were chosen, or the recorded limit.
+    /// Sizes in pages, each once: the chosen ones, or the recorded limit.
     fn recorded_sizes(&self, about: &About) -> Result<Vec<u64>, Failure> {
         let limit = about.recording.memory_max.map(|bytes| bytes / u64::from(PAGE_SIZE)).filter(|&pages| pages > 0);
         // A share of the files comes on top of what is not of files.

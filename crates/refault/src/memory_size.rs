@@ -21,7 +21,7 @@ enum Amount {
 }
 
 impl Size {
-    /// So many percent of the footprint.
+    /// Size in percent of the footprint.
     pub fn percent(percent: f64) -> Size {
         Size { text: format!("{percent}%"), amount: Amount::Percent(percent) }
     }

@@ -1,9 +1,9 @@
 //! Names as results have them: they come from files and may hold anything, signs that steer, a page
 //! of text.
 
-/// Characters kept of the begin of a long name.
+/// Characters kept from the start of a long name.
 const HEAD: usize = 160;
-/// Characters kept of its end.
+/// Characters kept from the end of a long name.
 const TAIL: usize = 60;
 
 /// A name as it is shown: one line, no sign that turns_text, not longer than 221 characters.
@@ -29,7 +29,7 @@ pub fn sentence(text: &str) -> String {
     }
 }
 
-/// Control characters, and those that turn the direction of what follows.
+/// Control characters, and characters that change the direction of the text after them.
 fn turns_text(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many threads; one a core if not given.
+/// Number of threads: as given, or one per core.
 pub fn threads(given: Option<u16>) -> usize {
     given.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
@@ -35,7 +35,7 @@ pub fn on_threads<J: Copy + Sync, R: Send>(
     done.into_inner().unwrap_or_default().into_iter().flatten().collect()
 }
 
-/// Does the same work on so many threads; returns when all of them have.
+/// Does the same work on `threads` threads; returns when all have finished.
 pub(crate) fn on_each_thread(threads: usize, work: &(dyn Fn() + Sync)) {
     std::thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The longest time that can be asked for.
+/// Longest time that may be asked for, in seconds: a year.
 const YEAR_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
 
 /// A time such as `90s`.

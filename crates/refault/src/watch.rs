@@ -24,17 +24,17 @@ pub trait MachineMeter: Send + Sync {
 pub struct MachineState {
     /// Virtual nanoseconds since its start.
     pub virtual_ns: u64,
-    /// Events handled.
+    /// Events handled so far.
     pub events: u64,
-    /// Part of the work that is done, 0 to 1; none: nothing says when it ends.
+    /// Share of the work that is done, 0 to 1; none: its end is not known.
     pub share: Option<f64>,
 }
 
 /// Source of meters, such as bars on a terminal.
 pub trait Monitor: Send + Sync {
-    /// Begins a piece of work of so many accesses, if that is known.
+    /// Begins a piece of work of `total` accesses; none: their number is not known.
     fn accesses(&self, name: String, total: Option<u64>) -> Box<dyn Meter>;
-    /// Begins runs of so many machines.
+    /// Begins `runs` runs of machines.
     fn machines(&self, name: &str, runs: usize) -> Box<dyn MachineMeter>;
     /// Takes a remark on the work that has begun.
     fn remark(&self, _text: &str) {}
@@ -54,12 +54,12 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// A handle of which `monitor` is told.
+    /// Handle that reports to `monitor`.
     pub fn new(monitor: Arc<dyn Monitor>) -> Watch {
         Watch { monitor: Some(monitor), ..Watch::default() }
     }
 
-    /// The same handle, of which `monitor` is told.
+    /// The same handle, but reporting to `monitor`.
     pub fn with_monitor(&self, monitor: Arc<dyn Monitor>) -> Watch {
         Watch { monitor: Some(monitor), ..self.clone() }
     }
@@ -82,7 +82,7 @@ impl Watch {
         if self.is_stopped() { Err(STOPPED.into()) } else { Ok(()) }
     }
 
-    /// Begins a piece of work of so many accesses, if that is known.
+    /// Begins a piece of work of `total` accesses; none: their number is not known.
     pub fn accesses(&self, name: String, total: Option<u64>) -> Progress {
         Progress(self.monitor.as_ref().map(|monitor| monitor.accesses(name, total)))
     }
@@ -94,7 +94,7 @@ impl Watch {
         }
     }
 
-    /// Begins runs of so many machines.
+    /// Begins `runs` runs of machines.
     pub fn machines(&self, name: &str, runs: usize) -> Option<Box<dyn MachineMeter>> {
         self.monitor.as_ref().map(|monitor| monitor.machines(name, runs))
     }

@@ -13,7 +13,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// So often: once, 1,234 times.
+/// Number of times in words: once, 1,234 times.
 pub fn times(number: u64) -> String {
     match number {
         1 => "once".to_owned(),

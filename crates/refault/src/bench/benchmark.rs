@@ -24,9 +24,9 @@ pub struct Bench {
     pub names: Vec<String>,
     /// By how much sizes, work and times are divided; none: by what takes seconds.
     pub scale: Option<f64>,
-    /// The seed of everything random; none: that of the scenario, or those that it asks for.
+    /// Seed of everything random; none: the scenario's, or the seeds that it asks for.
     pub seed: Option<u64>,
-    /// Run with the seeds 1 to this in the place of one.
+    /// Number of seeds: runs with 1 to this in place of one seed.
     pub seeds: Option<u64>,
     /// Check conservation at every sample.
     pub check: bool,
@@ -41,11 +41,11 @@ pub struct Bench {
 pub struct Benchmark {
     /// The scenario, scaled.
     pub scenario: Scenario,
-    /// As it is written.
+    /// Text of the scenario, as it is written.
     pub text: String,
     /// Published results.
     pub published: Published,
-    /// By how much it is scaled.
+    /// Divisor that scales its sizes, work and times.
     pub scale: f64,
     /// The seeds it runs with.
     pub seeds: Vec<u64>,
@@ -130,8 +130,8 @@ pub fn known() -> Result<Vec<Scenario>, Failure> {
     Ok(all?.into_iter().filter(|scenario| scenario.published.is_some()).collect())
 }
 
-/// A benchmark that is compiled in, those whose names go on after this one and a hyphen, or a file; and
-/// what errors call it.
+/// Sources that a name means: a compiled-in benchmark, or all that begin with the name and a
+/// hyphen, or a file; each with the name that errors use.
 fn named(name: &str) -> Result<Vec<Source>, Failure> {
     let is = |builtin: &str| builtin == name;
     let begins = |builtin: &str| builtin.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));

@@ -1,10 +1,10 @@
-//! How many published changes come out by half to double: a count that does not ask how far seeds
-//! scatter, nor whose number a band is.
+//! Number of published changes that come out by half to double. The count ignores how far seeds
+//! scatter, and where a band comes from.
 
 use super::result::{BenchReport, BenchRow, Ratio};
 use refault_lab::scenario::{BandFrom, Calibrated};
 
-/// A ratio from which it is compared by its logarithm, too.
+/// Smallest published ratio that may be met by its logarithm instead.
 const LARGE: f64 = 2.0;
 
 /// Whether a ratio of ours is the published change: of the same sign, and between half and double
@@ -14,12 +14,12 @@ pub fn is_half_to_double(published: f64, ours: f64) -> bool {
     is_near(published - 1.0, ours - 1.0) || published >= LARGE && is_near(published.ln(), ours.ln())
 }
 
-/// Published changes, and how many of them are met.
+/// Number of published changes, and how many our numbers meet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HalfToDouble {
-    /// Changes of which ours is between half and double.
+    /// Changes that our numbers meet.
     pub met: usize,
-    /// Changes of which both sides are published.
+    /// Changes with both sides published.
     pub all: usize,
 }
 
@@ -34,7 +34,7 @@ impl HalfToDouble {
     }
 }
 
-/// Whether the change is met by the means; none: nobody published both sides.
+/// Whether the means meet the published change; none: a side of it was not published.
 fn verdict(ratio: &Ratio) -> Option<bool> {
     let difference = ratio.published_difference?;
     let published = ratio.published?;
@@ -50,7 +50,7 @@ fn verdict(ratio: &Ratio) -> Option<bool> {
 pub struct CalibratedValue<'a> {
     /// Its key in the scenario.
     pub key: &'a str,
-    /// How it was found.
+    /// Method by which the value was found.
     pub how: &'a str,
     /// The row of the number that decided it.
     pub row: &'a BenchRow,

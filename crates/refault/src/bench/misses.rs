@@ -202,7 +202,7 @@ impl BenchReport {
 /// Where the known misses are not what came out.
 #[derive(Debug, Default, PartialEq)]
 pub struct Differences {
-    /// Rows that miss, of which it is not known.
+    /// Rows that miss and are not in the list of known misses.
     pub new: Vec<String>,
     /// Rows that are known to miss, and are met or not there.
     pub met_again: Vec<String>,

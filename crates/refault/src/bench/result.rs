@@ -1,4 +1,4 @@
-//! Results of a benchmark beside those that were published.
+//! Results of a benchmark beside the published ones.
 
 use super::benchmark::Benchmark;
 use crate::runner::FinishedRun;
@@ -16,7 +16,7 @@ pub struct BenchReport {
     pub about: String,
     /// Where it was published.
     pub source: Option<String>,
-    /// By how much the machine is smaller than the published one.
+    /// Factor by which the machine is smaller than the published one.
     pub scale: f64,
     /// The seeds of the runs.
     pub seeds: Vec<u64>,
@@ -51,14 +51,14 @@ pub struct Variant {
     pub ending: Ending,
 }
 
-/// One number of the publication.
+/// One row of the publication: a number for each variant.
 #[derive(Clone, Debug)]
 pub struct BenchRow {
     /// The row of the scenario.
     pub spec: PublishedRow,
-    /// By what our numbers are multiplied to be those of a machine of full size.
+    /// Factor from our numbers to a machine of full size.
     pub to_full_size: f64,
-    /// By variant.
+    /// Numbers by variant.
     pub numbers: Vec<Number>,
     /// Ratios of two variants.
     pub ratios: Vec<Ratio>,
@@ -69,9 +69,9 @@ pub struct BenchRow {
 pub struct Number {
     /// The published number.
     pub published: Option<f64>,
-    /// The band in which ours must be.
+    /// Band that our number must be in.
     pub band: Option<Band>,
-    /// The mean over the seeds.
+    /// Mean over the seeds.
     pub mean: f64,
     /// Values by seed.
     pub all: Vec<f64>,
@@ -98,8 +98,7 @@ pub struct Ratio {
     pub within: Option<bool>,
 }
 
-/// One number through another. Nothing through nothing is no change; a number through nothing is
-/// infinitely more.
+/// Quotient of two numbers: 0 by 0 is 1, no change; any other number by 0 is infinite.
 fn ratio(of: f64, to: f64) -> f64 {
     if to == 0.0 && of == 0.0 { 1.0 } else { of / to }
 }
@@ -174,7 +173,7 @@ impl BenchRow {
         self.numbers.iter().any(|n| n.band.is_some()) || self.ratios.iter().any(|r| r.spec.band.is_some())
     }
 
-    /// `done`: for each seed `variants` runs. An error: the runs have no such number.
+    /// `done`: for each seed, a run of each of `variants`. An error: a run lacks the number.
     fn new(spec: &PublishedRow, variants: usize, scale: f64, done: &[FinishedRun]) -> Result<BenchRow, String> {
         let to_full_size = if spec.scaled { scale } else { 1.0 };
         let number = |done: &FinishedRun| {

@@ -19,7 +19,7 @@ pub enum DifferenceVerdict {
     Better,
     /// The other result is worse.
     Worse,
-    /// Both are the same, or neither is better.
+    /// Equal values, or values of which neither is better.
     Neither,
 }
 
@@ -63,7 +63,7 @@ pub struct ComparedNumber {
     pub unit: Unit,
     /// Its value in the first result.
     pub value: f64,
-    /// By other result; none: it has no such number.
+    /// Differences by other result; none: that result lacks the number.
     pub others: Vec<Option<Difference>>,
 }
 

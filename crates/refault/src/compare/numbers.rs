@@ -75,7 +75,7 @@ pub(super) fn metrics(document: &Document) -> Vec<NamedNumber> {
     }
 }
 
-/// Misses of a policy: those of OPT are of the trace, and nothing that anybody could do better.
+/// Miss percentage of a policy. Of OPT it is a fact of the trace, neither better nor worse.
 fn misses(policy: &str, memory: &str, percent: f64) -> NamedNumber {
     metric(format!("{policy}, {memory}: misses"), Unit::Percent, percent, (policy != "opt").then_some(true))
 }

@@ -4,7 +4,7 @@
 //! while memory that grows by a part saves at least half of that part of the misses, whatever else
 //! was tried. So twice the memory is worth a third of the misses, and a tenth more a twentieth.
 
-/// Misses must fall with this power of the size at least.
+/// Exponent: a step pays if misses fall at least with this power of the size.
 const WORTH: f64 = 0.5;
 
 /// Where, of sizes and their misses in ascending order of size, the last step ends that is worth

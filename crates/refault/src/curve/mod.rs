@@ -20,8 +20,8 @@ use crate::replay::policy::RowPolicy;
 use crate::replay::{Replay, Row};
 use refault_trace::Trace;
 
-/// Misses of a trace of pages of so many bytes against memory, a curve for each policy; without
-/// `threads`, one a core.
+/// Misses of a trace against memory, a curve for each policy. `page_size` is in bytes; without
+/// `threads`, there is one per core.
 ///
 /// # Errors
 /// A size or a policy that is impossible.

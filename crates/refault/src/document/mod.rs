@@ -182,7 +182,7 @@ fn chosen(all: &[f64], most: usize) -> Vec<f64> {
     all.iter().enumerate().filter(|(n, _)| n % step == 0 || n + 1 == all.len()).map(|(_, &value)| value).collect()
 }
 
-/// Sums of equal parts of a series, so that no more than so many are left.
+/// Sums over equal parts of a series, at most `most` of them.
 pub fn binned(all: &[u64], most: usize) -> Vec<u64> {
     if all.len() <= most {
         return all.to_vec();

@@ -128,7 +128,7 @@ pub struct Swap {
     pub usable_pages: u64,
     pub used_pages: u64,
     pub peak_pages: u64,
-    /// By how much of them is used: none, then eighths.
+    /// Number of clusters by share of slots in use: empty ones first, then by eighths.
     pub clusters_by_usage: Vec<u64>,
 }
 

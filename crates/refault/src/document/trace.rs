@@ -15,7 +15,7 @@ pub struct TraceDocument {
     pub command: String,
     /// The seed.
     pub seed: u64,
-    /// The kernel whose rules the policies have; empty: the page is older than that.
+    /// Kernel whose rules the policies follow; empty: the page is older than this field.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kernel: String,
     /// Policy of the recorded kernel; none: it is no recording.
@@ -29,9 +29,9 @@ pub struct TraceDocument {
     /// Remarks on it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The limit that there is today, if it was given.
+    /// Present limit in pages, if it was given.
     pub limit_pages: Option<u64>,
-    /// The memory of all that is told in detail.
+    /// Memory in pages at which the policies are told in detail.
     pub detail_pages: u64,
     /// Why that: `limit`, `given` or `knee`.
     pub detail_why: String,
@@ -46,7 +46,7 @@ pub struct TraceDocument {
     pub windows: Vec<u64>,
     /// The same in seconds, if the trace has times.
     pub window_s: Option<Vec<f64>>,
-    /// Objects, those with most accesses first; the last may be all others together.
+    /// Objects, the ones with most accesses first; the last may be all others together.
     pub objects: Vec<ObjectFacts>,
     /// Heat map of the accesses.
     pub heat: HeatFacts,
@@ -106,7 +106,7 @@ pub struct Detail {
     pub accesses: u64,
     /// Misses among them.
     pub misses: u64,
-    /// The access at which memory ran out.
+    /// Number of the access at which memory ran out.
     pub oom_at: Option<u64>,
     /// Memory a little below and above, in pages, and the misses there.
     pub near: Vec<(u64, u64)>,
@@ -150,13 +150,13 @@ pub struct GroupsUnder {
     pub policy: String,
     /// Pages of memory of all together; none: the groups' own limits alone.
     pub memory_pages: Option<u64>,
-    /// The access at which memory ran out and nobody was left to kill.
+    /// Number of the access at which memory ran out with no group left to kill.
     pub oom_at: Option<u64>,
     /// Groups with accesses; the last may be all others together.
     pub groups: Vec<GroupFacts>,
 }
 
-/// A memory cgroup itself, without those below it.
+/// A memory cgroup by itself, without the groups below it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names say it; sizes are in pages, series are by window")]
@@ -167,7 +167,7 @@ pub struct GroupFacts {
     pub accesses: u64,
     pub misses: u64,
     pub refaults: u64,
-    /// The access at which it was killed for lack of memory.
+    /// Number of the access at which it was killed for lack of memory.
     pub killed_at: Option<u64>,
     pub window_resident: Vec<u64>,
     pub window_misses: Vec<u64>,
@@ -188,7 +188,7 @@ pub struct HeatFacts {
     pub labels: Vec<String>,
     /// The rows at which objects begin.
     pub borders: Vec<(usize, String)>,
-    /// How many pages each of these has; pages of older versions do not say.
+    /// Number of pages of each object in `borders`; reports of older versions lack it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub border_pages: Vec<u64>,
 }

@@ -45,7 +45,7 @@ pub struct KernelPages {
     pub dropped: u64,
 }
 
-/// Accesses, and misses of both.
+/// Accesses, and how many of them missed in the kernel and in the lab.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]

@@ -19,7 +19,7 @@ impl Run<'_> {
             let is_first = !std::mem::replace(&mut self.touched[id as usize], true);
             let before = (is_first && !self.is_settled).then(|| self.costs());
             let missed = self.access(record, page, id, record.pages - i + part.rest);
-            // Pages that are missing one after the other are read together: one wait, as the kernel
+            // Consecutive missing pages are read together: one wait, so one miss, as the kernel
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
@@ -31,7 +31,7 @@ impl Run<'_> {
         }
     }
 
-    /// One access to a page; true: the lab did not have it.
+    /// One access to a page; true: the lab did not have the page in memory.
     fn access(&mut self, record: &Record, page: u64, id: u32, asked: u32) -> bool {
         match (record.op.via.unwrap_or(Via::Fd), record.op.write) {
             _ if self.elsewhere.contains(&id) => false,
@@ -42,7 +42,7 @@ impl Run<'_> {
         }
     }
 
-    /// Refaults and pages read so far: an access may cost some of both.
+    /// Refaults and pages read so far: an access may add to each.
     fn costs(&self) -> MissCosts {
         let refaults = self.cell.engine.vmstat().get(Counter::WorkingsetRefaultFile);
         let DiskReads { read_pages, reads, .. } = self.cell.machine.observer.total();
@@ -92,10 +92,10 @@ impl Run<'_> {
         !engine.write_file(machine, PageId(id), asked).is_hit()
     }
 
-    /// Whether the engine has to see a fault. The kernel had the page not mapped there. Where the
-    /// lab has, the program mapped the file anew (a loader maps a library as a whole, and then its
-    /// parts over it), or another one did: either way the page was touched twice if it was touched
-    /// before.
+    /// Whether the engine has to see a fault: the kernel had the page not mapped there. If the lab
+    /// has it mapped, the program mapped the file anew (a loader maps a library as a whole, and
+    /// then its parts over it), or another program did. In both cases a page touched before is
+    /// touched twice.
     fn faults(&mut self, id: u32, writes: bool) -> bool {
         let Cell { engine, machine, .. } = &mut self.cell;
         let is_mapped = machine.pte[id as usize] & MAPPED != 0;

@@ -7,20 +7,20 @@
 use refault_trace::{AdviceKind, Record, RecordKind};
 use std::collections::HashMap;
 
-/// Drops of one burst follow one another at once.
+/// Longest gap between two drops of one burst, in nanoseconds.
 const BURST_NS: u64 = 1_000_000;
 
-/// Drops that are enough to tell.
+/// Least drops of a burst whose order of pages is taken as evidence.
 const FEW: usize = 8;
 
-/// Drops of a task, one after the other.
+/// Consecutive drops by one task.
 #[derive(Default)]
 struct Burst {
     records: Vec<usize>,
     time_ns: u64,
-    /// By object: the page that was dropped last.
+    /// Page that was dropped last, by object.
     last: HashMap<u32, u64>,
-    /// Pages that lie before the one of the same file that went last.
+    /// Drops of a page in front of the page of the same file that was dropped before.
     backwards: usize,
 }
 
@@ -37,7 +37,8 @@ impl Burst {
     }
 }
 
-/// Makes evictions of them, and the advice that a replay takes for the cause.
+/// Turns bursts of drops by memory address into evictions, and adds the advice that causes them in
+/// a replay.
 pub(super) fn page_out(records: &mut Vec<Record>) {
     let (mut bursts, mut found) = (HashMap::<u32, Burst>::new(), Vec::new());
     let mut end = |burst: Burst| {

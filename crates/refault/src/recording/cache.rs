@@ -1,8 +1,8 @@
 //! The page cache of the recorded kernel, and what follows from it for pages that only the lab has.
 //!
-//! A kernel that drops or reads a range says so of the pages that this changes, and not of those
-//! that it had evicted, or had. The lab may have other pages: what lies between two that the kernel
-//! took one after the other was taken, too.
+//! A kernel that drops or reads a range tells of the pages that this changes. It does not tell of
+//! pages in the range that it had evicted before, or already had. The lab may differ in these:
+//! pages between two that the kernel took one after the other count as taken, too.
 
 use refault_trace::{Record, RecordKind};
 use std::ops::Range;
@@ -16,7 +16,7 @@ struct Pass {
     kind: RecordKind,
     object: u32,
     task: u32,
-    /// It has come to this page, and ends before that one.
+    /// Next page of the pass, and the page before which the pass ends.
     next: u64,
     end: u64,
     time_ns: u64,
@@ -25,13 +25,13 @@ struct Pass {
 /// Page cache of the kernel, and its changes.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    /// By page of the replay: whether the kernel has it.
+    /// Whether the kernel has a page in memory, by id of the page in the replay.
     has: Vec<bool>,
     pass: Option<Pass>,
 }
 
 impl Cache {
-    /// One that is empty, with room for so many pages.
+    /// An empty cache with room for `pages` pages.
     pub(super) fn new(pages: usize) -> Cache {
         Cache { has: vec![false; pages], pass: None }
     }
@@ -51,15 +51,15 @@ impl Cache {
         self.pass = self.pass.filter(|pass| pass.task != task);
     }
 
-    /// A program wants these pages: what its task adds of them is that.
+    /// Begins a pass over a range that a program wants: additions of it by the task belong to it.
     pub(super) fn begin_reading(&mut self, record: &Record) {
         let end = record.page.saturating_add(u64::from(record.pages));
         let Record { object, task, page, time_ns, .. } = *record;
         self.pass = Some(Pass { kind: RecordKind::Add, object, task, next: page, end, time_ns });
     }
 
-    /// The pages before those of an addition that were passed on the way; none: nobody asked for
-    /// these.
+    /// Pages of a wanted range that were skipped in front of this addition; none: the addition is
+    /// in no wanted range.
     pub(super) fn passed_reading(&mut self, record: &Record) -> Option<Range<u64>> {
         let pass = self.pass.as_mut().filter(|pass| pass.is(RecordKind::Add, record))?;
         let passed = (pass.next..pass.end).contains(&record.page).then_some(pass.next..record.page)?;
@@ -67,7 +67,7 @@ impl Cache {
         Some(passed)
     }
 
-    /// The pages before those of a drop that were passed on the way.
+    /// Pages that a pass of drops skipped in front of this drop.
     pub(super) fn passed_dropping(&mut self, record: &Record) -> Range<u64> {
         let Record { kind, object, task, page, time_ns, .. } = *record;
         let goes_on = |pass: &&Pass| {

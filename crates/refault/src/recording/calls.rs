@@ -3,15 +3,15 @@
 //!
 //! A batch ends where the recorded kernel lacked the next page. In less memory it lacks the first
 //! page as well, and then both are read together: the call waits once. So a replay has to know how
-//! far a call goes on. Rows do not say. Rows of a thread that follow one another page by page are
-//! taken for one call while together they are no longer than rows of the file that stand alone,
-//! which are whole calls. A program that reads a file from its beginning to its end in small calls
-//! has none of these, or short ones.
+//! far a call goes on, and rows do not say. Rows of a thread that follow one another page by page
+//! are taken for one call if together they are no longer than rows of the file that stand alone:
+//! these are whole calls. A program that reads a file through in small calls has no rows that stand
+//! alone, or short ones.
 
 use refault_trace::{Record, RecordKind, Via};
 use std::collections::HashMap;
 
-/// One in so many rows that stand alone must be as long as a call is taken for.
+/// Share of rows that stand alone, one in this many, that are ignored as too long.
 const RARE: usize = 100;
 
 /// The place of a row in its call.
@@ -64,7 +64,7 @@ fn chains(records: &[Record]) -> Vec<Vec<usize>> {
     all
 }
 
-/// By object: the most pages of a row that stands alone, but for rare ones.
+/// Longest row that stands alone, in pages, by object; the longest 1 in [`RARE`] are ignored.
 fn longest_calls(records: &[Record], chains: &[Vec<usize>]) -> HashMap<u32, u64> {
     let mut alone: HashMap<u32, Vec<u64>> = HashMap::new();
     for rows in chains.iter().filter(|rows| rows.len() == 1) {

@@ -41,7 +41,7 @@ impl std::ops::AddAssign for MissCosts {
     }
 }
 
-/// Accesses, and misses of both.
+/// Accesses, and how many of them missed in the kernel and in the lab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Agreement {
     /// Accesses.
@@ -50,7 +50,7 @@ pub struct Agreement {
     pub kernel_misses: u64,
     /// Accesses that missed in the lab.
     pub lab_misses: u64,
-    /// Accesses that both hit or both missed.
+    /// Accesses that hit in kernel and lab, or missed in both.
     pub same: u64,
 }
 
@@ -68,13 +68,13 @@ impl Agreement {
         (rate(self.kernel_misses), rate(self.lab_misses))
     }
 
-    /// How much more the lab hits, in points.
+    /// Hit rate of the lab less that of the kernel, in percentage points.
     pub fn difference(&self) -> f64 {
         let (kernel, lab) = self.rates();
         lab - kernel
     }
 
-    /// Share of accesses with the same end in both, 0 to 1.
+    /// Share of accesses, 0 to 1, with the same outcome in kernel and lab.
     pub fn agreement(&self) -> f64 {
         self.same as f64 / self.accesses.max(1) as f64
     }
@@ -89,13 +89,13 @@ pub struct Compared {
     pub by_descriptor: Agreement,
     /// Accesses by mapping.
     pub by_mapping: Agreement,
-    /// Touches that were sampled, all of them hits of the kernel, and not in `total`.
+    /// Sampled touches: all are hits of the kernel, and none is in `total`.
     pub sampled: Agreement,
     /// Equal windows of the accesses.
     pub windows: Vec<Agreement>,
     /// When the first access of each was.
     window_from_ns: Vec<Option<u64>>,
-    /// By object.
+    /// Accesses and misses by object.
     pub objects: Vec<Agreement>,
     /// Pages that the kernel added for the recorded programs, evicted of theirs, and dropped.
     pub added: u64,
@@ -115,8 +115,8 @@ pub struct Compared {
     pub lab_reads: DiskReads,
     /// Pages that were in memory at the start.
     pub warm: u64,
-    /// Accesses from which on this size was full, and misses of the lab among them; of a recording
-    /// that tells all, all of them.
+    /// Accesses after this size was full, and misses of the lab among them; all accesses if the
+    /// recording leaves nothing open.
     pub settled: (u64, u64),
     /// Spent by the lab on misses that may have been hits: see `Run::settle`.
     pub open: MissCosts,
@@ -172,7 +172,8 @@ impl Compared {
         self.objects[object as usize].add(kernel, lab);
     }
 
-    /// Counts what the kernel did; of the pages that it evicted so many were charged to others.
+    /// Counts what the kernel did. `others`: pages of its evictions that are charged to other
+    /// groups.
     pub fn count(&mut self, record: &Record, others: u64) {
         if !self.is_measured {
             return;

@@ -8,18 +8,18 @@
 
 use super::count::{Compared, MissCosts};
 
-/// Part of all accesses that must come after a size was filled, so that their rate stands for the
-/// others: 1 in 5.
+/// Share of all accesses, one in this many, that must follow the filling of a size, for their miss
+/// rate to hold for the accesses before.
 const LEAST_SETTLED: u64 = 5;
 
 /// A count that is between two bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
-    /// The least.
+    /// Lower bound.
     pub low: u64,
-    /// The most likely one; where nothing speaks for one it is `high`.
+    /// Most likely value; equal to `high` where nothing speaks for one.
     pub best: u64,
-    /// The most.
+    /// Upper bound.
     pub high: u64,
 }
 
@@ -36,17 +36,16 @@ pub struct Estimate {
     pub read_pages: Interval,
     /// Requests to disks.
     pub reads: Interval,
-    /// Accesses to pages of which the recording does not say whether they would have been in
-    /// memory.
+    /// Accesses to pages that may or may not have been in memory: the recording does not say.
     pub first_touches: u64,
-    /// The part of all accesses, 0 to 1, after this size was filled; 1: nothing is open.
+    /// Share of accesses, 0 to 1, after this size was filled; 1: nothing is left open.
     pub settled: f64,
-    /// Whether too few accesses come after it: there are bounds, and no best value.
+    /// Whether too few accesses follow the filling: bounds are known, but no best value.
     pub is_bounds_only: bool,
 }
 
 impl Interval {
-    /// A count of which a part may not be, and the share of that part that most likely is.
+    /// Interval of a count `all`: of `open` in it, the share `real` most likely happened.
     fn new(all: u64, open: u64, real: f64) -> Interval {
         let low = all.saturating_sub(open);
         Interval { low, best: low + ((all - low) as f64 * real).round() as u64, high: all }
@@ -81,8 +80,8 @@ impl Estimate {
     }
 }
 
-/// The share of the open misses, 0 to 1, with which the accesses before a size was filled miss at
-/// the rate of those after it.
+/// Share of the open misses, 0 to 1, that are real if the accesses before the filling of a size
+/// miss at the rate of the accesses after it.
 fn real_part(compared: &Compared) -> f64 {
     let (settled, settled_misses) = compared.settled;
     let before = compared.total.accesses.saturating_sub(settled) as f64;
@@ -114,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_rate_after_a_size_was_filled_stands_for_what_was_before() {
-        // 600 accesses at 20 % before which 200 of 400 missed, 150 of them for the first time.
+        // 600 accesses miss at 20 %; of 400 before them 200 missed, 150 of these at a first touch.
         let estimate = Estimate::of(&compared((600, 120), 320, 150));
         assert_eq!(estimate.misses, Interval { low: 170, best: 200, high: 320 });
         // Before it more were known to miss, and fewer can have: the bounds hold.

@@ -1,14 +1,15 @@
-//! How long files are as time goes on: Linux reads nothing ahead beyond the end that a file has
-//! then.
+//! Lengths of files over time: Linux reads nothing ahead beyond the end that a file has at the
+//! moment.
 
 use refault_trace::{ObjectInfo, Record, RecordKind};
 
 /// The files of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Lengths {
-    /// By object, in pages; none: the recording does not say how long it was at first.
+    /// Lengths in pages, by object; none: the recording does not say how long the file was at
+    /// first.
     pages: Vec<Option<u64>>,
-    /// A task that said of a file that it does not need it: what it drops of it is there still.
+    /// Task and file of advice that gives up pages: drops by this task do not shorten the file.
     gives_up: Option<(u32, u32)>,
 }
 
@@ -22,8 +23,7 @@ impl Lengths {
         self.pages[object as usize]
     }
 
-    /// The new length of a file of which pages are touched or added, where that shows that it has
-    /// grown.
+    /// New length of a file, in pages, if a touch or an addition of pages shows that it has grown.
     pub(super) fn reached(&mut self, record: &Record) -> Option<u64> {
         let is_added = matches!(record.kind, RecordKind::Add | RecordKind::AddOther);
         if !record.kind.is_touch() && !is_added {
@@ -43,8 +43,8 @@ impl Lengths {
         self.gives_up = Some((record.task, record.object));
     }
 
-    /// The new length of a file whose pages from `from` up to those of a drop are gone: of one that
-    /// was truncated the last page is among them.
+    /// New length of a file, in pages, if a drop shows that it was truncated: its pages from `from`
+    /// up to the drop are gone, and the last page is among them.
     pub(super) fn dropped(&mut self, record: &Record, from: u64) -> Option<u64> {
         let pages = self.pages[record.object as usize].as_mut()?;
         let is_at_end = record.page.saturating_add(u64::from(record.pages)) >= *pages;

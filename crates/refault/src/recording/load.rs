@@ -16,10 +16,10 @@ const WHOLE: u64 = 1 << 16;
 /// Pages around a touch that readahead may bring in.
 const NEAR: u64 = 2048;
 
-/// The part of the bytes that are read of a file from which on direct reads are worth a word.
+/// Share of the bytes read of a file, from which on direct reads get a remark.
 const CONSIDERABLE: f64 = 0.1;
 
-/// One file.
+/// A file of the recording.
 #[derive(Clone, Debug, Default)]
 pub struct File {
     /// Its pages that exist in a replay: ranges, ascending and apart, with the pages in front of
@@ -42,7 +42,7 @@ pub struct Loaded {
     pub files: Vec<File>,
     /// Its records, by time.
     pub records: Vec<Record>,
-    /// By record: its place in the call that reads.
+    /// Place of each record in its call that reads.
     pub(super) parts: Vec<CallPart>,
     /// Touches of one page.
     pub accesses: u64,
@@ -59,14 +59,14 @@ impl File {
         self.ranges.iter().flat_map(|&(start, end, _)| start..end)
     }
 
-    /// The place of a page among those that exist.
+    /// Index of a page among the pages that exist, if it is one.
     pub fn place(&self, page: u64) -> Option<u64> {
         let at = self.ranges.partition_point(|&(start, ..)| start <= page).checked_sub(1)?;
         let (start, end, before) = self.ranges[at];
         (page < end).then(|| before + page - start)
     }
 
-    /// The places of those of these pages that exist: they follow one another.
+    /// Indices of the pages of a range that exist: consecutive numbers.
     pub fn places(&self, pages: std::ops::Range<u64>) -> std::ops::Range<u64> {
         let before = |page: u64| {
             let at = self.ranges.partition_point(|&(start, ..)| start < page);
@@ -162,8 +162,8 @@ impl Loaded {
         self.recording.duration_ns.saturating_sub(warm_up.end_ns(self))
     }
 
-    /// The part, 0 to 1, of the pages of files in use that came into memory for others than those
-    /// who were recorded.
+    /// Share of added pages, 0 to 1, that came in for programs that were not recorded; only files
+    /// in use count.
     pub fn others_part(&self) -> f64 {
         let used = |record: &&Record| self.files[record.object as usize].touched;
         let pages = |kind: RecordKind| -> u64 {

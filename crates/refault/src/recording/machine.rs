@@ -121,7 +121,7 @@ impl RecordedMachine {
         &self.about
     }
 
-    /// By object: its pages that exist, which follow one another.
+    /// Number of pages that exist, by object; their ids follow one another.
     pub fn object_pages(&self) -> Vec<u64> {
         self.loaded.files.iter().map(|file| file.indices().count() as u64).collect()
     }

@@ -1,8 +1,8 @@
 //! Reads from disks: pages, and the requests that they come in.
 //!
-//! A request is a run of pages of one file, one after the other, that a task brings in without an
-//! access between them. Both sides are counted by that, so that they can be compared; a device may
-//! divide a run, or join two.
+//! A request is a run of consecutive pages of one file that a task brings in with no access between
+//! them. Reads of kernel and lab are counted by this rule, so that they can be compared; a device
+//! may split a run, or join two.
 
 use super::load::{File, Loaded};
 use crate::replay::DiskReads;
@@ -12,7 +12,7 @@ use refault_trace::{ObjectInfo, Record, RecordKind, Via};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The number of a device in the kernel has its minor in so many bits.
+/// Bits of the minor in the kernel's number of a device.
 const MINOR_BITS: u32 = 20;
 
 /// From where pages of an object come.
@@ -27,7 +27,8 @@ enum Backing {
 
 impl Backing {
     fn of(info: &ObjectInfo, file: &File) -> Backing {
-        // The number of such a file is that of its device; those of shared memory count from 1.
+        // An internal file of a block device has the device's number; files of shared memory count
+        // from 1.
         let number = info.name.strip_prefix("internal file ").and_then(|rest| rest.split(' ').next()?.parse().ok());
         let is_device = number.is_some_and(|number: u64| number >= 1 << MINOR_BITS) && !file.touched;
         // Recordings that do not mark shared memory name it.
@@ -45,7 +46,7 @@ impl Backing {
 #[derive(Clone, Debug, Default)]
 struct Runs {
     total: DiskReads,
-    /// By task: the object of its last run, and the page behind that.
+    /// Object of the task's last run, and the page behind the run; by task.
     open: HashMap<u32, (u32, u64)>,
 }
 
@@ -68,13 +69,13 @@ impl Runs {
     }
 }
 
-/// Reads of the kernel of a recording: pages that it added, but for those that a write filled,
-/// and those that no file had yet.
+/// Disk reads of the recorded kernel: pages that it added, without pages that a write filled and
+/// pages that no file had yet.
 #[derive(Debug)]
 pub(super) struct OfKernel {
     runs: Runs,
     backing: Vec<Backing>,
-    /// By task: the object and the pages that it writes.
+    /// Object and pages that the task writes; by task.
     writes: HashMap<u32, (u32, Range<u64>)>,
 }
 
@@ -210,7 +211,7 @@ mod tests {
         for record in [write(10, 4), record(RecordKind::Add, 10, 2), record(RecordKind::Add, 12, 4)] {
             kernel.take(&record, Some(15));
         }
-        // Two pages lie behind the write, one of them behind the end of the file.
+        // Two pages lie behind the write; the second is beyond the end of the file.
         assert_eq!(kernel.total(), DiskReads { read_pages: 1, reads: 1, metadata_pages: 0 });
         // The next access is no write of these.
         for record in [record(RecordKind::Hit, 0, 1), record(RecordKind::Add, 10, 2)] {

@@ -28,12 +28,12 @@ pub(super) struct Run<'a> {
     pub(super) loaded: &'a Loaded,
     pub(super) settings: &'a Settings,
     pub(super) cell: Cell<OfLab>,
-    /// By object: the id of its first page, and what the engine knows it by.
+    /// Id of the object's first page, and its mapping in the engine; by object.
     pub(super) first: Vec<u32>,
     pub(super) mappings: Vec<Option<MappingId>>,
     pub(super) descriptors: HashMap<(u32, u32), Descriptor>,
-    /// The open files that are mapped, by object: threads share a mapping, and which of them are of
-    /// one process a recording does not say.
+    /// Readahead state of mapped files, by object: threads share a mapping, and a recording does
+    /// not say which threads are of one process.
     pub(super) mapped: HashMap<u32, Readahead>,
     /// Advice of programs on how they will read a file, by object.
     pub(super) advice: HashMap<u32, AccessAdvice>,
@@ -41,7 +41,7 @@ pub(super) struct Run<'a> {
     pub(super) mapped_advice: HashMap<u32, Vec<(Range<u64>, AccessAdvice)>>,
     /// Page cache of the kernel.
     pub(super) cache: Cache,
-    /// How long files are.
+    /// Lengths of files over time.
     pub(super) lengths: Lengths,
     /// Pages in memory that another group is charged for: there until the kernel removes them.
     pub(super) elsewhere: HashSet<u32>,
@@ -49,8 +49,8 @@ pub(super) struct Run<'a> {
     pub(super) stand_ins: Range<u32>,
     /// Pages that were accessed.
     pub(super) touched: Vec<bool>,
-    /// Whether the recording says of each page that is not in memory that it would not be there in
-    /// this size, either.
+    /// Whether the recording shows of every page not in memory that this size would not have the
+    /// page, either.
     pub(super) is_settled: bool,
     /// Pages that were reclaimed on the way to the state at the start.
     pub(super) stolen_before: u64,
@@ -62,7 +62,7 @@ pub(super) struct Run<'a> {
     pub(super) compared: Compared,
 }
 
-/// Counters at the moment from which on they are compared.
+/// Counters at the moment when the comparison begins.
 #[derive(Default)]
 pub(super) struct Before {
     vmstat: Stats,
@@ -252,7 +252,7 @@ impl Run<'_> {
         Some(self.first[object as usize] + self.loaded.files[object as usize].place(page)? as u32)
     }
 
-    /// The ids of those of these pages that exist.
+    /// Ids of the pages of a range that exist.
     pub(super) fn ids(&self, object: u32, pages: Range<u64>) -> Range<u32> {
         let first = self.first[object as usize];
         let places = self.loaded.files[object as usize].places(pages);
@@ -342,8 +342,8 @@ impl Run<'_> {
             }
             self.ids_of(record).for_each(|id| self.read_ahead(id));
         } else if !self.loaded.files[record.object as usize].touched {
-            // Pages of files that no program touched by themselves, such as folders and the block
-            // device: that the kernel brings them in is all that is known of their use.
+            // Pages of files that no program touched itself, such as folders and the block device:
+            // additions by the kernel are all that is known of their use.
             for id in self.ids_of(record) {
                 self.cell.step(PackedAccess::new(id, false, Via::Fd, false));
             }

@@ -16,14 +16,14 @@ pub struct Settings {
     pub kernel: Kernel,
     /// The configuration of the engine.
     pub config: Config,
-    /// None: no limit.
+    /// Limit in pages; none: no limit.
     pub memory_pages: Option<u64>,
     /// Leave out the room of what the group has besides files.
     pub files_only: bool,
     /// The largest order of a folio of any file; none: as large as the recording has seen them of
     /// each.
     pub large_folios: Option<u8>,
-    /// The largest window of any file; none: by its device.
+    /// Largest readahead window of any file, in pages; none: by its device.
     pub read_ahead: Option<u32>,
     /// Accesses at the start that are not compared.
     pub warm_up: WarmUp,
@@ -88,8 +88,8 @@ impl Default for Keep {
 }
 
 impl Settings {
-    /// Settings of a recording, but for those given. With `files_only` what its group had besides
-    /// files takes no room.
+    /// Settings of a recording; a policy and a kernel given replace its own. With `files_only`,
+    /// memory of its group other than files takes no room.
     pub fn of(recording: &Recording, policy: Option<Policy>, kernel: Option<Kernel>, files_only: bool) -> Settings {
         let policy = policy.unwrap_or_else(|| settings::policy_of(recording));
         let kernel = kernel.unwrap_or_else(|| settings::kernel_of(recording));
@@ -136,8 +136,8 @@ impl Settings {
         Some(self.memory_pages.unwrap_or(u64::MAX)).filter(|&limit| limit != self.first_limit(loaded))
     }
 
-    /// Whether it is a size in which the pages of a warm service may have been in memory that were
-    /// not there when it was recorded.
+    /// Whether the limit is larger than the recorded one, and the service was warm: pages that were
+    /// not in memory at the start may have been there in this size.
     pub(super) fn is_larger_than_recorded(&self, loaded: &Loaded) -> bool {
         let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096);
         let is_larger = recorded.is_some_and(|recorded| self.memory_pages.is_none_or(|pages| pages > recorded));

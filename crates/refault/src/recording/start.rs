@@ -1,4 +1,4 @@
-//! The state of memory when a recording begins: which pages were there, and which of them a
+//! State of memory when a recording begins: pages that were there, and how many of them the
 //! recording cannot tell.
 //!
 //! A program that is started by the recorder begins with nothing. A service that was attached to
@@ -14,14 +14,14 @@ use std::collections::{HashMap, HashSet};
 /// Pages in memory before a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// Pages that are known, the one that is needed first last, as it was most likely used last.
+    /// Known pages. The page most likely used last, and so needed first, comes last.
     pub pages: Vec<Resident>,
-    /// Pages that a warm service had lost by then, most likely the last of them last.
+    /// Pages that a warm service had lost before, the one most likely lost last at the end.
     pub evicted: Vec<(u32, u64)>,
     /// Whether the recorded group is charged for them: what it had in files then says so. A page
     /// belongs to the group that brought it in.
     pub is_own: bool,
-    /// Pages that the group had besides, of which nothing else is known.
+    /// Number of further pages of the group, of which nothing else is known.
     pub stand_ins: u64,
     /// Pages on its list of active files; none: not known.
     pub active: Option<u64>,
@@ -37,9 +37,9 @@ pub struct Resident {
     pub page: u64,
     /// Touches of it in the recording; 0 where it was evicted before the first.
     pub touches: u32,
-    /// It was evicted before it was touched.
+    /// Evicted before its first touch.
     pub is_evicted: bool,
-    /// It was not touched in the recording, nor evicted from a file that was.
+    /// Not touched in the recording, and not evicted from a file that was touched.
     is_idle: bool,
 }
 
@@ -48,9 +48,9 @@ impl Start {
     pub(super) fn of(recording: &Recording, records: &[Record]) -> Start {
         let (mut pages, mut evicted) = seen(records);
         let files = files_at_start(recording);
-        // Pages that nobody used may be charged to another group, as libraries are. They say
-        // nothing of whose the others are, and where they are more than the group had their number
-        // counts alone.
+        // Unused pages may be charged to another group, as libraries are. If more pages are known
+        // than the group had, unused ones are left out, and the group's number of pages alone tells
+        // how many there are besides.
         if files.is_some_and(|files| pages.len() as u64 > files) {
             pages.retain(|page| !page.is_idle);
         }
@@ -74,7 +74,7 @@ impl Start {
     }
 }
 
-/// Pages in files from which a group counts as one in which programs had been running.
+/// Least pages in files of a group in which programs are taken to have been running.
 const LEAST_WARM: u64 = 4096;
 
 /// Pages of files that the group had at the start; none: there is no group.
@@ -95,18 +95,18 @@ fn snapshot_pages(recording: &Recording, name: &str) -> Option<u64> {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     in_place: bool,
-    /// When it left memory, if nobody had touched it before that.
+    /// Index of the record with which the page left memory, if no touch came before.
     evicted: Option<usize>,
-    /// When it was touched first, and how often.
+    /// Index of the record of the first touch, and the number of touches.
     touched: Option<usize>,
     touches: u32,
     /// The place of its first record.
     first: usize,
 }
 
-/// Pages that were in memory when the recording began, the one that was most likely used last at
-/// the end: pages that the recorder saw there, pages whose first touch was a hit of the kernel
-/// though it had not added them, and pages that it evicted without having added them.
+/// Pages in memory when the recording began, the one most likely used last at the end: pages that
+/// the recorder saw there, pages whose first touch was a hit of the kernel though it had not added
+/// them, and pages that it evicted without having added them. Then pages lost before.
 fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
     let mut seen: HashMap<(u32, u64), Seen> = HashMap::new();
     // Advice of programs says nothing of where pages are.
@@ -139,7 +139,7 @@ fn seen(records: &[Record]) -> (Vec<Resident>, Vec<(u32, u64)>) {
     evicted.retain(|(_, page)| records[page.first].kind != RecordKind::AddOther);
     evicted.sort_unstable_by_key(|&(key, page)| (std::cmp::Reverse(page.first), key));
     // Reclaim takes the page first that was used longest ago; a program comes back first to the
-    // page that it used last. Pages of which neither is known lie between.
+    // page that it used last. Pages with neither an eviction nor a touch lie between.
     all.sort_unstable_by_key(|&((object, number), page)| {
         let order = match (page.evicted, page.touched) {
             (Some(at), _) => (0, at),
@@ -210,7 +210,7 @@ mod tests {
         let records = [&[library, beside][..], &own].concat();
         let start = Start::of(&recording, &records);
         assert!(start.is_own && start.is_warm);
-        // 50 pages: 30 that are touched, 5 that are evicted, 15 of which nothing else is known.
+        // 50 pages: 30 are touched, 5 are evicted, and nothing else is known of 15.
         assert_eq!((start.pages.len(), start.stand_ins), (35, 15));
         // Pages that are used, and are more than twice what the group had, are another's.
         let used = [record(RecordKind::Hit, 0, 150)];

@@ -5,8 +5,8 @@ use refault_trace::{
     Format, Header, ObjectInfo, ObjectKind, Op, Record, RecordKind, Recording, Records, Series, Snapshot, Via,
 };
 
-/// A file of so many pages, read page by page in strides, in a group that is charged for so many
-/// pages besides at these times.
+/// A file of `pages` pages, read page by page in strides. `besides`: times in nanoseconds, and
+/// pages that its group is charged for besides files then.
 fn made(pages: u64, besides: &[(u64, u64)]) -> Loaded {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(pages), ..ObjectInfo::new("/f", ObjectKind::File) }];
@@ -88,8 +88,8 @@ fn regression_pages_that_another_group_brings_in_are_found_and_take_no_room() {
     assert_eq!((compared.total.lab_misses, compared.total.same, compared.ours["pgalloc"]), (2, 4, 2));
 }
 
-/// A warm service that touches each of the 1000 pages once that it had. In half the memory it would
-/// have had half of them, and not just those that come first.
+/// A warm service that touches each of its 1000 pages once. Half the memory would have held half of
+/// the pages, and not just the ones that are touched first.
 #[test]
 fn regression_a_smaller_limit_does_not_know_what_is_touched_next() {
     let op = Op { write: false, via: Some(Via::Fd) };

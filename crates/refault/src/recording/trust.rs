@@ -1,24 +1,23 @@
-//! Numbers of a replay that can be trusted: those in which the lab has come out where the recorded
-//! kernel did.
+//! Numbers of a replay that can be trusted, because the lab came out where the recorded kernel did.
 
 use super::count::Compared;
 use super::load::Loaded;
 use crate::words::grouped;
 use serde::Serialize;
 
-/// Differences in hit rate up to this are agreement, in points.
+/// Largest difference in hit rate that is agreement, in percentage points.
 pub const POINTS: f64 = 0.5;
 
-/// So many single accesses must be the same.
+/// Least share of single accesses, 0 to 1, that must have the same outcome.
 pub const AGREEMENT: f64 = 0.99;
 
-/// Counts may differ by this part of the kernel's.
+/// Largest difference of a count, as a share of the kernel's.
 const PART: f64 = 0.2;
 
 /// Counts that differ by less are chance: a loader, a table of contents.
 const FEW: u64 = 100;
 
-/// Refaults may also differ by this part of the accesses.
+/// Difference of refaults that is agreement as well, as a share of the accesses.
 const REFAULTS_PER_ACCESS: f64 = 0.005;
 
 /// The counter of refaults of files.
@@ -57,9 +56,9 @@ impl TrustMetric {
 /// neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Metrics in which both agree.
+    /// Metrics in which lab and kernel agree.
     pub for_: Vec<TrustMetric>,
-    /// With a reason each.
+    /// Metrics in which they do not agree, each with a reason.
     pub not_for: Vec<(TrustMetric, String)>,
 }
 
@@ -115,8 +114,8 @@ impl Trust {
     }
 }
 
-/// A counter of the recorded group, from the first look at it to the last; none: there was no
-/// group, or it has no such counter.
+/// Growth of a counter of the recorded group, from the first look at it to the last; none: there
+/// was no group, or it has no such counter.
 pub fn kernel_count(loaded: &Loaded, name: &str) -> Option<u64> {
     let (first, last) = loaded.recording.series.ends(name).filter(|_| loaded.recording.group.is_some())?;
     Some(last.saturating_sub(first))

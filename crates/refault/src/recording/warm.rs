@@ -19,9 +19,9 @@ enum Warm {
 /// Touches up to which a recording is too short to say how often a page is used.
 const FEW: usize = 5;
 
-/// Touches to expect of a page in as long a time again, by those that were seen of it: what is
-/// touched once by chance is used less often than that, and what was not touched is used, too. By
-/// how many pages have each number of touches (Good and Turing), so that it never falls.
+/// Expected touches of a page in another period as long as the recording, by touches seen. A page
+/// touched once by chance is used less often than once, and an untouched page is used, too.
+/// Estimated from how many pages have each number of touches (Good and Turing), made monotonic.
 fn expected_touches(pages: &[Resident], stand_ins: u64) -> [f64; FEW] {
     let mut alike = [0.0; FEW + 1];
     alike[0] = stand_ins as f64;
@@ -90,13 +90,13 @@ impl Run<'_> {
         }
     }
 
-    /// The pages, the one first that was most likely used longest ago.
+    /// The pages in order of use, the one most likely used longest ago first.
     ///
-    /// Under the recorded limit the order is known in part: what is touched soon was not evicted
-    /// before. A smaller limit would have evicted pages by when they were used *before* the
-    /// recording, which says little about which of them come next, and with the recorded order it
-    /// would lose just those that are needed last. There each page is as old as one is by chance
-    /// that is used as often.
+    /// Under the recorded limit the order is known in part: a page that is touched soon was not
+    /// evicted before. A smaller limit would have evicted pages by their use *before* the
+    /// recording, which says little about which of them come next; in the recorded order it would
+    /// lose just the pages that are needed last. So each page gets a random age there, as of a page
+    /// used as often.
     fn in_order_of_use(&self, pages: &[Resident]) -> Vec<Warm> {
         let first_touched = pages.partition_point(|page| page.touches == 0);
         let (idle, touched) = pages.split_at(first_touched);

@@ -6,11 +6,10 @@ use refault_trace::{ObjectKind, PackedAccess, Trace};
 use super::groups::Tree;
 use super::machine::{DIRTY, MAPPED, Observer, ReplayWorld, WRITABLE, YOUNG};
 
-/// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one
-/// another.
+/// Accesses in a block whose slots are prefetched together, so that their cache misses overlap.
 pub(super) const PREFETCH_BLOCK: usize = 256;
 
-/// Accesses from one look at the clock to the next.
+/// Accesses between two looks at the clock.
 pub(super) const TICK: usize = 64;
 
 /// Receiver of every miss of a cell.
@@ -51,9 +50,9 @@ impl MissSink for MissBits {
 pub struct Cell<O = ()> {
     /// The engine, for its counters.
     pub engine: Engine,
-    /// The group that everything is charged to, or in which all others are.
+    /// Group that everything is charged to, or the parent of all other groups.
     pub group: MemcgId,
-    /// All groups, that one first.
+    /// All groups, beginning with `group`.
     pub groups: Vec<MemcgId>,
     /// The objects of the trace that are touched.
     pub(super) mappings: Vec<MappingId>,
@@ -63,7 +62,7 @@ pub struct Cell<O = ()> {
     pub accesses: u64,
     /// Misses among them.
     pub misses: u64,
-    /// The access at which nothing was left to reclaim; the replay ends there.
+    /// Number of the access at which nothing was left to reclaim; the replay ends there.
     pub oom_at: Option<u64>,
 }
 
@@ -76,7 +75,7 @@ fn hardware_bits(write: bool) -> (u8, u8) {
     }
 }
 
-/// How long an access takes where the trace has no times.
+/// Nanoseconds that an access takes where the trace has no times.
 pub(super) const NS_PER_ACCESS: u64 = 1000;
 
 impl Cell {
@@ -91,8 +90,8 @@ impl Cell {
         self.run(accesses, None, &mut CountOnly);
     }
 
-    /// An engine with one group of `memory_pages`, in it those of the tree, and the objects of the
-    /// trace, each charged to its own.
+    /// An engine with a group of `memory_pages`, the tree's groups in it, and the objects of the
+    /// trace, each charged to its own group.
     pub(super) fn of_tree(
         trace: &Trace,
         tree: &Tree,
@@ -114,7 +113,7 @@ impl Cell {
 
 #[allow(private_bounds, reason = "who watches is a matter of this crate")]
 impl<O: Observer> Cell<O> {
-    /// As [`Cell::new`], with someone who watches.
+    /// As [`Cell::new`], with an observer.
     pub fn watched(
         trace: &Trace,
         cfg: Config,
@@ -155,8 +154,8 @@ impl<O: Observer> Cell<O> {
         self.machine.pte = vec![0; self.engine.registered_pages()];
     }
 
-    /// Registers the objects; `place` says in which of the groups those of a group of the trace
-    /// are.
+    /// Registers the objects; `place` gives the index among the groups here of a group of the
+    /// trace.
     fn add_objects(&mut self, trace: &Trace, place: impl Fn(u16) -> usize) -> Result<(), String> {
         for o in &trace.objects {
             if o.indices.is_empty() {
@@ -186,8 +185,8 @@ impl<O: Observer> Cell<O> {
         Ok(cell)
     }
 
-    /// As [`Cell::run`], with the pages that left memory on the way, and before which access of the
-    /// trace: those that are not before the first of these.
+    /// As [`Cell::run`], with `drops`: pages that leave memory, and before which access of the
+    /// trace. Drops before the first of `accesses` are left out.
     pub fn run_with_drops<S: MissSink>(
         &mut self,
         mut accesses: &[PackedAccess],
@@ -286,7 +285,7 @@ impl<O: Observer> Cell<O> {
         std::hint::black_box(self.engine.prefetch(work[..n].iter().copied()));
     }
 
-    /// One access. False: a miss.
+    /// One access; returns false if it missed.
     #[inline]
     pub fn step(&mut self, a: PackedAccess) -> bool {
         let page = PageId(a.page());

@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 /// Notes of the time at most; of a longer trace every second is left out, and so on.
 const NOTES: usize = 1 << 16;
 
-/// Accesses from one note to the next, until there are too many.
+/// Accesses between two notes at first; it grows when there are too many notes.
 const FIRST_EVERY: u64 = 64;
 
-/// Pages of a chunk from which on it is handed on in parts.
+/// Pages of a chunk above which it is handed on in parts.
 const PART: u64 = 1 << 20;
 
 /// Records that are read ahead, so that it is known how many pages they stand for.
 const AHEAD: u64 = 1 << 16;
 
-/// Accesses of a trace, and accesses a record, from which on both are said.
+/// Accesses of a trace, and accesses per record, from which on a remark says both.
 const MANY: u64 = 1 << 26;
 const MANY_A_RECORD: u64 = 64;
 
@@ -27,20 +27,20 @@ const MANY_A_RECORD: u64 = 64;
 pub struct Clocked<'a> {
     source: ReadAhead<Box<dyn RecordSource + 'a>>,
     max_accesses: Option<u64>,
-    /// Records of a chunk of which the rest is handed on later.
+    /// Records left of a chunk, handed on later.
     rest: VecDeque<Record>,
     /// None before the first chunk.
     progress: Option<Progress>,
     /// Accesses in all, if every record was read ahead.
     all: Option<u64>,
-    /// How many pages long ranges stand for: said once there was memory for the first of them, so
-    /// that a refusal is one line.
+    /// Remark on how many pages long ranges stand for. It is made once there was memory for the
+    /// first chunk, so that a refusal is one line.
     remark: Option<String>,
     accesses: u64,
     /// The number of an access, and when it happened.
     notes: Vec<(u64, u64)>,
     last_ns: u64,
-    /// Accesses from one note to the next, and the access of the next one.
+    /// Accesses between two notes, and the number of the access that the next note is of.
     every: u64,
     next_note: u64,
     has_groups: bool,
@@ -48,7 +48,7 @@ pub struct Clocked<'a> {
 }
 
 impl<'a> Clocked<'a> {
-    /// Reads a source, up to so many accesses.
+    /// Reads a source, at most `max_accesses` accesses.
     pub fn new(source: Box<dyn RecordSource + 'a>, max_accesses: Option<u64>, watch: &Watch) -> Clocked<'a> {
         Clocked {
             source: ReadAhead::new(source),

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-/// Objects of a row whose fields are columns of their own, and what those begin with.
+/// Objects of a row whose fields become columns, and the prefix of these columns' names.
 const FLAT: [(&str, &str); 5] = [
     ("counters", ""),
     ("gauges", ""),
@@ -12,8 +12,8 @@ const FLAT: [(&str, &str); 5] = [
     ("mthp", "mthp."),
 ];
 
-/// Beginning of a counter or a size whose name a row has for something else: memory of the
-/// `kernel` is no name of a kernel.
+/// Prefix of a counter or a size whose name means something else in a row: `kernel` in
+/// `memory.stat` is memory, not the name of a kernel.
 const APART: &str = "memory.stat.";
 
 /// The fields of a row as columns: each name once.

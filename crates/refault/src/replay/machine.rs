@@ -8,7 +8,7 @@ pub const MAPPED: u8 = 1;
 pub const YOUNG: u8 = 2;
 /// The dirty bit.
 pub const DIRTY: u8 = 4;
-/// A write need not be announced.
+/// Writable: a write makes no call to the engine.
 pub const WRITABLE: u8 = 8;
 /// Whoever maps the page maps it executable: stays when it is unmapped.
 pub const EXECUTABLE: u8 = 16;
@@ -38,21 +38,21 @@ pub struct ReplayWorld<O = ()> {
     pub pte: Vec<u8>,
     /// The memcg that ran out of memory.
     pub oom: Option<MemcgId>,
-    /// How long tasks would have slept beyond their `memory.high`, if there were time.
+    /// Nanoseconds that tasks would have slept above their `memory.high`, if there were time.
     pub high_ns: u64,
     /// Its observer.
     pub observer: O,
 }
 
 impl<O> ReplayWorld<O> {
-    /// Page tables of so many pages, none of them mapped.
+    /// Page tables of `pages` pages, none mapped.
     pub fn new(pages: usize, observer: O) -> ReplayWorld<O> {
         ReplayWorld { pte: vec![0; pages], oom: None, high_ns: 0, observer }
     }
 }
 
-/// The accessed bits of eight entries, a bit each. The product brings the lowest bit of each byte
-/// into the highest byte, no two of them to one place.
+/// Accessed bits of eight entries, one bit each. The product moves the lowest bit of each byte to a
+/// place of its own in the highest byte.
 #[inline(always)]
 fn young_of_eight(ptes: [u8; 8]) -> u64 {
     let lowest = u64::from_le_bytes(ptes) >> YOUNG.trailing_zeros() & 0x0101_0101_0101_0101;

@@ -45,13 +45,13 @@ impl PlugIn {
 pub struct Plan<'a> {
     /// The trace.
     pub trace: &'a Trace,
-    /// Accesses of the trace, though `trace` may hold none of them.
+    /// Accesses of the trace, even if `trace` holds none.
     pub accesses: u64,
     /// Bytes a page.
     pub page_size: u32,
     /// Memory sizes in pages.
     pub sizes: Vec<u64>,
-    /// Policies, with the configuration of those that the engine runs.
+    /// Policies; a policy that the engine runs has a configuration.
     pub policies: &'a [(RowPolicy, Option<Config>)],
     /// Policies that a program brings, and the configuration of the two lists that they are beside.
     pub plug_ins: &'a [(&'a PlugIn, Config)],
@@ -78,9 +78,9 @@ pub struct Plan<'a> {
 /// The policy of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CellPolicy<'a> {
-    /// One of refault's own, with the configuration of those that the engine runs.
+    /// A policy of refault itself; it has a configuration if the engine runs it.
     Own(&'a (RowPolicy, Option<Config>)),
-    /// One that a program brings.
+    /// A policy that a program brings.
     PlugIn(&'a (&'a PlugIn, Config)),
 }
 
@@ -115,7 +115,7 @@ impl Plan<'_> {
         self.sizes.iter().flat_map(|&pages| all.clone().map(move |one| (pages, one))).collect()
     }
 
-    /// Progress over so many cells.
+    /// Progress over `cells` cells.
     pub(super) fn progress(&self, cells: usize) -> Progress {
         self.watch.accesses(format!("replaying {}", self.trace.name), Some(self.accesses * cells as u64))
     }

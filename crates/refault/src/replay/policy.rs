@@ -1,4 +1,4 @@
-//! Policies by name: those of Linux, plug-ins, and the limit of them all.
+//! Policies by name: Linux's own, plug-ins, and OPT, the limit of them all.
 
 use refault_mm::{CacheExtPolicy, Policy};
 use std::fmt;
@@ -7,19 +7,19 @@ use std::str::FromStr;
 /// A policy of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowPolicy {
-    /// One that the engine runs: of Linux's, or in the form of cache_ext.
+    /// A policy that the engine runs: of Linux, or in the form of cache_ext.
     Linux(Policy),
     /// Belady's OPT, which knows the future.
     Opt,
 }
 
 impl RowPolicy {
-    /// All of them.
+    /// All policies but the ones in the form of cache_ext.
     pub fn all() -> impl Iterator<Item = RowPolicy> {
         Policy::ALL.into_iter().map(RowPolicy::Linux).chain([RowPolicy::Opt])
     }
 
-    /// All of them and the policies in the form of cache_ext, which `all` does not mean.
+    /// All policies, also the ones in the form of cache_ext.
     pub fn every() -> impl Iterator<Item = RowPolicy> {
         Policy::every().map(RowPolicy::Linux).chain([RowPolicy::Opt])
     }

@@ -1,14 +1,14 @@
 //! Cells of one policy begin alike, whatever their memory: a leader replays what they have in
 //! common once.
 //!
-//! Why that is so. An engine is a function of its configuration and the calls, and the cells of a
-//! policy differ in the `memory.max` of one group alone. As long as there is room, the engine reads
-//! that in two places. A charge asks whether it fits, and whether a batch ahead does
-//! (`try_charge`): both are yes in all sizes that have more room left than an access can charge and
-//! two batches. A write to a file asks how much could become cache (`dirty_levels`): what is shared
-//! ends in front of the first one. All else that reads the limit follows from a charge that did not
-//! fit. So up to there the cell of the largest memory is in the state that each smaller one would
-//! be in, and a copy of it with the smaller limit goes on as that one.
+//! Why: an engine is a function of its configuration and its calls, and the cells of a policy
+//! differ only in `memory.max` of one group. While there is room, the engine reads this limit in
+//! two places. A charge asks whether it fits, and whether a batch ahead fits (`try_charge`): yes in
+//! every size with more room left than two batches and what an access can charge. A write to a file
+//! asks how much could become cache (`dirty_levels`): the shared part ends in front of the first
+//! write. All else that reads the limit follows a charge that did not fit. So up to there the cell
+//! of the largest memory is in the state of each smaller one, and a copy of it goes on with the
+//! smaller limit.
 //!
 //! Not shared: plug-ins, which are told the limit; large folios, of which one access charges many
 //! pages; traces in which pages leave memory, whose accesses are not replayed in equal steps; and
@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Pages that one access charges at most: its page, a page of page tables, and the nodes of a tree
-/// of 64 bits, none of them larger than a page.
+/// Pages that one access charges at most: its own page, a page of page tables, and 11 nodes of a
+/// tree over 64-bit indices, none larger than a page.
 const PAGES_PER_ACCESS: u64 = 1 + 1 + 11;
 
 /// Cells that begin alike.
@@ -40,7 +40,7 @@ pub(super) struct SharedPrefix<'p> {
 #[derive(Debug)]
 pub(super) struct Fork<'p> {
     pub(super) at: usize,
-    /// Accesses that it has behind it.
+    /// Accesses already replayed.
     pub(super) from: usize,
     pub(super) running: Running<'p>,
 }
@@ -56,7 +56,7 @@ pub(super) enum Task<'p> {
 struct Waiting<'p> {
     prefixes: VecDeque<SharedPrefix<'p>>,
     forks: Vec<Fork<'p>>,
-    /// Leaders on their way: more forks may come.
+    /// Leaders still running: each may add forks.
     leaders: usize,
 }
 
@@ -121,7 +121,7 @@ fn is_sharable(cfg: &Config) -> bool {
     *cfg == plain && cfg.readahead.file_order == 0
 }
 
-/// The cells of a plan, those together that begin alike.
+/// Cells of a plan, grouped by their common beginning.
 pub(super) fn prefixes<'p>(plan: &'p Plan<'_>) -> Vec<SharedPrefix<'p>> {
     let mut prefixes: Vec<SharedPrefix<'_>> = Vec::new();
     let cells = plan.cells();

@@ -10,7 +10,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Begins so many windows over a trace of so many accesses; none is empty.
+    /// Begins `windows` windows over a trace of `accesses` accesses; none is empty.
     pub fn new(windows: usize, accesses: usize) -> Windows {
         Windows { accesses: accesses as u64, misses: vec![0; windows.clamp(1, accesses.max(1))] }
     }
@@ -22,12 +22,12 @@ impl Windows {
 
     /// The access at which window number `window` of `windows` begins.
     pub fn begin(window: usize, windows: usize, accesses: u64) -> u64 {
-        // The first access whose window is that one: at * windows / accesses rounds down.
+        // The first access of this window: at * windows / accesses rounds down.
         (window as u128 * u128::from(accesses)).div_ceil(windows as u128) as u64
     }
 }
 
-/// Misses by the bit, by the window, both or neither.
+/// Misses as bits, as counts by window, as both or as neither.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     /// A bit an access.

@@ -88,7 +88,7 @@ impl Default for Replay {
 }
 
 impl Replay {
-    /// Replays a trace of pages of so many bytes; rows are by size, then by policy.
+    /// Replays a trace; `page_size` is in bytes. Rows are by size, then by policy.
     ///
     /// # Errors
     /// A size or a setting that is impossible, or cancel.
@@ -120,7 +120,7 @@ impl Replay {
         Ok(cfg)
     }
 
-    /// The policies, with the configuration of those that the engine runs.
+    /// The policies; a policy that the engine runs has a configuration.
     ///
     /// # Errors
     /// Settings that contradict each other, or do nothing under any of the policies.
@@ -136,7 +136,7 @@ impl Replay {
         Ok(all)
     }
 
-    /// The sizes in pages, each once, of a trace that touches so many pages.
+    /// The sizes in pages, each once, for a trace that touches `footprint` pages.
     ///
     /// # Errors
     /// A size of no page, or one in which nothing would be reclaimed.

@@ -39,7 +39,7 @@ pub struct EngineFigures {
 pub struct DiskReads {
     /// Pages.
     pub read_pages: u64,
-    /// Runs of them.
+    /// Runs of consecutive pages.
     pub reads: u64,
     /// Pages of block devices themselves among them: metadata of file systems.
     pub metadata_pages: u64,
@@ -73,7 +73,7 @@ pub struct Row {
     pub policy: RowPolicy,
     /// The name of the policy beside it, if a program brought one.
     pub plug_in: Option<String>,
-    /// The memory size.
+    /// Memory in pages.
     pub memory_pages: u64,
     /// The same in bytes.
     pub memory_bytes: u64,
@@ -91,7 +91,7 @@ pub struct Row {
     pub misses: u64,
     /// Reads from disks: recordings have them, but for OPT.
     pub reads: Option<DiskReads>,
-    /// The access, from 0, at which memory ran out.
+    /// Number of the access, from 0, at which memory ran out.
     pub oom_at: Option<u64>,
     /// Seconds that the replay took.
     pub seconds: f64,
@@ -239,7 +239,7 @@ impl Serialize for Row {
     }
 }
 
-/// The generations of the replay's group; those of the root, which nothing is charged to, are left
+/// Generations of the replay's group. Nothing is charged to the root, so its generations are left
 /// out.
 fn generations(engine: &Engine, group: MemcgId) -> String {
     let text = engine.lru_gen_full_text();

@@ -5,13 +5,12 @@ use crate::settings;
 use refault_mm::{Config, Kernel};
 use serde_json::Value;
 
-/// The configurations of those policies that the engine runs.
+/// Configurations of the policies that the engine runs.
 pub fn of_policies(policies: &[(RowPolicy, Option<Config>)]) -> impl Iterator<Item = (RowPolicy, &Config)> + Clone {
     policies.iter().filter_map(|(policy, cfg)| Some((*policy, cfg.as_ref()?)))
 }
 
-/// A line for rules that are not the default ones, or whose kernel is in the place of
-/// a recorded one.
+/// A line about rules that are not the defaults, or about a kernel in place of the recorded one.
 pub fn line<'a>(kernel: (Kernel, bool), configs: impl Iterator<Item = (RowPolicy, &'a Config)>) -> String {
     words(kernel, configs).map_or(String::new(), |words| format!("rules: {words}\n"))
 }
@@ -33,7 +32,7 @@ pub fn words<'a>(
     (is_other || kernel != Kernel::default() || all.len() > 1).then(|| all.join(", "))
 }
 
-/// Settings that are not those of a kernel, as `KEY=VALUE`.
+/// Settings that differ from the kernel's own, as `KEY=VALUE`.
 fn changed(kernel: Kernel, policy: RowPolicy, cfg: &Config) -> Vec<String> {
     let RowPolicy::Linux(policy) = policy else { return Vec::new() };
     let plain = settings::config(Some(kernel), policy);

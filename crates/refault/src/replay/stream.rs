@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// clock is read at the same accesses.
 const PIECE: usize = 1 << 20;
 
-/// Replays the cells of a plan whose trace holds no access: these come from `pieces`, in the pages
-/// of the trace. `has_times`: their times count.
+/// Replays the cells of a plan whose trace holds no access: accesses come from `pieces`, with pages
+/// numbered as in the trace. `has_times`: times of the pieces count.
 ///
 /// # Errors
 /// An impossible configuration, a trace that cannot be read, or cancel.

@@ -35,7 +35,7 @@ struct Watch<'a> {
     object_of: &'a [u16],
     /// A bit a page.
     in_memory: Vec<u64>,
-    /// How many pages had been evicted when this one was, itself included; 0: it never was.
+    /// Number of evictions up to and with the page's last one; 0: it was never evicted.
     evicted_at: Vec<u32>,
     evictions: u32,
     resident: Vec<u64>,
@@ -116,7 +116,7 @@ impl Samples {
         Samples { detail, counters: [0; COUNTERS.len()], has_generations: cfg.lru.kind == Lru::MultiGen }
     }
 
-    /// Looks at a group, of whose objects so many pages are in memory.
+    /// Samples a group; `resident`: pages in memory, by object.
     pub(super) fn take(&mut self, engine: &Engine, group: MemcgId, resident: &[u64]) {
         let detail = &mut self.detail;
         let now = counted(engine);

@@ -1,5 +1,4 @@
-//! Objects of which there are too many to name each: those that matter least are told by the folder
-//! that they are in.
+//! Objects that are too many to name each: the ones that matter least are summed by folder.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +7,12 @@ use std::collections::BTreeMap;
 pub(super) struct Together {
     /// The name of one, or its folder with how many they are.
     pub(super) name: String,
-    /// By their places.
+    /// Places of the objects.
     pub(super) objects: Vec<usize>,
 }
 
-/// At most `most` of them, in the order of the first of each. `names` are in the order of how much
-/// they matter: half of `most` at least stay by themselves.
+/// At most `most` groups of objects, in the order of their first objects. `names` are in the order
+/// of importance; at least half of `most` stay single.
 pub(super) fn together(names: &[&str], most: usize) -> Vec<Together> {
     let alone = |at: usize| Together { name: names[at].to_owned(), objects: vec![at] };
     if names.len() <= most {
@@ -36,14 +35,14 @@ pub(super) fn together(names: &[&str], most: usize) -> Vec<Together> {
     all
 }
 
-/// The places from `from` on by their folders, of which there are at most so many.
+/// Places from `from` on, by folder, of at most `most` folders.
 fn by_folder<'a>(names: &[&'a str], from: usize, most: usize) -> BTreeMap<&'a str, Vec<usize>> {
     let mut folders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, name) in names.iter().enumerate().skip(from) {
         folders.entry(parent(name)).or_default().push(at);
     }
     while folders.len() > most {
-        // The deepest are the smallest: each goes into the one that it is in.
+        // The deepest folders are the smallest: each is merged into its parent.
         let deepest = folders.keys().map(|folder| depth(folder)).max().unwrap_or(0);
         if deepest == 0 {
             break;

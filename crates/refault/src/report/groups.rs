@@ -10,7 +10,7 @@ use crate::{Failure, on_threads};
 use refault_mm::{Config, Counter};
 use refault_trace::Trace;
 
-/// Groups that are told by their names; all others are one.
+/// Groups that are named; the others are summed up as one.
 const GROUPS: usize = 40;
 
 /// The lists whose pages are a group's own.
@@ -23,7 +23,7 @@ struct Replay<'a> {
     windows: &'a [u64],
     /// The places of the groups that are told.
     told: &'a [usize],
-    /// `u64::MAX`: only the groups have limits.
+    /// Memory in pages; `u64::MAX`: only the groups have limits.
     pages: u64,
     swap_max: u64,
     page_size: u64,
@@ -143,7 +143,7 @@ fn add_last(all: &mut [u64], n: u64) {
     }
 }
 
-/// Sums of a group itself, without those below it.
+/// Sums of a group itself, without groups below it.
 fn sums(cell: &Grouped<'_>, at: usize) -> Sums {
     let (engine, id) = (&cell.cell.engine, cell.cell.groups[at]);
     let gauges = engine.memcg_gauges(id);

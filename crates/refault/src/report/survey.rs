@@ -17,7 +17,7 @@ const BORDERS: usize = 40;
 /// Facts of a trace that no policy changes.
 pub(super) struct Survey {
     pub(super) objects: Vec<ObjectFacts>,
-    /// By page: the place of its object in `objects`.
+    /// Place of the page's object in `objects`, by page.
     pub(super) object_of: Vec<u16>,
     pub(super) heat: HeatFacts,
     pub(super) working_set: WorkingSet,
@@ -28,7 +28,7 @@ pub(super) struct Survey {
 pub(super) fn survey(trace: &Trace, windows: &[u64]) -> Survey {
     let count = windows.len() - 1;
     let footprint = u64::from(trace.footprint_pages()).max(1);
-    // By object of the trace first: which are the busiest is known at the end.
+    // Counts by object of the trace first: the busiest are known only at the end.
     let touched: Vec<usize> = (0..trace.objects.len()).filter(|&n| !trace.objects[n].indices.is_empty()).collect();
     let mut owner = vec![0u32; footprint as usize];
     for (place, &n) in touched.iter().enumerate() {

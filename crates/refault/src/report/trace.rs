@@ -18,14 +18,15 @@ use refault_trace::{Header, Recording, Trace};
 
 /// Windows of time at most.
 const WINDOWS: u64 = 200;
-/// Windows begin where the clock of a replay is looked at, so that they change nothing.
+/// Alignment of windows, in accesses: they begin where a replay looks at its clock, and so change
+/// nothing.
 const ALIGN: u64 = 64;
 /// Memory a little below and above, in percent: how far misses spread says how stable a policy is.
 const NEAR: [i64; 4] = [-2, -1, 1, 2];
 /// The same of a long trace.
 const NEAR_OF_LONG: [i64; 2] = [-2, 2];
-/// Accesses that the replays of the curves have together, if the fewest points are not more: the
-/// curves of a long trace have fewer points, so that nobody waits for minutes.
+/// Accesses that the replays of all curves may have together: a long trace gets fewer points, so
+/// that nobody waits for minutes, but at least [`LEAST_POINTS`].
 const MOST_REPLAYED: u64 = 1_800_000_000;
 /// Points of a curve at least.
 const LEAST_POINTS: u64 = 6;
@@ -194,13 +195,13 @@ impl Work<'_> {
         }
     }
 
-    /// How many points a curve has without `--memory`, of so many that there could be.
+    /// Number of points of a curve without `--memory`, at most `most`.
     fn points(&self, most: usize) -> usize {
         let replayed = self.trace.accesses.len() as u64 * self.policies.len() as u64;
         (MOST_REPLAYED / replayed.max(1)).clamp(LEAST_POINTS, most as u64) as usize
     }
 
-    /// The sizes of a curve, of a long trace evenly chosen ones of them.
+    /// Sizes of a curve; for a long trace, an even choice of them.
     fn default_sizes(&self) -> Vec<Size> {
         let all = curve_sizes();
         let points = self.points(all.len());

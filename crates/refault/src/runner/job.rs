@@ -24,7 +24,7 @@ pub struct Job {
 pub struct FinishedRun {
     /// Its result.
     pub result: RunResult,
-    /// How long it took.
+    /// Real seconds that the run took.
     pub real_seconds: f64,
 }
 
@@ -40,8 +40,8 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// With so many threads, one a core if not given; `check`: with the checks of conservation;
-    /// `watch` ends them.
+    /// `threads`: one a core if not given; `check`: with the checks of conservation; `watch` ends
+    /// the runs.
     pub fn new(threads: Option<u16>, check: bool, watch: &Watch) -> Runner {
         Runner { threads: crate::threads(threads), check, watch: watch.clone() }
     }

@@ -23,7 +23,7 @@ pub struct NamedScenario {
 pub struct ScenarioRequest {
     /// Scenarios as they are written.
     pub scenarios: Vec<NamedScenario>,
-    /// By how much sizes, amounts of work and times are divided.
+    /// Divisor of sizes, amounts of work and times.
     pub scale: f64,
     /// Policies in the place of a scenario's own, with its settings.
     pub policies: Option<Vec<RowPolicy>>,
@@ -33,7 +33,7 @@ pub struct ScenarioRequest {
     pub kernel: Option<Kernel>,
     /// The seed in the place of a scenario's own.
     pub seed: Option<u64>,
-    /// A file of limits of groups in the place of those that it names.
+    /// A file of limits of groups in place of the file that the scenario names.
     pub limits: Option<PathBuf>,
     /// Threads; none: one a core.
     pub threads: Option<u16>,

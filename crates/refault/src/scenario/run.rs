@@ -63,7 +63,7 @@ impl ScenarioRun {
     }
 }
 
-/// So many a second of the time that the task was measured.
+/// Amount per second of the time over which the task was measured.
 pub fn per_second(task: &TaskResult, amount: f64) -> f64 {
     if task.seconds > 0.0 { amount / task.seconds } else { 0.0 }
 }

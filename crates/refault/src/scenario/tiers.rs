@@ -45,7 +45,7 @@ pub struct TieredTrace<'a> {
     pub tiers: &'a [Tier],
     /// Nanoseconds between two accesses of a trace without times; none: [`ACCESS_NS`].
     pub access_ns: Option<u64>,
-    /// By how much the periods of tiering are shorter; a whole number.
+    /// Divisor of the periods of tiering; a whole number.
     pub scale: f64,
     /// The seed.
     pub seed: u64,

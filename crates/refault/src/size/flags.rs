@@ -2,14 +2,14 @@
 
 use super::prepared::SizeKind;
 
-/// Input of a search, by which flags it has a use for.
+/// Input of a search, by the flags that it has a use for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlagsOf {
     /// A machine in virtual time.
     Scenario,
     /// A recording, replayed as the recorded machine.
     Recording,
-    /// A recording of which groups or samples are asked for.
+    /// A recording, where groups or samples are asked for.
     RecordingAsTrace,
     /// A trace.
     Trace,

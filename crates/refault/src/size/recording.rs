@@ -19,7 +19,7 @@ use std::sync::Mutex;
 
 pub(super) const PAGE_SIZE: u64 = 4096;
 
-/// Sizes beside the recorded one, of which people ask: percent of it, and words for them.
+/// Sizes beside the recorded one that people ask for: in percent of it, and in words.
 const BESIDE: [(u64, &str); 3] = [(75, "25 % less memory"), (50, "half of it"), (200, "twice as much")];
 
 /// The name of the column of accesses that a recording leaves open.
@@ -27,10 +27,10 @@ const FIRST_TOUCHES: &str = "first_touches";
 
 /// Major faults that loading a program's own files may cause: so few say nothing of the service.
 const FEW_FAULTS: u64 = 1000;
-/// Share of all misses, one in so many, from which major faults decide the hit rate.
+/// Share of all misses, one in this many, from which major faults decide the hit rate.
 const MANY_FAULTS: u64 = 5;
 
-/// The part of the pages that come in that may be brought in by others before it is said.
+/// Share of the pages that come in, above which pages brought in by others get a remark.
 const OTHERS: f64 = 0.05;
 
 /// A recording, and what it is looked at with.
@@ -42,11 +42,11 @@ pub(super) struct RecordingSubject<'a> {
     pub(super) loaded: Loaded,
     pub(super) settings: Settings,
     span_s: f64,
-    /// Whether the target is a part of accesses whose number depends on the limit.
+    /// Whether the target is a share of accesses whose number depends on the limit.
     pub(super) counts_faults: bool,
-    /// How near the lab is to the kernel.
+    /// Difference between the lab and the kernel under the recorded limit.
     baseline: Option<Baseline>,
-    /// Columns in which it is not.
+    /// Columns in which the lab is not near the kernel.
     pub(super) doubts: Vec<Doubt>,
     /// Comparisons at the sizes that were tried.
     pub(super) tried: Mutex<BTreeMap<u64, Compared>>,
@@ -61,8 +61,8 @@ fn verdict_of(points: &[Point], searched: SizeVerdict) -> SizeVerdict {
     }
 }
 
-/// Whether many of the misses are faults on mapped files, of which a program has more the smaller
-/// its memory is: touches of what is mapped are in no recording.
+/// Whether many of the misses are faults on mapped files. The smaller its memory, the more of these
+/// a program has, and a recording lacks touches of mapped pages.
 fn counts_faults(compared: &Compared) -> bool {
     let (faults, all) = (compared.by_mapping.kernel_misses, compared.total.kernel_misses);
     compared.evicted > 0 && faults >= FEW_FAULTS && faults.saturating_mul(MANY_FAULTS) >= all
@@ -281,8 +281,8 @@ impl<'a> RecordingSubject<'a> {
         }
     }
 
-    /// Gives sizes of which only bounds are known the value of the next smaller one, where that is
-    /// better than their worse bound: what a size does a larger one does, too.
+    /// Gives sizes with bounds alone the value of the next smaller size, where that is better than
+    /// the worse bound: a larger size does what a smaller one does.
     fn raise(&self, points: &mut [Point]) {
         let target = &self.target;
         let is_better = |a: f64, b: f64| if target.metric().grows() { a > b } else { a < b };

@@ -31,7 +31,7 @@ pub struct SizeRequest {
     pub limit: Limit,
     /// The sizes between which it is looked for; none: up to what the group can use.
     pub range: Option<SizeRange>,
-    /// How exactly the answer must be known; none: 1/64 of the range.
+    /// Step that the answer must be exact to; none: 1/64 of the range.
     pub resolution: Option<MemorySize>,
     /// The file of the limits of the groups; `limit` is tried on top of them.
     pub memcg_limits: Option<PathBuf>,
@@ -60,7 +60,7 @@ pub struct SizeRequest {
     pub set: Vec<Set>,
     /// Samples of the pages of a trace in the place of all; none: all.
     pub sampling: Option<SampledBy>,
-    /// Names of the flags that were chosen, of those that may do nothing: one that does is refused.
+    /// Names of chosen flags that may do nothing: a flag that does nothing is refused.
     pub flags: Vec<&'static str>,
 }
 
@@ -198,9 +198,8 @@ impl SizeRequest {
         self.swap_max.as_ref().map_or(u64::MAX, |size| size.pages(page_size, footprint_pages))
     }
 
-    /// The sizes to try: those that were asked for, or up to `whole`, as much as the group can use,
-    /// but no more than `most`, which is all that there is (`most_text` for people). `pages` makes
-    /// pages of a size.
+    /// Sizes to try: the ones asked for, or sizes up to `whole`, the most that the group can use,
+    /// but at most `most`, all there is (`most_text` for people). `pages` converts a size to pages.
     pub(super) fn grid(
         &self,
         pages: &dyn Fn(&MemorySize) -> u64,

@@ -96,7 +96,7 @@ impl<'a> ScenarioSubject<'a> {
         self.request.grid(&pages, whole, most, human(most * u64::from(PAGE)))
     }
 
-    /// How many there are of an object: one for each copy of the task if it is private.
+    /// Number of copies of an object: one for each copy of the task if it is private.
     fn copies(&self, object: usize) -> u64 {
         if !self.scenario.objects[object].private {
             return 1;

@@ -2,9 +2,9 @@
 //! neighbours are apart by a step.
 //!
 //! Two at a time, because the runs are independent and keep two processors busy; always two, so
-//! that the sizes that are tried do not depend on the machine. If a size fails above one that does
-//! not, the search goes on above the one that fails: what is found is the smallest size above which
-//! nothing that was tried failed.
+//! that the sizes tried do not depend on the machine. If a size fails that is larger than one that
+//! passes, the search goes on above the failed size: it finds the smallest size above which no size
+//! that was tried failed.
 
 use super::grid::Grid;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) trait Probe {
 /// Conclusion of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeVerdict {
-    /// This size, of which the one below it fails.
+    /// This size; the next smaller one fails.
     Found(u64),
     /// The smallest size already does.
     MetAtSmallest(u64),

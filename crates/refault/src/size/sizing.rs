@@ -79,7 +79,7 @@ pub struct Sizing {
     pub recorded: Option<Recorded>,
     /// Others bring in what a recorded group reads: no size is certain to do without them.
     pub rests_on_others: bool,
-    /// How near the lab is to the recorded kernel; none: there is no limit, or no kernel.
+    /// Difference between the lab and the recorded kernel; none: there is no limit, or no kernel.
     pub baseline: Option<Baseline>,
     /// Columns that are marked: the lab is not as the recorded kernel there.
     pub doubted: Vec<&'static str>,
@@ -92,9 +92,9 @@ pub struct Sizing {
 /// Samples that values were estimated by.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampled {
-    /// Each page stands for so many.
+    /// Pages that each page of a sample stands for.
     pub one_in: OneIn,
-    /// How many samples there were.
+    /// Number of samples.
     pub samples: u32,
 }
 
@@ -103,15 +103,15 @@ pub struct Sampled {
 pub struct Baseline {
     /// The recorded limit; `u64::MAX`: there was none.
     pub pages: u64,
-    /// The metric of the kernel.
+    /// Value of the metric in the kernel.
     pub kernel: f64,
-    /// The metric of the lab.
+    /// Value of the metric in the lab.
     pub lab: f64,
-    /// How far the lab is to be trusted for it.
+    /// Trust in the lab for this metric.
     pub trust: Confidence,
 }
 
-/// How far an answer is to be trusted that comes from the lab.
+/// Trust in an answer that comes from the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     /// As it is.
@@ -133,12 +133,12 @@ impl Confidence {
     }
 }
 
-/// Costs of a recorded limit, beside those of others.
+/// Costs of a recorded limit, beside the costs of other limits.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The limit.
+    /// Limit in pages.
     pub pages: u64,
-    /// Misses with it.
+    /// Misses with this limit.
     pub misses: u64,
     /// Bytes read from disks.
     pub read_bytes: u64,
@@ -149,11 +149,11 @@ pub struct Recorded {
 /// Another size in the place of the recorded one.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The size.
+    /// Size in pages.
     pub pages: u64,
-    /// How much it is, for people.
+    /// Size in words.
     pub words: &'static str,
-    /// Misses with it.
+    /// Misses with this size.
     pub misses: u64,
     /// Bytes read from disks.
     pub read_bytes: u64,
@@ -173,8 +173,8 @@ pub struct SizedObject {
 }
 
 impl Change {
-    /// How many more misses it has, as a part of those with the recorded limit; none: there were
-    /// none.
+    /// Increase in misses, as a share of the misses with the recorded limit; none: there were no
+    /// misses.
     pub fn more(&self, recorded: &Recorded) -> Option<f64> {
         (recorded.misses > 0).then(|| self.misses as f64 / recorded.misses as f64 - 1.0)
     }
@@ -183,7 +183,7 @@ impl Change {
 /// The name of the standard error of an estimate among the figures of a point.
 pub(super) const STANDARD_ERROR: &str = "standard_error";
 
-/// Estimates are told apart from a bound that is further away than so many standard errors.
+/// Standard errors between an estimate and a bound, from which on they differ for certain.
 const ERRORS: f64 = 2.0;
 
 /// A value counts as worse than one at a smaller size only if it is so by this part of the span of
@@ -199,7 +199,7 @@ impl Sizing {
         }
     }
 
-    /// The smallest size from which on every one that was tried meets the target also at its worse
+    /// Smallest size from which on every size that was tried meets the target even at its worse
     /// bound.
     pub fn certain(&self) -> Option<u64> {
         let meets = |point: &Point| point.failed.is_none() && self.worst(point).is_some_and(|v| self.target.is_met(v));
@@ -237,15 +237,15 @@ impl Sizing {
         }
     }
 
-    /// Two sizes of which the smaller meets the target and the larger does not.
+    /// Two sizes: the smaller one meets the target, and the larger one does not.
     pub fn contradiction(&self) -> Option<(&Point, &Point)> {
         let fails = self.points.iter().rposition(|p| !p.met)?;
         let meets = self.points[..fails].iter().find(|p| p.met)?;
         Some((meets, &self.points[fails]))
     }
 
-    /// The two sizes where the value gets worst although memory grows: by more than runs differ
-    /// from each other anyway.
+    /// Two sizes between which the value gets worst although memory grows, if by more than the
+    /// noise of runs.
     pub fn reversal(&self) -> Option<(&Point, &Point)> {
         let sign = if self.target.metric().grows() { 1.0 } else { -1.0 };
         let known: Vec<_> = self.points.iter().filter(|p| p.failed.is_none()).collect();
@@ -264,7 +264,8 @@ impl Sizing {
         found.map(|(smaller, larger, _)| (smaller, larger))
     }
 
-    /// First of the answer and the size below it whose estimate cannot be told from the bound.
+    /// The answer, or else the size below it, if its estimate cannot be told from the target's
+    /// bound.
     pub fn uncertain(&self) -> Option<&Point> {
         let answer = self.answer()?;
         let near = self.points.iter().filter(|p| p.pages <= answer).rev().take(2);
@@ -284,7 +285,7 @@ impl Sizing {
         self.contradiction().is_none() && self.reversal().is_none()
     }
 
-    /// A size among those that were tried, as people read it.
+    /// A size as people read it, exact enough to tell the sizes tried apart.
     pub fn size_in_words(&self, pages: u64) -> String {
         let of_points = self.points.iter().map(|point| point.pages * self.page_size);
         Apart::of(&of_points.collect::<Vec<_>>()).human(pages.saturating_mul(self.page_size))

@@ -1,15 +1,15 @@
 //! Sizes in which multi-gen LRU has two states.
 //!
-//! A group ages its pages only when it must: in one size libraries that came in with faults stay
-//! for ever and what is read has the rest, and in the next one they go. Which of them a kernel ends
-//! in depends on a single aging, so that a replay of one size says little there. It shows in sizes
-//! nearby, where more memory does worse than less.
+//! A group ages its pages only when it must. In one size, libraries that came in with faults stay
+//! for ever and pages that are read have the rest; in the next size the libraries go. A single
+//! aging decides which state a kernel ends in, so that a replay of one size says little. The states
+//! show in sizes nearby, where more memory does worse than less.
 
 /// Sizes to look at beside one, in percent of it.
 const BESIDE: [u64; 2] = [96, 104];
 
-/// By how much a larger size must be worse: a part of the worse one of two counts, or of 1 of a
-/// share.
+/// Least loss of a larger size: as a share of the larger size's count, or as a difference for a
+/// metric that is a share.
 const WORSE: f64 = 0.02;
 
 /// The size below and the one above.

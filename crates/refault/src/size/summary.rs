@@ -4,15 +4,16 @@
 use super::sizing::{Point, Recorded};
 use crate::curve::knee_by_price;
 
-/// Misses may grow by this part where memory is cut.
+/// Share by which misses may grow where memory is cut.
 const CUT: f64 = 0.02;
 
 /// Conclusions from the misses of several sizes, as places among the points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeSummary {
-    /// The size beyond which memory is not worth its price; none: the smallest does as well.
+    /// Place of the size beyond which memory is not worth its price; none: the smallest does as
+    /// well.
     pub knee: Option<usize>,
-    /// The smallest size with at most 2 % more misses; none: nothing can be cut.
+    /// Place of the smallest size with at most 2 % more misses; none: nothing can be cut.
     pub cut: Option<usize>,
 }
 

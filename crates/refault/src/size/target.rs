@@ -32,7 +32,7 @@ pub enum Metric {
     ReadsPerS,
     /// Operations a second.
     OpsPerS,
-    /// A quantile of the latency of operations: of 1000, so many are not longer.
+    /// Quantile of the latency of operations: this many of 1000 are no longer.
     Latency(u32),
 }
 

@@ -26,7 +26,7 @@ pub(super) struct TraceSubject<'a> {
     trace: Cow<'a, Trace>,
     tree: Tree,
     page_size: u32,
-    /// The group, a place in the tree; 0: all of the trace.
+    /// Place of the group in the tree; 0: the whole trace.
     group: usize,
     cfg: Config,
     /// Pages of all groups together.

@@ -14,7 +14,7 @@ const WINDOWS: usize = 64;
 /// Objects that are named.
 const MOST: usize = 10;
 
-/// Accesses that are in both, and misses of each.
+/// Accesses that are in both recordings, and misses of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pair {
     /// The accesses.
@@ -23,7 +23,7 @@ pub struct Pair {
     pub first_misses: u64,
     /// Misses of the second.
     pub second_misses: u64,
-    /// Accesses that hit both times or missed both times.
+    /// Accesses that hit in both recordings, or missed in both.
     pub same: u64,
 }
 
@@ -41,7 +41,7 @@ impl Pair {
         (rate(self.first_misses), rate(self.second_misses))
     }
 
-    /// How much more the second hits, in points.
+    /// Hit rate of the second recording less that of the first, in percentage points.
     pub fn difference(&self) -> f64 {
         let (first, second) = self.rates();
         100.0 * (second - first)
@@ -74,12 +74,12 @@ pub struct Beside {
     pub windows: Vec<Pair>,
     /// Objects with the largest difference, in accesses that are not the same.
     pub objects: Vec<ObjectBeside>,
-    /// Files whose accesses are the same in both.
+    /// Files with the same accesses in both recordings.
     pub files: u64,
-    /// Accesses of each that are not compared: of files whose accesses are not the same, and by
-    /// mapping.
+    /// Accesses of each recording that are not compared: by mapping, and of files whose accesses
+    /// differ between the recordings.
     pub left_out: [u64; 2],
-    /// Whether they are as near to each other as a lab must be to a kernel, and exact.
+    /// Whether the recordings are exact, and as near to each other as a lab must be to a kernel.
     pub is_within: bool,
     /// The same in a sentence.
     pub verdict: String,
@@ -110,7 +110,7 @@ impl Side {
     }
 }
 
-/// Events that either of them lost.
+/// Events that were lost, of both recordings together.
 fn lost(sides: &[Side; 2]) -> u64 {
     sides.iter().map(|side| side.lost).sum()
 }
@@ -133,8 +133,8 @@ impl Access {
     }
 }
 
-/// A recording, file by file: the name, and how many of that name came before; two files may have
-/// had it one after the other.
+/// A recording, file by file. A key is the name and the number of files before that had it: two
+/// files may have had a name one after the other.
 #[derive(Debug, Default)]
 struct Files<'a> {
     by_name: HashMap<(&'a str, usize), Vec<Access>>,
@@ -204,7 +204,7 @@ pub fn beside(first: &Loaded, second: &Loaded) -> Result<Beside, String> {
 /// Where the accesses to a file part.
 struct Parted {
     name: String,
-    /// So many are the same before.
+    /// Accesses before that are the same.
     before: usize,
     where_: String,
 }

@@ -8,7 +8,7 @@ use refault_mm::{Config, Policy};
 use refault_trace::{PackedAccess, Recording, Trace};
 use serde::Serialize;
 
-/// Starts of the lab where the statistics of groups lag.
+/// Starts of the lab, at different times, where the statistics of groups lag.
 const STARTS: u64 = 5;
 
 /// A trace that is played.
@@ -36,7 +36,7 @@ pub struct Played {
     pub accesses: u64,
     /// Distinct pages of the trace.
     pub footprint_pages: u64,
-    /// By size.
+    /// Results by size.
     pub rows: Vec<PlayedSize>,
     /// Whether the lab is in all sizes.
     pub is_within: bool,
@@ -45,7 +45,7 @@ pub struct Played {
 /// Misses of one time that it was played: by a kernel, or by the lab.
 #[derive(Clone, Debug)]
 pub struct Repeat {
-    /// By access.
+    /// Whether the access missed, by access.
     pub missed: Vec<bool>,
     /// How long it took, in nanoseconds.
     pub duration_ns: u64,
@@ -61,7 +61,7 @@ impl Repeat {
 /// One size of memory.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlayedSize {
-    /// The size.
+    /// Size in pages.
     pub memory_pages: u64,
     /// Hit rates of the kernel's repeats, 0 to 1.
     pub kernel_hit_rates: Vec<f64>,
@@ -69,19 +69,19 @@ pub struct PlayedSize {
     pub lab_hit_rate: f64,
     /// Hit rates of the lab's starts, 0 to 1.
     pub lab_hit_rates: Vec<f64>,
-    /// Points between the best and the worst repeat.
+    /// Percentage points between the best and the worst repeat.
     pub spread_points: f64,
-    /// Accesses in which the lab does as the kernel, the mean of all repeats.
+    /// Share of accesses with the same outcome in lab and kernel, the mean of all repeats.
     pub agreement: f64,
-    /// The same of two repeats with each other; null: there is one.
+    /// The same share between repeats of the kernel; null: there is one repeat.
     pub kernel_agreement: Option<f64>,
     /// Whether the lab is inside of the kernel's own spread and half a point.
     pub is_within: bool,
 }
 
 impl<'a> Play<'a> {
-    /// Accesses of a trace on a kernel of which `machine` says the release and settings, under that
-    /// policy.
+    /// Accesses of a trace to play; `machine` gives the release and settings of the kernel, and
+    /// `policy` its policy.
     pub fn new(trace: &'a Trace, accesses: &'a [PackedAccess], machine: &Recording, policy: Policy) -> Play<'a> {
         let kernel = settings::kernel_of(machine);
         let mut config = settings::config(Some(kernel), policy);
@@ -109,7 +109,7 @@ impl<'a> Play<'a> {
         })
     }
 
-    /// Plays it in the lab with so much memory, at the speed of the kernel, and compares.
+    /// Plays it in the lab with `memory_pages`, at the speed of the kernel, and compares.
     fn beside(&self, memory_pages: u64, repeats: &[Repeat]) -> Result<PlayedSize, String> {
         let ns = repeats.iter().map(|played| played.duration_ns).sum::<u64>() / repeats.len().max(1) as u64;
         Ok(compare(memory_pages, repeats, &self.labs(memory_pages, ns)?))
@@ -123,7 +123,7 @@ impl<'a> Play<'a> {
         (0..starts).map(|start| self.lab(pages, interval_ns / STARTS * start, ns)).collect()
     }
 
-    /// One start of the lab, in so many nanoseconds.
+    /// One start of the lab, at `start_ns`, for accesses that take `duration_ns` together.
     fn lab(&self, pages: u64, start_ns: u64, duration_ns: u64) -> Result<Repeat, String> {
         let mut cell = Cell::new(self.trace, self.config.clone(), pages, u64::MAX)?;
         // The statistics were added up before the group was made.

@@ -5,7 +5,7 @@ use crate::replay::cell::{Cell, NS_PER_ACCESS, PREFETCH_BLOCK, TICK};
 use refault_mm::{Config, MappingId, MemcgId, OomTask, PageId};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
-/// Accesses of a group and their misses, without those of groups below it.
+/// Accesses of a group and their misses, without groups below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCount {
     /// Accesses replayed.
@@ -14,9 +14,9 @@ pub struct GroupCount {
     pub misses: u64,
     /// Accesses left out, as the group had been killed.
     pub skipped: u64,
-    /// The access of the trace at which it was killed for lack of memory.
+    /// Number of the access of the trace at which it was killed for lack of memory.
     pub killed_at: Option<u64>,
-    /// How long `memory.high` would have put its tasks to sleep.
+    /// Nanoseconds that `memory.high` would have put its tasks to sleep.
     pub slept_ns: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Grouped<'a> {
     tree: &'a Tree,
     /// The engine and what is around it.
     pub cell: Cell,
-    /// By group of the tree.
+    /// Counts, by group of the tree.
     pub counts: Vec<GroupCount>,
     /// The anonymous memory of each group of the tree.
     anon: Vec<Vec<MappingId>>,
@@ -36,7 +36,7 @@ pub struct Grouped<'a> {
 }
 
 impl<'a> Grouped<'a> {
-    /// An engine with the groups of the tree, the first of which may have `memory_pages`.
+    /// An engine with the groups of the tree; the first group may have `memory_pages`.
     pub fn new(
         trace: &Trace,
         tree: &'a Tree,
@@ -133,7 +133,7 @@ impl<'a> Grouped<'a> {
         !victims.is_empty()
     }
 
-    /// Accesses and misses of a group with those below it, by place in the tree.
+    /// Accesses and misses of each group and the groups below it, by place in the tree.
     pub fn totals(&self) -> Vec<GroupCount> {
         let mut totals = self.counts.clone();
         for (at, own) in self.counts.iter().enumerate() {

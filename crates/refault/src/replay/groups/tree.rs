@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Names in a path at most.
 const MAX_DEPTH: usize = 64;
-/// Groups at most, those above others included.
+/// Groups at most, their parents included.
 const MAX_GROUPS: usize = 65_000;
 /// Groups that a message lists.
 const LISTED: usize = 8;
@@ -19,7 +19,7 @@ const LISTED: usize = 8;
 pub struct Group {
     /// Its path.
     pub path: String,
-    /// The one above it, before it in the list; none: the whole replay.
+    /// Place of the parent, earlier in the list; none: this is the whole replay.
     pub parent: Option<usize>,
     /// Its limits, in pages.
     pub limits: MemcgLimits,
@@ -28,20 +28,20 @@ pub struct Group {
 /// All groups; the first is the whole replay, `/`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
-    /// The groups, those above before those below.
+    /// Groups, parents before children.
     pub groups: Vec<Group>,
-    /// By group of the trace: its place.
+    /// Place in `groups`, by group of the trace.
     pub of_trace: Vec<usize>,
 }
 
 impl Tree {
-    /// No groups: all of a trace that says nothing of them.
+    /// A single group, for a trace that says nothing of groups.
     pub fn whole() -> Tree {
         let all = Group { path: "/".to_owned(), parent: None, limits: MemcgLimits::default() };
         Tree { groups: vec![all], of_trace: vec![0] }
     }
 
-    /// The groups of a trace and those above them, without limits.
+    /// Groups of a trace and their parents, without limits.
     pub fn new(paths: &[String]) -> Result<Tree, String> {
         let mut all = BTreeSet::from(["/"]);
         for path in paths {
@@ -92,7 +92,7 @@ impl Tree {
         self.groups.iter().position(|group| group.path == path)
     }
 
-    /// A group and those above it.
+    /// A group and its ancestors.
     pub fn chain(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(at), |&at| self.groups[at].parent)
     }

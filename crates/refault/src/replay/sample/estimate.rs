@@ -15,7 +15,7 @@ use refault_trace::{Samples, Trace};
 /// Request of an estimate.
 #[derive(Debug)]
 pub struct Question<'a> {
-    /// Each page stands for so many.
+    /// Pages that each page of a sample stands for.
     pub one_in: OneIn,
     /// Bytes a page.
     pub page_size: u32,
@@ -23,7 +23,7 @@ pub struct Question<'a> {
     pub sizes: &'a [u64],
     /// The kernel of their configurations.
     pub kernel: Kernel,
-    /// Policies, with the configuration of the whole for those that the engine runs.
+    /// Policies; a policy that the engine runs has its configuration of the whole.
     pub policies: &'a [(RowPolicy, Option<Config>)],
     /// Limit of swap of the whole, in pages.
     pub swap_max_pages: u64,
@@ -40,7 +40,7 @@ pub struct SampleRow {
     pub pages: u64,
     /// Its memory in pages.
     pub memory_pages: u64,
-    /// Its accesses: up to the end of memory, if that ran out.
+    /// Accesses replayed: all of the sample, unless memory ran out.
     pub accesses: u64,
     /// Misses among them.
     pub misses: u64,
@@ -111,7 +111,7 @@ impl SampledEstimate {
         self.samples.iter().filter(|sample| sample.out_of_memory).count()
     }
 
-    /// Million accesses of the whole a second of all samples, one after the other.
+    /// Million accesses of the whole per second of all samples run one after the other.
     pub fn maccesses_per_s(&self) -> f64 {
         let seconds: f64 = self.samples.iter().map(|sample| sample.seconds).sum();
         self.accesses as f64 / seconds.max(1e-9) / 1e6

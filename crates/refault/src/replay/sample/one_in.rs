@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// One in so many.
+/// Rate of a sample: one in this many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OneIn(pub u64);
 

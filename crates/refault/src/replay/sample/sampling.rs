@@ -6,11 +6,12 @@ use refault_trace::{Sample, SampleUnit};
 /// Samples of the pages of a trace in the place of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledBy {
-    /// Each page that is kept stands for so many.
+    /// Pages that each page kept stands for.
     pub one_in: OneIn,
     /// Pages that a sample keeps or leaves out together.
     pub unit: SampleUnit,
-    /// Samples, each with a salt of its own: the error of an estimate is how much they differ.
+    /// Number of samples, each with a salt of its own: the error of an estimate is how much they
+    /// differ.
     pub salts: u32,
 }
 
