@@ -13,12 +13,12 @@ use crate::store::{Codec, FileStore, Pool, Store, SwapArea, SwapIo, Tiers};
 use crate::threads::check_serving;
 use crate::uffd::PAGE;
 
-/// The largest folios: those that fill a staging window.
+/// Order of the largest folios: one fills a staging window.
 const MAX_ORDER: u32 = WINDOW.ilog2();
 
-/// Where all of a region may be out of memory, so many slots are never used: with none free, only
-/// what has a slot already can leave (`reclaim_swap_cache`), and with next to everything out of
-/// memory there was no room for the rest.
+/// Slots that stay unused where a whole region may be out of memory. With no slot free, only pages
+/// that have one already can leave (`reclaim_swap_cache`), and with nearly everything out of memory
+/// there was no room for the other pages.
 pub(crate) const SPARE_SLOTS: usize = 64;
 
 /// The compressed pool.
@@ -26,7 +26,7 @@ pub(crate) const SPARE_SLOTS: usize = 64;
 pub struct PoolConfig {
     /// How pages are compressed.
     pub codec: Codec,
-    /// At most so much memory, in bytes. It counts against [`RegionConfig::memory_max`].
+    /// Most memory of the pool, in bytes. It counts against [`RegionConfig::memory_max`].
     pub max_bytes: usize,
 }
 
@@ -63,8 +63,8 @@ pub struct RegionConfig {
     /// `memory.max`: bytes of memory that its pages, the pool and the pager itself may take
     /// together.
     pub memory_max: usize,
-    /// `memory.high`: beyond so many bytes, counted as for `memory_max`, the thread that faults
-    /// makes room, and waits the longer the further beyond. `usize::MAX`: never.
+    /// `memory.high` in bytes, counted as for `memory_max`: above it, the thread that faults makes
+    /// room, and waits the longer the more is used. `usize::MAX`: never.
     pub memory_high: usize,
     /// `memory.swap.max`: bytes of its pages (not compressed) that may be out of memory.
     pub swap_max: usize,
@@ -78,8 +78,8 @@ pub struct RegionConfig {
     pub thp: ThpConfig,
     /// The compressed pool; without one, pages go to the file.
     pub pool: Option<PoolConfig>,
-    /// Between a pool and a swap file: the engine decides how much of what the pool may take it has
-    /// ([`crate::control::PoolBalance`]), from what loads from either cost. `false`, and with
+    /// With a pool and a swap file: the engine decides what share the pool has of its maximum
+    /// ([`crate::control::PoolBalance`]), from the costs of loads from each. `false`, and with
     /// [`RegionConfig::overhead_beside`]: always all of it.
     pub pool_adapts: bool,
     /// Where the swap file is made; without one, pages stay in the pool.
@@ -96,21 +96,21 @@ pub struct RegionConfig {
     /// Threads that serve faults, at most 256; 0: as many as there are CPUs, half of that with a
     /// pool alone, at most 4. With [`FaultMode::Signal`] there are none.
     pub fault_threads: usize,
-    /// While faults come fast that others serve, or that several threads make, processors without
-    /// work are kept from halting, for a wake of one that has halted takes as long as the rest of a
-    /// fault in a virtual machine. It is a property of the whole machine: not with more processors
-    /// than this; 0: never. It takes the right to open `/dev/cpu_dma_latency`.
+    /// Most processors of a machine on which idle ones are kept from halting, while faults come
+    /// fast that other threads serve, or that several threads make: in a virtual machine, a wake of
+    /// a halted processor takes as long as the rest of a fault. It concerns the whole machine. 0:
+    /// never. It takes the right to open `/dev/cpu_dma_latency`.
     pub awake_cpus: usize,
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings
     /// them back for next to nothing, and tells the policy that they are in use.
     pub standby_percent: u32,
-    /// More of them, as many as this percentage of one processor pays for when they are touched, up
-    /// to 12 % of the memory; 0: none.
+    /// Further standby pages: as many as this percentage of one processor pays for when they are
+    /// touched, up to 12 % of the memory; 0: none.
     pub sample_cpu_percent: u32,
     /// The pool and the pager itself take memory beside `memory_max`, not out of it: for
     /// comparisons with kernels, whose cgroups do not count zram.
     pub overhead_beside: bool,
-    /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
+    /// Time without room after which a fault ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
 }
 
@@ -128,11 +128,11 @@ impl RegionConfig {
     /// The most bytes that a region can have, and the most memory that it can be given.
     pub const MAX_BYTES: usize = 1 << 40;
 
-    /// [`RegionConfig::awake_cpus`], unless it is chosen: on larger machines, most of what is kept
-    /// awake would be of no use to those who fault.
+    /// Default of [`RegionConfig::awake_cpus`]: on larger machines, most of the processors kept
+    /// awake would be of no use to the threads that fault.
     pub const AWAKE_CPUS: usize = cpu_latency_qos::MOST_CPUS;
 
-    /// A region of so many bytes in so much memory, with a pool of up to half of it and no file.
+    /// A region of `bytes` in `memory_max` bytes of memory, a pool of up to half of it and no file.
     pub fn new(bytes: usize, memory_max: usize) -> RegionConfig {
         RegionConfig {
             bytes,
@@ -221,8 +221,8 @@ impl RegionConfig {
         cfg.swap.synchronous = true;
         cfg.readahead.page_cluster = 0;
         cfg.thp = self.thp.clone();
-        // Pages are free only when their writes are, and those may be late: then slots are used up
-        // by pages that are still in memory.
+        // A page is free only when its write is done, and writes may be late: then slots are used
+        // up by pages that are still in memory.
         cfg.swap.reclaim_cache = true;
         cfg
     }
@@ -249,7 +249,7 @@ impl RegionConfig {
         }
     }
 
-    /// The store that it asks for, of so many slots.
+    /// Store that the configuration asks for, of `slots` slots.
     pub(crate) fn store(&self, slots: u32) -> Result<Box<dyn Store>, Error> {
         let pool = match &self.pool {
             Some(p) => Some(Pool::new(p.codec, p.max_bytes).map_err(Error::io("reserving the pool"))?),

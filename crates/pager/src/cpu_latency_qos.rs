@@ -23,11 +23,11 @@ const DEVICE: &str = "/dev/cpu_dma_latency";
 /// Any latency will do.
 const ANY: i32 = i32::MAX;
 
-/// With more processors than this, most of what is kept awake would be of no use to those who
-/// fault.
+/// Most processors of a machine on which they are kept awake: with more, most of them would be of
+/// no use to the threads that fault.
 pub(crate) const MOST_CPUS: usize = 4;
 
-/// Stack of its thread, as far as it is touched.
+/// Stack of the keeper's thread in bytes, as far as it is touched.
 pub(crate) const THREAD_BYTES: usize = 16 << 10;
 
 /// The thread that tells of faults, and the thread that ends what they began.
@@ -39,7 +39,7 @@ pub(crate) struct CpuLatencyQos {
 
 struct Keeper {
     wakes: AtomicU64,
-    /// As the rule says, for those who have not the lock.
+    /// Decision of the rule, for threads that do not hold the lock.
     awake: AtomicBool,
     state: Mutex<State>,
     /// It began, or it is over.
@@ -67,7 +67,7 @@ impl CpuLatencyQos {
         Ok(CpuLatencyQos { keeper: Some(keeper), thread: Some(thread) })
     }
 
-    /// So many faults were served by another thread than who made them.
+    /// Counts `n` faults, each served by another thread than the one that faulted.
     pub(crate) fn woke(&self, n: usize) {
         let Some(keeper) = &self.keeper else { return };
         let before = keeper.wakes.fetch_add(n as u64, Ordering::Relaxed);
@@ -161,8 +161,7 @@ pub(crate) fn probe() -> io::Result<()> {
     }
 }
 
-/// Processors that the machine has: those that this process may run on are not the only ones that
-/// would poll.
+/// Processors of the machine: not only the ones that this process may run on would poll.
 fn processors() -> usize {
     // SAFETY: takes a number.
     let n = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };

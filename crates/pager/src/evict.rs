@@ -12,7 +12,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
 use crate::uffd::PAGE;
 
-/// Looks at most until a thread that was waiting for the lock has it: it may get no processor.
+/// Looks at most until a waiting thread has got the lock: it may get no processor.
 const LOOKS: usize = if cfg!(feature = "shuttle") { 1 } else { 1000 };
 
 /// A core that threads drive.
@@ -71,8 +71,8 @@ impl<C: LockedCore> Common<C> {
         core
     }
 
-    /// The lock, after a thread that waits for it has had it. A lock that is let go and taken at
-    /// once stays with the thread that has it: the other one is not awake by then.
+    /// The lock, after a thread that waits for it has had it. A lock that is released and taken at
+    /// once stays with the same thread, because the waiting thread is not awake by then.
     pub(crate) fn yield_lock<'a>(&'a self, core: MutexGuard<'a, C>) -> MutexGuard<'a, C> {
         let waiting = self.waiting.load(Ordering::Relaxed);
         if waiting == 0 {
@@ -122,8 +122,8 @@ pub(crate) trait EvictorDriver: Deref<Target = Common<Self::Core>> {
 pub(crate) trait SwapEvictor: EvictorDriver {
     /// Where the staging places begin.
     fn staging_start(core: &Self::Core) -> usize;
-    /// Pages to be written now, `most` of them if they are no folio. They stay in their places, and
-    /// nobody writes to them, until they are settled.
+    /// Pages to be written now: a folio, or at most `most` single pages. Until they are settled
+    /// they stay in their places, and nobody writes to them.
     fn claim_writes(core: &mut Self::Core, most: usize) -> Vec<Claim>;
     /// Books the results of writes; slots that are free are given back.
     fn settle_writes(core: &mut Self::Core, claimed: &[Claim], results: &[Result<(), StoreError>]);
@@ -131,7 +131,7 @@ pub(crate) trait SwapEvictor: EvictorDriver {
     fn has_discards(core: &Self::Core) -> bool;
     /// Places of no use: they are the caller's, and no page refers to them.
     fn take_discards(core: &mut Self::Core) -> Vec<u32>;
-    /// They are empty.
+    /// Books discarded places as empty.
     fn settle_discards(core: &mut Self::Core, places: &[u32]);
 
     /// Empties the places whose content is of no use, and gives them back.
@@ -147,8 +147,8 @@ pub(crate) trait SwapEvictor: EvictorDriver {
     }
 }
 
-/// Pages that are claimed for writing at a time: the thread that touches one of them waits for all.
-/// Where writing them together is faster it is a window.
+/// Pages claimed for writing at a time: a thread that touches one of them waits for all. Where
+/// writing them together is faster, a window is claimed.
 const CLAIM: usize = 8;
 
 /// Writes what is to be written.
@@ -176,8 +176,8 @@ pub(crate) fn write_round<'a, D: SwapEvictor>(
         D::settle_writes(&mut core, &claimed, &results);
         // Growth of the pool is taken before others get what is free now.
         core.charge_overhead();
-        // The engine takes these frames for free: no more of them than is counted as the pager's
-        // own.
+        // The engine takes frames of discards for free, so there must be no more than the number
+        // that is counted as the pager's own.
         if D::has_discards(&core) {
             core = driver.discard(core);
         }

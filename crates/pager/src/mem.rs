@@ -19,7 +19,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps so many bytes, a multiple of the page size. No memory is used until it is touched.
+    /// Maps `len` bytes, a multiple of the page size. No memory is used until it is touched.
     pub fn new(len: usize) -> io::Result<Mapping> {
         let start = calls::made(Call::Map, || memory::map(None, len, true))?;
         let mapping = Mapping { start, len, process: std::process::id() };

@@ -78,7 +78,7 @@ impl Pagemap {
         self.entries_with(range, entry::PRESENT | entry::PROTECTED, entry::PROTECTED)
     }
 
-    /// Pages whose entries have, of the bits of a mask, these.
+    /// Addresses of pages whose entries have the bits `wanted` under `mask`.
     fn entries_with(&self, range: &Range<usize>, mask: u64, wanted: u64) -> io::Result<Vec<usize>> {
         const ROOM: usize = 1024;
         let mut bytes = vec![0; range.len().div_ceil(PAGE).min(ROOM) * 8];
@@ -97,7 +97,7 @@ impl Pagemap {
         Ok(found)
     }
 
-    /// Ranges of pages in memory, but for those that are the kernel's page of zeros.
+    /// Ranges of pages in memory, without pages that are the kernel's zero page.
     pub(crate) fn present(&self, range: &Range<usize>) -> io::Result<Vec<Range<usize>>> {
         const ROOM: usize = 256;
         let mut found = Vec::new();
@@ -115,10 +115,9 @@ impl Pagemap {
         Ok(found)
     }
 
-    /// Finds pages of the range that are in place and were written since they were found last, and
-    /// protects them, all before any of them can be written again. Where it stopped; what was found
-    /// until then is added to `found`. The range has to be watched with
-    /// [`crate::uffd::Uffd::register_with_writes`].
+    /// Finds pages of the range that are in place and were written since they were last found, and
+    /// protects them all before any can be written again. Adds them to `found`, and returns where
+    /// it stopped. The range has to be watched with [`crate::uffd::Uffd::register_with_writes`].
     pub fn take_written(&self, range: Range<usize>, found: &mut Vec<Range<usize>>) -> io::Result<usize> {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
@@ -126,8 +125,8 @@ impl Pagemap {
         self.scan(range, PagemapScan { only_async: true, ..TAKE_WRITTEN }, &mut regions, found)
     }
 
-    /// As [`Pagemap::take_written`], of all memory of a process. Memory that is not watched so is
-    /// passed over.
+    /// As [`Pagemap::take_written`], of all memory of a process. Memory that is not watched for
+    /// writes is skipped.
     pub(crate) fn take_all_written(&self, found: &mut Vec<Range<usize>>) -> io::Result<()> {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
@@ -159,8 +158,8 @@ impl Pagemap {
     }
 }
 
-/// Pages that were written and are in place, which are protected again: protecting those that are
-/// not there would leave a mark in their place.
+/// Pages that were written and are in place, which are protected again. Protecting a missing page
+/// would leave a mark in its place.
 const TAKE_WRITTEN: PagemapScan = PagemapScan {
     protects: true,
     only_async: false,

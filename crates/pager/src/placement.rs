@@ -58,8 +58,8 @@ impl Cpus {
         (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &self.0) }).collect()
     }
 
-    /// Has a thread run on one of them. If the kernel refuses, it stays where it is, which is only
-    /// slower.
+    /// Has a thread run on CPUs of this set only. If the kernel refuses, the thread stays where it
+    /// is, which is only slower.
     pub(crate) fn bind(&self, thread: u32) {
         // SAFETY: the set outlives the call; only where the thread runs changes.
         unsafe { libc::sched_setaffinity(thread as libc::pid_t, size_of::<libc::cpu_set_t>(), &self.0) };
@@ -84,7 +84,7 @@ impl Placement {
         self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A fault of a thread, as it is told by whose turn it is.
+    /// Takes note of a thread's fault; called by the thread whose turn it is to wait.
     pub(crate) fn fault_of(&self, rule: &mut ServingCpu, thread: u32) {
         match rule.fault_of(thread) {
             Some(ServingCpuStep::Look(thread)) => {

@@ -1,6 +1,6 @@
 //! Places for pages that are on their way out of memory: windows of 64 pages beside the region.
 //!
-//! Which of them are free is the affair of `core/places.rs`.
+//! `core/places.rs` knows which of the places are free.
 
 use crate::calls;
 use crate::threads::fatal;

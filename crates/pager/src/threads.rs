@@ -27,8 +27,8 @@ pub(crate) fn spawn<S: Send + Sync + 'static>(
     calls::spawn(name, body).map_err(Error::io("starting a thread"))
 }
 
-/// More of them would only wait for one another: what they do is done under one lock. Each takes
-/// half a MiB.
+/// Most threads that serve faults: more would only wait for one another, as they work under one
+/// lock. Each takes half a MiB.
 const MOST_SERVING: usize = 256;
 
 /// Checks the number of threads that are to serve faults, and how long a fault may wait for room.
@@ -69,7 +69,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|_| died_at_work())
 }
 
-/// Waits to be told, or for so long, without the lock.
+/// Waits without the lock to be told, for at most `most`.
 pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
     on.wait_timeout(guard, most).unwrap_or_else(|_| died_at_work()).0
 }

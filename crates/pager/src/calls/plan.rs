@@ -94,7 +94,7 @@ pub struct AgentFault {
     pub request: u8,
     /// Number of the call among these, from 0.
     pub n: u32,
-    /// The error.
+    /// `errno` of the failure.
     pub errno: u8,
 }
 
@@ -103,17 +103,17 @@ pub struct AgentFault {
 pub enum CallFault {
     /// Nothing is done, and this is the error (`errno`).
     Fails(i32),
-    /// It is done, and yet this is the error.
+    /// The call is done, and yet fails with this `errno`.
     DoneButFails(i32),
     /// A move: the pages are in neither place afterwards, and this is the error. A write: nothing
     /// is written, and it says that all was. Other calls: as [`CallFault::Fails`].
     Loses(i32),
-    /// A read or a write moves so many bytes at the most; none of a read is the end of the file. A
-    /// change of pages stops after so many bytes. A file is said to have so many at the most.
+    /// A read or a write moves at most this many bytes; 0 bytes of a read are the end of the file.
+    /// A change of pages stops after this many bytes. A file is reported with at most this many.
     Short(usize),
-    /// One bit of what is read is another.
+    /// One bit of the content read is flipped.
     Flips,
-    /// It takes so many milliseconds, and then goes well.
+    /// The call takes this many milliseconds, and then goes well.
     Stalls(u64),
     /// The thread that makes it ends, if it is one of the pager's.
     Dies,
@@ -137,8 +137,8 @@ impl CallPlan {
         CallPlan { of_agents: Some(fault), ..self }
     }
 
-    /// From now on it is the plan of this thread, and of the threads of the pager that are started
-    /// from it, until what is returned is dropped; those threads keep it. It is never freed.
+    /// Makes it the plan of this thread until the returned value is dropped. Threads of the pager
+    /// that are started from this thread meanwhile have it, too, and keep it. It is never freed.
     pub fn enter(self) -> Entered {
         ARMED.store(true, Ordering::Relaxed);
         let plan: &'static CallPlan = Box::leak(Box::new(self));
@@ -146,7 +146,7 @@ impl CallPlan {
         Entered { plan, before, _of_this_thread: std::marker::PhantomData }
     }
 
-    /// How many calls of a kind were made.
+    /// Number of calls of a kind that were made.
     pub fn made(&self, call: Call) -> u64 {
         self.made[call as usize].load(Ordering::Relaxed)
     }

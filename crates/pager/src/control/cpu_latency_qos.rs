@@ -1,20 +1,20 @@
 //! Whether processors that have nothing to do are kept from halting.
 //!
-//! A thread that waits for a page from another thread sleeps, and so does that other thread until
-//! it is asked. If the processor that either is woken on has halted meanwhile, a wake takes 15 to
-//! 25 µs in a virtual machine, which is as much as all else that is done about a page in a
-//! compressed pool. A processor that polls for work instead is there at once, and takes power for
-//! it. So processors are kept awake while wakes come fast, and for a moment after.
+//! A thread that waits for a page from another thread sleeps, and the other thread sleeps until it
+//! is asked. If the processor of a thread to wake has halted meanwhile, the wake takes 15 to 25 µs
+//! in a virtual machine: as much as all else that is done about a page in a compressed pool. A
+//! processor that polls for work instead is there at once, but takes power. So processors are kept
+//! awake while wakes come fast, and for a moment after.
 
-/// While processors may halt, it is looked how fast wakes come after so many of them.
+/// Wakes after which their rate is looked at, while processors may halt.
 pub const LOOK_WAKES: u64 = 64;
-/// While they are kept awake, after so long.
+/// Nanoseconds after which the rate is looked at, while processors are kept awake.
 pub const LOOK_NS: u64 = 4_000_000;
-/// They are kept awake from when wakes come as often as this: two wakes of 20 µs are a sixth of the
-/// time between them.
+/// Nanoseconds per wake below which processors are kept awake: two wakes of 20 µs are a sixth of
+/// the time between wakes.
 const BEGIN_NS: u64 = 250_000;
-/// Until they come as seldom as this. So what hovers about one rate does not change it every few
-/// milliseconds: each change interrupts all processors.
+/// Nanoseconds per wake from which on they may halt again. It is longer, so that a rate near one
+/// limit does not change the state every few milliseconds: each change interrupts all processors.
 const END_NS: u64 = 1_000_000;
 
 /// Rate of wakes, and whether processors are kept awake for them.
@@ -22,13 +22,13 @@ const END_NS: u64 = 1_000_000;
 pub struct CpuLatencyQos {
     may: bool,
     awake: bool,
-    /// When it was last looked, and how many wakes there had been.
+    /// Time of the last look in nanoseconds, and the number of wakes until then.
     at_ns: u64,
     wakes: u64,
     stats: CpuLatencyQosStats,
 }
 
-/// How often and for how long.
+/// How often, and for how long, processors were kept awake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuLatencyQosStats {
     /// Times that it began.
@@ -38,8 +38,8 @@ pub struct CpuLatencyQosStats {
 }
 
 impl CpuLatencyQos {
-    /// For a machine with so many processors, where at most `most` of them may be kept awake. It is
-    /// all of them or none.
+    /// For a machine with `processors` processors: all of them may be kept awake if there are at
+    /// most `most`, or else none.
     pub fn new(processors: usize, most: usize) -> CpuLatencyQos {
         CpuLatencyQos {
             may: processors <= most,
@@ -55,8 +55,8 @@ impl CpuLatencyQos {
         self.may
     }
 
-    /// It is `now_ns`, and there were so many wakes in all. Whether processors are kept awake from
-    /// now on.
+    /// Looks at the rate at `now_ns`, after `wakes` wakes in all. Returns whether processors are
+    /// kept awake from now on.
     pub fn look(&mut self, now_ns: u64, wakes: u64) -> bool {
         let (ns, new) = (now_ns.saturating_sub(self.at_ns), wakes.saturating_sub(self.wakes));
         (self.at_ns, self.wakes) = (now_ns, wakes);
@@ -70,12 +70,12 @@ impl CpuLatencyQos {
         self.awake
     }
 
-    /// They are not, whatever the wakes are, and never will be: it was refused.
+    /// Lets processors halt for good, whatever the wakes are: keeping them awake was refused.
     pub fn give_up(&mut self) {
         (self.may, self.awake) = (false, false);
     }
 
-    /// How often they were, and for how long.
+    /// How often, and for how long, processors were kept awake.
     pub fn stats(&self) -> CpuLatencyQosStats {
         self.stats
     }

@@ -9,24 +9,24 @@
 //! longer by what the sleep costs.) While waits are too long to be polled for, one of many is
 //! polled for all the same, to find out whether they are still.
 
-/// A wait that takes longer than this on average is slept through: a sleep costs next to nothing
-/// beside it.
+/// Longest mean wait, in nanoseconds, that is polled for: beside a longer wait, a sleep costs next
+/// to nothing.
 pub const MOST_MEAN_NS: u64 = 100_000;
-/// Beyond the mean, a poll goes on for as long again, and for this: what differs between short
+/// Nanoseconds by which a poll may last longer than twice the mean, for differences between short
 /// waits.
 const SLACK_NS: u64 = 10_000;
-/// While waits are too long, one of so many is polled for.
+/// Share of waits, one in this many, that is polled for while waits are too long.
 const PROBE: u32 = 64;
-/// A thread that polls and does not look for so long was not running: something else had the
-/// processor for at least a tick.
+/// Nanoseconds without a look that show that a polling thread was not running: something else had
+/// the processor for at least a tick.
 pub const GAP_NS: u64 = 500_000;
-/// Then so many waits are slept through, twice as many each time up to that, and half as many after
-/// as many polls without it.
+/// Waits that are slept through after that, at first and at most: twice as many each time, and half
+/// as many after as many polls without it.
 const FIRST_PAUSE: u32 = 64;
 const LAST_PAUSE: u32 = 4096;
 /// A longer wait counts as this one, lest a device that stalled once be slept for long after.
 const LONGEST_NS: u64 = 4 * MOST_MEAN_NS;
-/// The mean follows a wait by this part.
+/// Weight of a new wait in the mean, one part in this many.
 const FOLLOW: u64 = 8;
 
 /// Mean of the waits of one kind, and the decision that follows from it.
@@ -67,7 +67,7 @@ impl Polling {
         Polling { mean_ns: 0, asleep: 0, pause: FIRST_PAUSE, calm: 0, stats }
     }
 
-    /// A wait begins: it is to be polled for so many nanoseconds at the most. 0: it is not.
+    /// Begins a wait. Returns how many nanoseconds to poll at most; 0: do not poll.
     pub fn begin(&mut self) -> u64 {
         if self.asleep > 0 {
             self.asleep -= 1;
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Waits of so many nanoseconds each: how many were polled for to their end.
+    /// Makes `waits` waits of `ns` nanoseconds each; returns how many were polled to their end.
     fn polled(p: &mut Polling, waits: u32, ns: u64) -> u32 {
         let mut n = 0;
         for _ in 0..waits {

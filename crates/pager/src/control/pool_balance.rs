@@ -1,14 +1,14 @@
-//! How much of the memory a compressed pool before a swap device is to have: what it earns against
-//! what its memory would earn in place.
+//! Size of a compressed pool in front of a swap device: what the pool saves, against what its
+//! memory would save by holding pages in place.
 //!
 //! The kernel has nothing like it: `max_pool_percent` of zswap is a constant. A pool is worth its
 //! memory where it holds several pages for each that it takes and the device is slow; where the
 //! device is fast, more pages in place are worth more, for they cost nothing at all.
 //!
-//! Every page that comes back tells its *distance*: how many pages left memory since it did. With
-//! as many pages more it would not have left (the refault distance of working-set detection, in a
-//! clock of evictions). From the distances of a window of loads, and from what loads and stores
-//! cost lately, it is computed what the same loads would have cost with a pool of any other size:
+//! Every page that comes back has a *distance*: the number of pages that left memory since it did.
+//! With that many more pages in memory it would not have left (the refault distance of working-set
+//! detection, in a clock of evictions). The distances of a window of loads, and the recent costs of
+//! loads and stores, give the cost of the same loads with a pool of any other size:
 //!
 //! - a pool that is smaller by n pages leaves n more in place: loads up to distance n would not
 //!   have been;
@@ -20,27 +20,27 @@
 //! The size then moves by one step towards the cheapest. There is no clock and no I/O here: costs
 //! are measured by the driver.
 
-/// Steps from no pool to the largest: a move is an eighth of it.
+/// Steps from no pool to the largest one; a move is one step.
 const STEPS: u64 = 8;
-/// It begins with a quarter: a run that is best without a pool loses little until it has none, and
-/// one that is best with all of it has that after some windows.
+/// Step to begin with, a quarter: a run that is best without a pool loses little until it has none,
+/// and a run that is best with the largest pool has it after some windows.
 const START: u64 = 2;
 /// A window has a load for each page of a step, within these bounds.
 const WINDOW: std::ops::RangeInclusive<u64> = 256..=4096;
-/// Another size must be better by this part of what the present one costs,
+/// Least gain of another size, one part in this many of the present cost,
 const MARGIN: u64 = 16;
-/// and so in this many windows in a row.
+/// and the number of windows in a row that must show it.
 const AGREE: u32 = 2;
-/// A sample counts so much of an average, and at most so many times what is known: a thread that
-/// lost its processor says nothing about a device.
+/// Samples that an average spans, and the largest multiple of the average that a sample counts as:
+/// a thread that lost its processor says nothing about a device.
 const WEIGHT: u64 = 64;
 const OUTLIER: u64 = 8;
-/// A tier of which fewer loads were measured is tried: one of so many pages goes there.
+/// Samples from which on an average is known; before, one page in `TRIAL` tries the tier.
 const KNOWN: u64 = 8;
 const TRIAL: u64 = 16;
-/// No page takes longer, as far as this goes: a hundred seconds.
+/// Longest time of a page that counts, in nanoseconds: a hundred seconds.
 const MAX_NS: u64 = 100_000_000_000;
-/// Parts of one in which shares are kept.
+/// Scale of shares: this many parts are the whole.
 const ONE: u64 = 1 << 16;
 
 /// Where a page is that is not in memory as it is.
@@ -57,7 +57,7 @@ pub enum PoolTier {
 pub struct PoolExtent {
     /// Pages of memory that it takes.
     pub pages: u64,
-    /// Pages that left memory since the coldest of those that it holds did.
+    /// Number of pages that left memory since the coldest page of the pool did.
     pub reach: u64,
 }
 
@@ -72,7 +72,7 @@ struct Average {
 impl Average {
     fn add(&mut self, sample: u64) {
         self.samples = (self.samples + 1).min(WEIGHT);
-        // The mean of all, until there are enough of them to forget some.
+        // Mean of all samples, until there are enough to forget old ones.
         let towards = sample.min(u64::MAX / WEIGHT) * WEIGHT;
         self.scaled = match towards > self.scaled {
             true => self.scaled + (towards - self.scaled) / self.samples,
@@ -125,7 +125,7 @@ pub struct PoolBalanceStats {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolBalance {
     max_pages: u64,
-    /// The size, in [`STEPS`] of the largest.
+    /// Size of the pool, in steps.
     step: u64,
     costs: [Cost; 2],
     /// A fault on a page that was away, with all that belongs to it.
@@ -137,7 +137,7 @@ pub struct PoolBalance {
     taken: Average,
     packed: Average,
     window: Vec<Load>,
-    /// Stores since the last that was a trial.
+    /// Stores since the last trial.
     since_trial: u64,
     /// The way that was better lately, and in how many windows.
     towards: std::cmp::Ordering,
@@ -146,7 +146,7 @@ pub struct PoolBalance {
 }
 
 impl PoolBalance {
-    /// A pool of at most so many pages, of which it has a quarter at first.
+    /// A pool of at most `max_pages` pages; it begins with a quarter.
     pub fn new(max_pages: u64) -> PoolBalance {
         PoolBalance {
             max_pages,
@@ -191,7 +191,7 @@ impl PoolBalance {
         self.window.capacity() * size_of::<Load>()
     }
 
-    /// A page came back from a tier, which took so long by itself. `distance`: pages that left
+    /// A page came back from a tier, after `ns` nanoseconds by itself. `distance`: pages that left
     /// memory since it did.
     pub fn loaded(&mut self, tier: PoolTier, distance: u64, ns: u64) {
         self.costs[tier as usize].load.add_times(ns, 1);
@@ -201,12 +201,12 @@ impl PoolBalance {
         }
     }
 
-    /// Pages were stored in a tier, which took so long together.
+    /// Pages were stored in a tier, in `ns` nanoseconds together.
     pub fn stored(&mut self, tier: PoolTier, pages: u64, ns: u64) {
         self.costs[tier as usize].store.add_times(ns, pages);
     }
 
-    /// A page was compressed: to so many bytes, or to none that are worth keeping. A trial of the
+    /// A page was compressed to this many bytes; none: to nothing worth keeping. A trial of the
     /// compressor counts as well.
     pub fn packed(&mut self, bytes: Option<u64>) {
         self.taken.add(if bytes.is_some() { ONE } else { 0 });
@@ -215,15 +215,15 @@ impl PoolBalance {
         }
     }
 
-    /// A fault on a page that was away was served, which took so long in all.
+    /// A fault on a page that was away was served, in `ns` nanoseconds in all.
     pub fn fault_served(&mut self, ns: u64) {
         self.fault.add_times(ns, 1);
         self.faults += 1;
     }
 
-    /// Whether the page that is about to be stored is to try the other tier, of which too little is
-    /// known: while the pool is on, it goes to the device; while it is off, it is compressed to see
-    /// what comes of it.
+    /// Whether the page to be stored next is to try the tier of which too little is known. While
+    /// the pool is on, the page goes to the device; while it is off, the page is compressed to see
+    /// the result.
     pub fn tries_other(&mut self) -> bool {
         if !self.is_off() && self.costs[PoolTier::Device as usize].load.is_known() {
             return false;
@@ -290,12 +290,12 @@ impl PoolBalance {
         }
     }
 
-    /// Nanoseconds that the loads of the window would have cost with a pool of so many steps.
+    /// Cost of the window's loads with a pool of `step` steps, in nanoseconds.
     fn cost_at(&self, step: u64, pool: PoolExtent) -> u64 {
         let mut size = self.size(step);
         let is_full = pool.pages + self.size(1) / 2 >= self.target_pages();
         if size > pool.pages && (step <= self.step || !is_full) {
-            // It would not be used up.
+            // A larger pool would not be filled.
             size = pool.pages;
         }
         let (in_pool, on_device) = self.page_costs(step > 0);
@@ -331,13 +331,13 @@ impl PoolBalance {
         (rest + pool.0 + pool.1, rest + device.0 + device.1 + passage)
     }
 
-    /// How many evictions a pool of this size reaches back over.
+    /// Number of evictions that a pool of this size reaches back over.
     fn reach(&self, size: u64, pool: PoolExtent) -> u64 {
         if pool.pages * STEPS >= self.size(1) && pool.reach > 0 {
             return (u128::from(pool.reach) * u128::from(size) / u128::from(pool.pages)) as u64;
         }
-        // It holds next to nothing: as many pages as fit, and those that it does not take come in
-        // between.
+        // The pool holds next to nothing: count the pages that would fit, and the evictions in
+        // between of pages that it does not take.
         let bytes = u128::from(size) * 4096 * u128::from(ONE);
         let each = u128::from(self.packed.get().max(1)) * u128::from(self.taken.get().max(1));
         u64::try_from(bytes / each).unwrap_or(u64::MAX)

@@ -1,23 +1,23 @@
 //! Access sampling under a budget of processor time.
 //!
-//! A driver without accessed bits learns which old pages are in use by taking them away and seeing
-//! which are touched before they have been given up for good: a *sample* is a page that is away. A
-//! sample costs a fault, if it is touched. A token bucket decides how many may be away: tokens are
-//! nanoseconds of processor time, a percentage of the time that passes; a page that is taken away
-//! is charged what a sample costs at the most, and what it cost in fact is settled when it is back.
+//! A driver without accessed bits learns which old pages are in use by taking pages away and seeing
+//! which are touched before they are given up for good: a *sample* is a page that is away. A sample
+//! costs a fault if it is touched. A token bucket decides how many may be away. Tokens are
+//! nanoseconds of processor time, a percentage of the time that passes. A page taken away is
+//! charged the most that a sample costs, and its actual cost is settled when it is back.
 //!
 //! Pages are those that reclaim would take next. The driver has them, since reclaim has ordered
 //! them out.
 
-/// Samples that are charged before any was measured: what a fault costs that needs no read, on the
+/// Nanoseconds that a sample is charged before any was measured: a fault without a read, on the
 /// machine of the prototype.
 const FIRST_COST_NS: u64 = 5_000;
-/// Tokens are kept for so many samples: a window of pages that one call moves.
+/// Samples that tokens are saved for at most: a window of pages that one call moves.
 const BURST_PAGES: u64 = 64;
-/// The charge falls by this part of itself with each sample that cost less.
+/// Share by which the charge falls with each sample that cost less, one part in this many.
 const DECAY: u64 = 16;
 
-/// How many pages may be away as samples.
+/// Budget of pages that may be away as samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleBudget {
     percent: u32,
@@ -48,7 +48,7 @@ pub struct SampleStats {
 }
 
 impl SampleBudget {
-    /// At most so many percent of a processor, and so many pages at a time. 0 percent: no samples.
+    /// At most `percent` of a processor, and `max_pages` pages at a time; 0 percent: no samples.
     pub fn new(percent: u32, max_pages: u64) -> SampleBudget {
         SampleBudget {
             percent: percent.min(100),
@@ -67,8 +67,8 @@ impl SampleBudget {
         self.max_pages = max_pages;
     }
 
-    /// It is `now_ns`, which never goes back: how many more pages to take away now. They are
-    /// charged.
+    /// Returns how many more pages to take away at `now_ns`, a time that never goes back, and
+    /// charges them.
     pub fn take(&mut self, now_ns: u64) -> u64 {
         let passed = now_ns.saturating_sub(self.now_ns);
         self.now_ns = self.now_ns.max(now_ns);
@@ -83,8 +83,8 @@ impl SampleBudget {
         n
     }
 
-    /// Pages that were away are not any more: `seen` of them because they were touched, which cost
-    /// so much. Pages that were not touched cost nothing: they were to leave anyway.
+    /// Settles `pages` pages that are away no longer: `seen` of them were touched, at a cost of
+    /// `cost_ns` together. Pages that were not touched cost nothing: they were to leave anyway.
     pub fn sample_done(&mut self, cost_ns: u64, pages: u64, seen: u64) {
         let pages = pages.min(self.away_pages);
         if pages == 0 {

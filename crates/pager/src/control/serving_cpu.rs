@@ -1,18 +1,18 @@
 //! The processor that serves the faults of a memory: the one on which they are made.
 //!
-//! A thread that faults sleeps until another one has served it, so its processor is free for that
-//! one. On another processor, both wakes are interrupts, and what runs there has to be interrupted.
-//! Serving on its processor pays where nearly all faults are one thread's. A server of several
-//! threads that run here and there runs where the scheduler likes.
+//! A thread that faults sleeps until another thread has served the fault, so its processor is free
+//! for the serving thread. On another processor, both wakes are interrupts, and interrupt what runs
+//! there. The same processor pays where nearly all faults are one thread's. For a server of several
+//! threads that run here and there, the scheduler chooses.
 //!
 //! Linux has nothing like it: a wake that tells the scheduler that the waker is about to sleep
 //! (`WF_SYNC`) is the nearest, and userfaultfd makes none.
 
-/// Faults in a window, after which it is decided.
+/// Faults in a window; each window ends with a decision.
 const WINDOW: u32 = 64;
-/// Faults of a window that have to be of one thread.
+/// Faults of a window that one thread must have made, to count as the only one.
 const MOST: u32 = 56;
-/// Where the thread runs is looked up after so many windows at the most: it may have moved.
+/// Windows at most between two looks at where the thread runs: it may have moved.
 const PATIENCE: u32 = 4;
 
 /// Step to take at the end of a window.
@@ -31,7 +31,7 @@ pub struct ServingCpu {
     candidate: u32,
     score: u32,
     seen: u32,
-    /// Windows of one thread in a row.
+    /// Consecutive windows of one thread.
     windows: u32,
     cpu: Option<usize>,
 }

@@ -30,8 +30,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Gives up what these pages hold, but for those that are on their way. True: it was all of
-    /// them.
+    /// Gives up the content of these pages, except of pages on their way. Returns whether all were
+    /// given up.
     pub(crate) fn give_up(&mut self, pages: Range<u32>) -> bool {
         let moving = |p: u32| self.unit(p).any(|p| self.memory.state(p).is_moving());
         let all: Vec<(u32, bool)> = pages.map(|p| (p, moving(p))).collect();
@@ -72,8 +72,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Pages of the range that wait to be written are not. Returns those that are of the same
-    /// folios and not of the range.
+    /// Cancels waiting writes of pages of the range. Returns waiting pages of the same folios
+    /// outside of the range.
     fn cancel_writes(&mut self, pages: Range<u32>) -> Vec<u32> {
         let mut cut = Vec::new();
         let mut at = pages.start;

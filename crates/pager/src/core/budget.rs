@@ -21,11 +21,11 @@ pub struct Limits {
 
 /// The memory of a driver, in pages, and what the pager itself takes of it.
 pub(crate) struct Budget {
-    /// `memory.max`.
+    /// `memory.max`, in pages.
     pub(crate) max_pages: u64,
     /// Sum of the min marks, in pages: free pages up to it are left to reclaim.
     pub(crate) min_mark: u64,
-    /// The most that was in use at one time.
+    /// Most pages that were in use at one time.
     pub(crate) peak_pages: u64,
     /// Bytes that the pager takes beyond what it can ask for.
     pub(crate) fixed_bytes: usize,

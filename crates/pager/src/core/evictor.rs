@@ -5,13 +5,13 @@ use super::operations::Operations;
 use super::state::State;
 use super::swap_core::Core;
 
-/// Without anything to do it looks round so often, in nanoseconds.
+/// Nanoseconds between two looks round while there is nothing to do.
 const IDLE_NS: u64 = 100_000_000;
 
 /// Next task of the evictor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Task {
-    /// Nothing, for at most so many nanoseconds, or until someone tells of work.
+    /// Nothing, for at most this many nanoseconds, or until someone tells of work.
     Sleep(u64),
     /// A step of background reclaim, and all that follows from it.
     Reclaim,
@@ -19,7 +19,7 @@ pub(crate) enum Task {
     Write,
     /// The store does some of what can wait.
     Tend,
-    /// The store gives memory for those who find none.
+    /// The store gives up memory for faults that find none.
     GiveRoom,
     /// Others are at work on what is waited for.
     Yield,
@@ -27,8 +27,7 @@ pub(crate) enum Task {
 
 /// Calls of the evictor to a core.
 pub(crate) trait EvictorCore {
-    /// Lets the sleepers whose time has come go on; returns how many nanoseconds it is until the
-    /// next.
+    /// Lets threads go on whose sleep is over; returns the nanoseconds until the next sleep ends.
     fn wake_sleepers(&mut self) -> Option<u64>;
     /// Whether there is work for the evictor. `alone`: nobody else does what background reclaim
     /// asks for.
@@ -51,7 +50,7 @@ pub(crate) trait EvictorCore {
     }
     /// The evictor sleeps from now on.
     fn sleeps(&mut self);
-    /// It does no more. Whether nobody told it of work.
+    /// The evictor sleeps no more. Returns whether nobody told it of work.
     fn woke(&mut self) -> bool;
 }
 
@@ -113,7 +112,7 @@ impl Evictor {
                 }
                 Phase::GaveRoom => {
                     self.phase = Phase::Look;
-                    // Room comes from others that are at work, or not at all: either takes a
+                    // Room comes from threads that are at work, or not at all: either takes a
                     // moment.
                     if core.yields() {
                         return Task::Yield;

@@ -51,7 +51,7 @@ impl WaitingForFrame {
         self.0.iter().any(|f| f.page == page)
     }
 
-    /// All of them, to be tried again; with each, whether it has waited for longer than the limit.
+    /// Takes all faults, to be tried again; with each, whether it has waited longer than the limit.
     pub(crate) fn take(&mut self, now_ns: u64, limit_ns: u64) -> Vec<(Fault, bool)> {
         let is_late = |f: Fault| (f, now_ns.saturating_sub(f.since_ns) > limit_ns);
         std::mem::take(&mut self.0).into_iter().map(is_late).collect()

@@ -19,7 +19,7 @@ use crate::store::{PageBuf, StoreError};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     ZeroPage,
-    /// Pages of zeros of their own, of which this is the first in its window.
+    /// Zero-filled frames of their own, from this page of the window on.
     Zeros(usize),
     /// Staging places, from this one on.
     Places(u32),
@@ -73,7 +73,7 @@ impl<O: Operations> Memory<O> {
         self.reads.len() as u64 + self.folios.reads.iter().map(|r| u64::from(r.pages)).sum::<u64>()
     }
 
-    /// Puts what the engine mapped in place, and lets those who wait for it go on.
+    /// Puts what the engine mapped in place, and lets waiting threads go on.
     fn map_all(&mut self) {
         let mut pages = std::mem::take(&mut self.folios.to_map);
         let mut at = 0;
@@ -163,7 +163,7 @@ impl<O: Operations> Memory<O> {
 }
 
 impl<O: Operations> Core<O> {
-    /// The pages that leave, are written and come back with this page: those of its folio.
+    /// Pages that leave, are written and come back together with this page: its folio.
     pub(crate) fn unit(&self, page: u32) -> Range<u32> {
         let pages = 1 << self.engine.folio_order(PageId(page)).unwrap_or(0);
         let first = page & !(pages - 1);
@@ -195,8 +195,8 @@ impl<O: Operations> Core<O> {
         self.engine.advise(PageId(page), Advice::InUse);
     }
 
-    /// A folio was read, or some of its pages could not be: then it does not come in, and those
-    /// that were touched are read by themselves.
+    /// Takes a folio that was read. If some of its pages could not be read, it does not come in,
+    /// and the pages that were touched are read by themselves.
     pub(crate) fn folio_arrived(&mut self, read: FolioRead, buffer: Box<[PageBuf]>, errors: &[(u32, StoreError)]) {
         let (pages, id) = (read.first..read.first + read.pages, PageId(read.first));
         let reading = |c: &Core<O>, p: &u32| c.memory.state(*p) == State::Reading;
@@ -223,8 +223,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Its pages are where they were, and no folio from now on. A thread that waits for one of them
-    /// may have better luck with that one alone.
+    /// Splits a folio that could not be read; its pages stay where they are. A thread that waits
+    /// for one of them may have better luck with that page alone.
     fn folio_failed(&mut self, pages: Range<u32>, waiting: &[(u32, bool)]) {
         for page in pages.clone().filter(|&p| self.memory.state(p) == State::Reading).collect::<Vec<_>>() {
             self.memory.set_state(page, State::Stored);
@@ -233,7 +233,7 @@ impl<O: Operations> Core<O> {
         for &(page, write) in waiting {
             match self.unit(page).len() {
                 1 => self.serve_now(page, write),
-                // It would be read with the others again, and so on for ever.
+                // The page would be read with its folio again, and so on for ever.
                 _ => self.poison(page, "its folio could not be read"),
             }
         }

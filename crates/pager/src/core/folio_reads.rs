@@ -20,12 +20,12 @@ pub(crate) struct Folios {
     pub(super) failed: Vec<u32>,
     /// Folios to be read.
     pub(crate) reads: Vec<FolioRead>,
-    /// The content that was read for the folio whose access goes on.
+    /// Folio whose access goes on, with the content that was read for it.
     pub(super) arrived: Option<(FolioRead, Box<[PageBuf]>)>,
     /// Buffers to read into: each takes the largest folio.
     pub(super) spare: Vec<Box<[PageBuf]>>,
-    /// Buffers that there are, in use or not. They are kept: who faults may be any thread, and
-    /// allocators keep what each of them frees.
+    /// Number of buffers, in use or not. They are kept, because any thread may fault, and
+    /// allocators keep what each thread frees.
     buffers: usize,
     /// Pages of the largest folios that there may be.
     pub(crate) most_pages: usize,

@@ -62,7 +62,7 @@ impl<O: Operations> Core<O> {
         self.wake_all_sleepers();
     }
 
-    /// Orders so many pages out: the engine makes its group so much smaller, and then lets it be.
+    /// Orders out `pages` pages: the group's limit is lowered by as many for a moment.
     fn reclaim(&mut self, pages: u64) -> Result<(), Error> {
         let limits = self.limits;
         let usage = self.engine.memcg_usage_pages(self.group);

@@ -152,8 +152,8 @@ impl<O: Operations> World for Memory<O> {
         self.collect_writes(0..self.len() as u32);
     }
 
-    /// Asked of what may leave, so it should be known to the moment. Under a policy that never
-    /// walks, pages are never protected, and all of them are as if written.
+    /// Asked about pages that may leave, so the answer should be current. Under a policy that never
+    /// walks page tables, pages are never protected, and all look written.
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
         let young = self.test_and_clear_young(page);
         u32::from(young || self.counts.walks > 0 && self.was_written(page.0))

@@ -11,15 +11,15 @@ pub(crate) const MOST_LEAVING: usize = 64;
 pub(crate) struct MemoryHigh<P> {
     /// There is a `memory.high`: the thread that faulted goes on when the engine lets it.
     pub(crate) holds: bool,
-    /// Pages that are in place and whose faults were not let go yet.
+    /// Pages in place whose faults are served, but whose threads are not let go yet.
     held: Vec<P>,
-    /// How long they are to wait: the engine's last word.
+    /// Nanoseconds that the held threads are to wait, as the engine said last.
     pub(crate) sleep_ns: u64,
-    /// Pages whose faults wait, and until when, in nanoseconds.
+    /// Pages whose threads sleep, and the time in nanoseconds at which the sleep ends.
     sleepers: Vec<(u64, Vec<P>)>,
     /// Somebody began to wait since the evictor looked.
     pub(crate) new_sleepers: bool,
-    /// Reclaim stops when so many pages are on their way out.
+    /// Number of pages on their way out at which reclaim stops.
     pub(crate) most_leaving: usize,
 }
 
@@ -32,9 +32,9 @@ impl<P> Default for MemoryHigh<P> {
 
 /// Threads whose faults were held, and how they go on.
 pub(crate) enum Released<P> {
-    /// They go on.
+    /// Pages whose threads go on now.
     Now(Vec<P>),
-    /// So many sleep, for so many nanoseconds.
+    /// Number of threads that sleep, and for how many nanoseconds.
     Later(u64, u64),
 }
 
@@ -49,7 +49,7 @@ impl<P: PartialEq> MemoryHigh<P> {
         self.sleepers.iter().map(|(_, places)| places.len()).sum()
     }
 
-    /// Faults were served whose threads do not go on yet.
+    /// Whether faults were served whose threads do not go on yet.
     pub(crate) fn has_held(&self) -> bool {
         !self.held.is_empty()
     }
@@ -73,7 +73,7 @@ impl<P: PartialEq> MemoryHigh<P> {
         }
     }
 
-    /// Takes the sleepers whose time has come; for each the engine is to be told that it ended.
+    /// Takes the pages whose sleep is over; the engine is to be told of each end.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Vec<Vec<P>> {
         self.new_sleepers = false;
         if self.sleepers.is_empty() {
@@ -82,7 +82,7 @@ impl<P: PartialEq> MemoryHigh<P> {
         self.sleepers.extract_if(.., |(until, _)| *until <= now_ns).map(|(_, places)| places).collect()
     }
 
-    /// How many nanoseconds it is until the next one's time comes.
+    /// Nanoseconds until the next sleep ends.
     pub(crate) fn next(&self, now_ns: u64) -> Option<u64> {
         self.sleepers.iter().map(|(until, _)| until.saturating_sub(now_ns)).min()
     }

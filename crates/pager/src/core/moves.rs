@@ -2,25 +2,25 @@
 
 use super::operations::{Operations, Stopped};
 
-/// A move that the kernel asks to repeat is repeated so often.
+/// Tries of a move that the kernel asks to repeat, at most.
 const ATTEMPTS: u32 = 8;
 
 /// Outcome for a page that was to be moved out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moved {
-    /// It is in its staging place.
+    /// The page is in its staging place.
     Out,
-    /// It is where it was.
+    /// The page is where it was.
     Busy,
-    /// It is where it was, and something is in the place that was held to be free: that place is
+    /// The page is where it was, and its staging place, held to be free, has content: that place is
     /// not used again.
     PlaceTaken,
-    /// It is in neither place.
+    /// The page is in neither place.
     Lost,
 }
 
 impl Moved {
-    /// The content of both places decides.
+    /// Outcome of a move, by the content of both places.
     pub(crate) fn look(ops: &impl Operations, page: u32, place: u32) -> Moved {
         match (ops.is_present(page), ops.is_filled(place)) {
             (true, false) => Moved::Busy,
@@ -31,13 +31,13 @@ impl Moved {
     }
 }
 
-/// Pages with their places, and what became of the first of them.
+/// Moves of pages to their places, and the outcomes so far.
 pub(crate) struct Moves {
     pub(crate) moves: Vec<(u32, u32)>,
     /// Outcome of each page that was tried, in order.
     pub(crate) outcomes: Vec<Moved>,
     pub(crate) calls: u64,
-    /// Calls that reported what was not true.
+    /// Calls that reported an error although the page had moved.
     pub(crate) misreported: u64,
     attempts: u32,
 }

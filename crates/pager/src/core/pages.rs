@@ -100,7 +100,7 @@ impl<C: PageCounts> Pages<C> {
         }
     }
 
-    /// Makes room for so many pages.
+    /// Makes room for `pages` pages.
     pub(crate) fn grow(&mut self, pages: usize) {
         self.in_state[State::Empty as usize] += (pages - self.state.len()) as u64;
         extend(&mut self.state, pages, State::Empty);
@@ -246,13 +246,13 @@ impl<C: PageCounts> Pages<C> {
         true
     }
 
-    /// Places whose content is of no use, but for so many: they are the discarder's from now on.
+    /// Takes the places whose content is of no use, except `kept` of them, for the discarder.
     pub(crate) fn take_discards(&mut self, kept: usize) -> Vec<u32> {
         let kept = kept.min(self.discards.len());
         self.discards.drain(kept..).collect()
     }
 
-    /// They are empty.
+    /// Books discarded places as empty.
     pub(crate) fn settle_discards(&mut self, places: &[u32]) {
         places.iter().for_each(|&p| self.places.give_back(p));
     }

@@ -23,7 +23,7 @@ impl Places {
         Places { free: vec![u64::MAX; windows], whole: (0..windows as u32).rev().collect(), next: 0, in_use: 0 }
     }
 
-    /// Up to `n` places, next to each other if there is a window for them; fewer only if there are
+    /// Takes up to `n` places, side by side if there is a window for them; fewer only if there are
     /// no more.
     pub(crate) fn take(&mut self, n: usize) -> Vec<u32> {
         let n = n.min(WINDOW);

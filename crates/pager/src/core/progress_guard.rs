@@ -20,8 +20,8 @@ impl ProgressGuard {
         ProgressGuard { limit_ns, since_ns: now_ns, fewest: u64::MAX, fruitless: 0 }
     }
 
-    /// After a round: so much is still to be done, and something is under way that may help, or
-    /// not. False: no more.
+    /// After a round: `left` is still to be done, and `under_way` tells whether something is on its
+    /// way that may help. Returns false to give up.
     pub(crate) fn goes_on(&mut self, left: u64, under_way: bool, now_ns: u64) -> bool {
         if left < self.fewest {
             (self.fewest, self.fruitless, self.since_ns) = (left, 0, now_ns);
@@ -31,7 +31,7 @@ impl ProgressGuard {
         self.fruitless <= MAX_FRUITLESS && now_ns.saturating_sub(self.since_ns) <= self.limit_ns
     }
 
-    /// How many nanoseconds others are to have who are at work on it, too.
+    /// Nanoseconds to leave to other threads that make room, too.
     pub(crate) fn pause_ns(&self) -> u64 {
         if self.fruitless > 0 { PAUSE_NS } else { 0 }
     }

@@ -11,7 +11,7 @@ use super::state::State;
 use super::swap_core::Core;
 use crate::store::{PageBuf, StoreError};
 
-/// After so many steps that led to nothing, a pool before a file is asked for memory.
+/// Steps without result after which a pool in front of a file is asked for memory.
 const ROOM_STEPS: u32 = 20;
 
 impl<O: Operations> Core<O> {
@@ -113,9 +113,9 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// The engine learns of a touch, and what it maps is put in place. If it reclaims for it, it
-    /// stops when a window of pages is to leave: none of them is free before it is written, and it
-    /// would order out all there is.
+    /// Tells the engine of a touch, and puts in place what it maps. If the engine reclaims for it,
+    /// it stops when a window of pages is to leave: none of them is free before it is written, and
+    /// all there is would be ordered out.
     fn access(&mut self, page: u32, touch: Touch) -> Outcome {
         self.memory.high.most_leaving = self.memory.leaving.len() + WINDOW;
         let outcome = self.engine.access(&mut self.memory, PageId(page), touch);
@@ -190,8 +190,7 @@ impl<O: Operations> Core<O> {
         waiting.is_some()
     }
 
-    /// Pages to be read, side by side in no order, and folios to be read; both are the reader's
-    /// from now on.
+    /// Takes the pages to be read, in no order, and the folios to be read, for the reader.
     pub(crate) fn take_reads(&mut self) -> (Vec<(u32, u32)>, Vec<FolioRead>) {
         (std::mem::take(&mut self.memory.reads), std::mem::take(&mut self.memory.folios.reads))
     }
@@ -242,7 +241,7 @@ impl<O: Operations> Core<O> {
     /// Whether a fault on the page has to wait. Then someone who is at work serves it.
     pub(crate) fn is_awaited(&mut self, page: u32, write: bool) -> bool {
         if self.memory.state(page).is_moving() {
-            // It may have come, and be on its way out again.
+            // The page may have come, and be on its way out again.
             self.waiting.add(page, write);
             return true;
         }
@@ -264,7 +263,7 @@ impl<O: Operations> Core<O> {
         self.memory.high.most_leaving = usize::MAX;
     }
 
-    /// The threads whose faults were served go on, or wait if their group went beyond
+    /// Lets the threads go on whose faults were served; they wait if their group is above
     /// `memory.high`.
     pub(crate) fn release_held(&mut self) {
         if self.engine.is_over_high() {
@@ -281,8 +280,7 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Lets the sleepers whose time has come go on. Returns how many nanoseconds it is until the
-    /// next.
+    /// Lets threads go on whose sleep is over. Returns the nanoseconds until the next sleep ends.
     pub(crate) fn wake_sleepers(&mut self) -> Option<u64> {
         for pages in self.memory.high.take_due(self.now_ns) {
             self.engine.throttle_ended(ThrottleReason::High);
@@ -291,7 +289,7 @@ impl<O: Operations> Core<O> {
         self.memory.high.next(self.now_ns)
     }
 
-    /// All of them do: a limit was changed.
+    /// Lets all sleeping threads go on: a limit was changed.
     pub(super) fn wake_all_sleepers(&mut self) {
         self.memory.high.end_all();
         self.wake_sleepers();

@@ -22,7 +22,7 @@ pub(crate) enum State {
     Reading,
     /// In the swap area, where it is that of the process that this one was forked from, too.
     CowSwap,
-    /// It cannot be had any more; the thread that touches it gets a signal.
+    /// The content is lost; a thread that touches the page gets a signal.
     Poisoned,
 }
 

@@ -22,8 +22,8 @@ pub struct Counts {
     pub moves: u64,
     /// Pages that could not be moved out at the time (a device reads or writes them).
     pub busy: u64,
-    /// Pages whose move was reported to have failed although it had not, or the reverse. Their
-    /// content is what it should be.
+    /// Pages whose move was reported failed although it was done, or the reverse. Their content is
+    /// what it should be.
     pub misreported_moves: u64,
     /// Times that the kernel was asked which pages were written.
     pub walks: u64,
@@ -41,7 +41,7 @@ pub struct Counts {
     pub fill_errors: u64,
     /// Times that there was no room and nothing to reclaim.
     pub oom: u64,
-    /// Pages whose faults were served and had to wait for having gone beyond `memory.high`.
+    /// Pages whose faults were served, but whose threads had to wait above `memory.high`.
     pub throttled: u64,
     /// For how long, in nanoseconds: one wait may be of several threads.
     pub throttled_ns: u64,

@@ -20,20 +20,20 @@ pub(crate) struct Core<O> {
     pub(crate) budget: Budget,
     /// When time last went on, in nanoseconds since it began.
     pub(crate) now_ns: u64,
-    /// A fault that finds no room for so long ends in an error.
+    /// Nanoseconds without room after which a fault ends in an error.
     pub(crate) stall_limit_ns: u64,
     /// Faults on pages that are between two states.
     pub(crate) waiting: Waiting,
     pub(super) waiting_for_frame: WaitingForFrame,
-    /// Steps that led to nothing while faults waited for a frame, and pages that had been moved out
-    /// and in before them.
+    /// Steps without result while faults waited for a frame, and the number of pages moved out and
+    /// in before them.
     pub(super) fruitless: (u32, u64),
-    /// Pages in staging places that always stay there without being written, and those that do with
-    /// the samples.
+    /// Pages that stay in staging places without being written: always, and together with the
+    /// samples.
     pub(crate) standby_pages: u64,
     pub(crate) pages_to_keep: u64,
-    /// Staging places that are not discarded, for their frames are wanted, and how many there may
-    /// be of these at the most, which counts as the pager's own whether they are there or not.
+    /// Staging places kept because their frames are wanted, and their largest number. The largest
+    /// number counts as the pager's own, whether the places are there or not.
     pub(crate) frames_to_keep: usize,
     pub(crate) most_frames: usize,
     /// Pages that came back from staging places since the driver looked.

@@ -8,7 +8,7 @@ use super::state::State;
 use super::swap_core::Core;
 use crate::store::StoreError;
 
-/// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
+/// Number of places from which on they are discarded: each call costs a flush of other CPUs.
 pub(crate) const DISCARD_BATCH: usize = 32;
 
 /// A page that is to be written now.
@@ -172,7 +172,7 @@ impl<O: Operations> Core<O> {
         !self.evictor_core && !self.memory.leaving.is_empty()
     }
 
-    /// Places whose frames are not given back now, for they are wanted soon.
+    /// Number of places whose frames are not given back now, because they are wanted soon.
     fn discards_to_keep(&self) -> usize {
         if self.memory.lowering { 0 } else { self.frames_to_keep }
     }
@@ -187,7 +187,7 @@ impl<O: Operations> Core<O> {
         self.memory.discards.len() > self.discards_to_keep()
     }
 
-    /// Places whose content is of no use: they are the discarder's from now on.
+    /// Takes the places whose content is of no use, for the discarder.
     pub(crate) fn take_discards(&mut self) -> Vec<u32> {
         let kept = self.discards_to_keep();
         self.memory.take_discards(kept)

@@ -6,20 +6,20 @@
 
 /// Pages that are looked up at a time, at most.
 const MOST: usize = 512;
-/// How long answers are good for: under pressure steps of reclaim follow each other within
+/// Nanoseconds that answers are good for: under pressure, steps of reclaim follow each other within
 /// milliseconds, with a slow disk within tens of them.
 const FRESH_NS: u64 = 100_000_000;
 
 /// The answers, and what they are wanted for.
 #[derive(Default)]
 pub(crate) struct WrittenCache {
-    /// By page.
+    /// Answers, in the order of pages.
     answers: Vec<(u32, bool)>,
-    /// When they were asked for.
+    /// Time of the lookup, in nanoseconds.
     at_ns: Option<u64>,
     /// Answers that were not needed yet.
     left: usize,
-    /// Pages that reclaim asked about since, and those of them that were not among the answers.
+    /// Pages that reclaim asked about since the lookup, and how many of these had no answer.
     asked: usize,
     not_found: usize,
 }
@@ -40,8 +40,8 @@ impl WrittenCache {
         }
     }
 
-    /// How many pages are to be looked up before a step of reclaim: as many as it asked about since
-    /// the last look, when the answers of that were needed, are old, or are about others than it
+    /// Number of pages to look up before a step of reclaim: as many as reclaim asked about since
+    /// the last lookup, if its answers are used up, are old, or are about other pages than reclaim
     /// asks about.
     pub(crate) fn wanted(&mut self, now_ns: u64) -> usize {
         if self.at_ns.is_none_or(|at| now_ns.saturating_sub(at) > FRESH_NS) {
@@ -57,7 +57,7 @@ impl WrittenCache {
         self.left = 0;
     }
 
-    /// They were looked up; in the order of pages.
+    /// Takes the answers of a lookup, in the order of pages.
     pub(crate) fn set(&mut self, answers: Vec<(u32, bool)>, now_ns: u64) {
         *self = WrittenCache { left: answers.len(), answers, at_ns: Some(now_ns), asked: 0, not_found: 0 };
     }
@@ -67,8 +67,8 @@ impl WrittenCache {
 mod tests {
     use super::*;
 
-    /// Steps of reclaim that ask about so many pages, and how much later each is; how many were
-    /// asked about, looked up, and answered.
+    /// Steps of reclaim: the pages that each asks about, and its delay. Returns how many pages were
+    /// asked about, looked up and answered.
     fn run(steps: &[(u32, u64)]) -> (u32, usize, usize) {
         let (mut l, mut now) = (WrittenCache::default(), 0);
         let (mut next, mut looked, mut answered) = (0, 0, 0);

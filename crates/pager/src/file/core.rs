@@ -30,9 +30,9 @@ pub(super) struct Core<O> {
     pub(super) budget: Budget,
     /// When time last went on, in nanoseconds since it began.
     pub(super) now_ns: u64,
-    /// A fault that finds no room for so long ends in an error.
+    /// Nanoseconds without room after which a fault ends in an error.
     pub(super) stall_limit_ns: u64,
-    /// Faults on pages that are on their way, and whether one of them is a write.
+    /// Faults on pages that are on their way, and whether any fault on the page is a write.
     waiting: Waiting,
     waiting_for_frame: WaitingForFrame,
 }
@@ -202,9 +202,9 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Maps a page whose content is here. Mapping it may take a page table, and reclaim for it may
-    /// take the page itself, which is then read again, or find no room. `waiting`: a thread waits
-    /// for the page, to write to it or not.
+    /// Maps a page whose content is here. That may take a page table, and reclaim for it may take
+    /// the page itself, which is then read again, or find no room. `waiting`: a thread waits for
+    /// the page; true: to write to it.
     fn place(&mut self, page: u32, waiting: Option<bool>) {
         let fault = Fault { page, write: waiting.unwrap_or(false), since_ns: self.now_ns };
         let outcome = self.access(fault);
@@ -361,8 +361,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// The invariants: those of the engine, and that states, lists and page tables agree. `there`:
-    /// which pages the page tables have.
+    /// Checks the invariants of the engine, and that states, lists and page tables agree. `there`:
+    /// whether the page tables have each page.
     pub(super) fn validate(&self, there: &[bool]) -> Result<(), String> {
         self.engine.validate()?;
         let m = &self.memory;

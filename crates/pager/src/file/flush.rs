@@ -14,14 +14,14 @@ use crate::sync::MutexGuard;
 use crate::threads;
 use crate::uffd::PAGE;
 
-/// Pages of a write: the thread that writes to one of them waits for all.
+/// Pages of one write: a thread that writes to one of them waits for all.
 const RUN: usize = 64;
 
 impl MappedFile {
-    /// `msync(MS_SYNC)` and `fdatasync`: what was written to the memory before this call is in the
-    /// file, on its medium, when it returns `Ok`. Else some of it may not be; the error is the
-    /// first since a flush last told of one, of writes in the background, too, and is told once.
-    /// Pages whose write failed are dirty as before, so the next flush tries again.
+    /// `msync(MS_SYNC)` and `fdatasync`: if this returns `Ok`, everything written to the memory
+    /// before the call is in the file, on its medium. Else some of it may not be. The error is the
+    /// first since a flush last returned one, errors of writes in the background included, and is
+    /// returned once. Pages whose write failed are dirty as before, so the next flush tries again.
     ///
     /// If `fdatasync` fails, what was written since the last one that went well may never reach the
     /// medium, for the kernel takes it for written. Pages that are still in memory are dirty again,

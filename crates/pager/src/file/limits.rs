@@ -74,8 +74,7 @@ impl Core {
         Ok(left)
     }
 
-    /// Has the engine reclaim so many pages: it makes its group so much smaller, and then lets it
-    /// be.
+    /// Has the engine reclaim `pages` pages: the group's limit is lowered by as many for a moment.
     fn shrink(&mut self, pages: u64) -> Result<(), Error> {
         let usage = self.engine.memcg_usage_pages(self.group);
         self.memory.lowering = true;

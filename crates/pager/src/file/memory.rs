@@ -1,8 +1,8 @@
 //! Effects of the engine's orders on the pages of a file.
 //!
-//! A page is in place, or in the file, or both. Whether both are the same is known by protection: a
-//! page that was read is protected from writes, so the first write is a fault, and dirties it. To
-//! write it back it is protected again, and who would write to it waits.
+//! A page is in place, in the file, or in both. Protection tells whether both are the same: a page
+//! that was read is protected from writes, so the first write is a fault, and dirties the page. To
+//! be written back it is protected again, and a thread that would write to it waits.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -58,8 +58,8 @@ pub(super) struct Memory<O> {
     was_dirty: bool,
     /// Pages in state Dirty.
     pub(super) dirty: BTreeSet<u32>,
-    /// Pages in state Writing, in the order in which they are to be written; those that are written
-    /// now are not named.
+    /// Pages in state Writing whose write has not begun, in the order in which they are to be
+    /// written.
     pub(super) writes: VecDeque<u32>,
     /// Pages in state Writing.
     pub(super) writing: BTreeSet<u32>,
@@ -165,8 +165,8 @@ impl<O: Operations> Memory<O> {
         }
     }
 
-    /// Protects a page from writes, or lifts that and lets those go on who wait. False: it could
-    /// not be done.
+    /// Protects a page from writes, or lifts that and lets waiting threads go on. Returns false if
+    /// it could not be done.
     fn protect(&mut self, page: u32, protect: bool) -> bool {
         let is_done = self.ops.protect(page, protect);
         self.counts.protect_errors += u64::from(!is_done);

@@ -41,7 +41,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, PAGE, Scope, Uffd, UffdFeature};
 
-/// Stack and buffers of a thread, as far as they are touched.
+/// Bytes of stack and buffers of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 64 << 10;
 /// Pages of a read at most: as many as the engine reads ahead.
 const READ_RUN: usize = 32;
@@ -55,25 +55,25 @@ pub struct MappedFileConfig {
     pub policy: Policy,
     /// The kernel whose rules that policy follows.
     pub kernel: Kernel,
-    /// It may be written to.
+    /// Whether the memory may be written to.
     pub writable: bool,
-    /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long,
-    /// without a flush. Looked at every 5 s, or as often as it is shorter.
+    /// `dirty_expire_centisecs`: time after which written pages are on their way to the file,
+    /// without a flush. Looked at every 5 s, or as often as this if it is shorter.
     pub dirty_expire: Duration,
-    /// `dirty_background_ratio`: when more than so many percent of its memory were changed and not
-    /// written, the older half is written. A page that is written again after that takes another
-    /// fault.
+    /// `dirty_background_ratio`, in percent of the memory: when more pages than that were changed
+    /// and not written, the older half of them is written. Another write to a written page takes
+    /// another fault.
     pub dirty_background_ratio: u32,
     /// Threads that serve faults, at most 256; 0: as many as there are CPUs, at most 4.
     pub fault_threads: usize,
     /// As [`RegionConfig::awake_cpus`](crate::RegionConfig::awake_cpus).
     pub awake_cpus: usize,
-    /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
+    /// Time without room after which a fault ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
 }
 
 impl MappedFileConfig {
-    /// In so much memory, to be read and written.
+    /// A mapping in `memory_max` bytes of memory, to be read and written.
     pub fn new(memory_max: usize) -> MappedFileConfig {
         MappedFileConfig {
             memory_max,
@@ -111,9 +111,9 @@ struct Shared {
     common: Common<Core>,
     /// Writes ended.
     written: Condvar,
-    /// One flush at a time.
+    /// Held during a flush: there is one at a time.
     flushing: Mutex<()>,
-    /// One change of the limit at a time.
+    /// Held during a change of the limit: there is one at a time.
     resizing: Mutex<()>,
     uffd: Arc<Uffd>,
     io: Box<dyn FileIo>,
@@ -276,8 +276,8 @@ impl MappedFile {
         Ok(self.shared.bring_in(self.pages_of(range)?))
     }
 
-    /// `MADV_RANDOM`, `MADV_SEQUENTIAL` or `POSIX_FADV_NOREUSE` for all of it: that its pages are
-    /// touched does not keep them in memory; with random advice nothing is read ahead either.
+    /// `MADV_RANDOM`, `MADV_SEQUENTIAL` or `POSIX_FADV_NOREUSE` for the whole file: touches of its
+    /// pages do not keep them in memory; with random advice nothing is read ahead either.
     pub fn advise_access(&self, advice: AccessAdvice) {
         self.shared.lock().engine.advise_access(self.mapping, advice);
     }

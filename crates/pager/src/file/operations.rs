@@ -8,7 +8,7 @@ use crate::pagemap::Pagemap;
 use crate::threads::{fatal, say};
 use crate::uffd::{PAGE, Uffd};
 
-/// A call that the kernel asks to repeat is repeated so often.
+/// Tries of a call that the kernel asks to repeat, at most.
 const ATTEMPTS: u32 = 8;
 
 /// The memory of a mapped file.

@@ -55,7 +55,7 @@ struct Run {
     figures: Figures,
 }
 
-/// The core of a file of so many pages in so much memory.
+/// Core of a file of `pages` pages in `memory_pages` pages of memory.
 fn core(kernel: &Arc<Kernel>, policy: Policy, memory_pages: u64, pages: u32) -> Core<Kernel> {
     let mut config = Config::new(policy);
     config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(memory_pages) });

@@ -42,18 +42,18 @@ pub(super) struct AddressSpace {
     pub(super) active: bool,
     /// Its memory is in part that of the process it was forked from.
     pub(super) forked: bool,
-    /// It was forked from another, or another from it, so memory may be that of both.
+    /// Whether it was forked from a process, or another from it: memory may belong to both.
     pub(super) shares: bool,
     /// Since when it is known, in nanoseconds.
     pub(super) since_ns: u64,
-    /// Its minor faults when copies were counted last, and those of them since then that are known
-    /// not to be copies.
+    /// Number of minor faults when copies were last counted, and how many faults since then are
+    /// known not to be copies.
     pub(super) minor_faults: u64,
     pub(super) made_its_own: u64,
     /// First pages of its blocks.
     pub(super) blocks: Vec<u32>,
     pub(super) pagemap: Option<Arc<Pagemap>>,
-    /// Pages that it has beyond those that the engine knows of, when it was last looked at.
+    /// Pages beyond the ones that the engine knows, at the last look.
     pub(super) beyond: u64,
     /// Pages among these that count as its memory.
     pub(super) unknown: u64,
@@ -61,15 +61,16 @@ pub(super) struct AddressSpace {
     pub(super) known_unknown: u64,
     /// There was no room for some of its pages to become known.
     pub(super) is_unfinished: bool,
-    /// It is to die for lack of memory.
+    /// Whether it is to die for lack of memory.
     pub(super) is_killed: bool,
-    /// It is to die because it is not known where its memory is: nothing of it is served any more.
+    /// Whether it is to die because the place of its memory is not known: it is not served any
+    /// more.
     pub(super) is_undecided: bool,
     /// Some of its memory could not be watched.
     pub(super) is_unwatched: bool,
     /// Changes of its mappings that were read, but whose order is not known yet.
     pub(super) batch: Vec<Change>,
-    /// Some of them were read while there was more than one thread that may change mappings.
+    /// Whether some of these were read while several threads could change mappings.
     pub(super) has_no_order: bool,
     /// Descriptors of the processes that are forked in the batch.
     pub(super) batch_forks: Vec<Arc<Uffd>>,
@@ -85,7 +86,7 @@ pub(super) struct FreshRuns {
     /// Where the next first touch of a row would be, and how many pages the row's last fault
     /// brought.
     rows: [(usize, usize); ROWS],
-    /// The row that is given up for the next.
+    /// Index of the row that is replaced next.
     oldest: usize,
 }
 

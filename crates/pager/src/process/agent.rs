@@ -12,8 +12,8 @@ use crate::store::PageBuf;
 use crate::threads::nanoseconds;
 use crate::uffd::PAGE;
 
-/// An agent that has not answered after so long is stopped, or has no processor: others need not
-/// wait for it. It answers in microseconds, as a rule.
+/// Time without an answer after which an agent counts as stopped, or without a processor: others
+/// need not wait for it. As a rule it answers in microseconds.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(10);
 
 /// A connection to an agent.
@@ -104,7 +104,7 @@ impl Link {
         }
     }
 
-    /// Answers are waited for so long.
+    /// Sets how long answers are waited for.
     fn set_patience(&self, patience: Duration) -> io::Result<()> {
         let time = libc::timeval { tv_sec: 0, tv_usec: patience.subsec_micros().into() };
         let (at, len) = ((&raw const time).cast(), size_of::<libc::timeval>() as libc::socklen_t);
@@ -186,7 +186,7 @@ impl Listener {
 pub(super) enum Answer {
     /// Outcome of each page.
     Outcomes(Vec<u32>),
-    /// Nothing, for so long: what it does may still be done.
+    /// No answer for this long: what the order asks for may still be done.
     Open { waited_ns: u64 },
 }
 
@@ -194,17 +194,17 @@ pub(super) enum Answer {
 #[derive(Debug)]
 pub(super) struct Agent {
     pub(super) link: Link,
-    /// The memory that both map.
+    /// Address of the memory that the agent and the manager both map.
     shared: usize,
     memory: OwnedFd,
     /// Pages of the window that are filled: they stay so until they are emptied.
     filled: usize,
-    /// It was late the last time: it is not waited for.
+    /// Whether the last answer was late: then the agent is not waited for.
     pub(super) is_late: bool,
 }
 
 impl Agent {
-    /// Agent of a connection; makes the memory that both map.
+    /// Agent of a connection; makes the memory that the agent and the manager both map.
     pub(super) fn new(link: Link) -> io::Result<Agent> {
         link.set_patience(ANSWERS_WITHIN)?;
         // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new,
@@ -252,8 +252,7 @@ impl Agent {
         })
     }
 
-    /// The answer that did not come in time, to an order about so many pages; `None`: it has not
-    /// come.
+    /// Late answer to an order about `n` pages; `None`: it has not come yet.
     pub(super) fn late_answer(&self, n: usize) -> io::Result<Option<Vec<u32>>> {
         Ok(self.link.answer(libc::MSG_DONTWAIT)?.then(|| self.outcomes(n)))
     }
@@ -271,12 +270,12 @@ impl Agent {
         unsafe { (&raw const (*control).unshared).read_volatile() }
     }
 
-    /// Bytes that the memory takes which both map: all but what of the window was never filled.
+    /// Bytes of the memory that both sides map, without pages of the window that were never filled.
     pub(super) fn shared_bytes(&self) -> usize {
         abi::SHARED_BYTES - (WINDOW - self.filled) * PAGE
     }
 
-    /// Empties the window, of which nothing is of use after an order.
+    /// Empties the window: its content is of no use after an order.
     pub(super) fn empty_window(&mut self) {
         // SAFETY: the pages of the window, which the agent fills anew before they are read.
         unsafe { libc::madvise((self.shared + PAGE) as *mut _, WINDOW * PAGE, libc::MADV_REMOVE) };
@@ -290,7 +289,7 @@ impl Agent {
         unsafe { &*((self.shared + abi::NEW_MEMORY_AT) as *const NewMemory) }
     }
 
-    /// How many bytes the program may make that are not watched; `None`: none, everything is
+    /// Sets how many bytes of unwatched memory the program may make; `None`: none, everything is
     /// watched.
     pub(super) fn allow(&self, bytes: Option<u64>) {
         let bytes = bytes.map_or(2 * abi::WATCHED, |b| b.min(1 << 50) as i64);

@@ -1,5 +1,5 @@
-//! Processes that a program leaves behind when it ends: those that have just been forked or are
-//! being loaded have no memory that is served yet, and would find nobody to serve it.
+//! Processes that a program leaves behind when it ends. Processes just forked or being loaded have
+//! no memory that is served yet, and would find nobody to serve it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::abi;
 /// Between two looks, at first and at most.
 const PAUSE: Duration = Duration::from_millis(1);
 const LONG_PAUSE: Duration = Duration::from_millis(20);
-/// In the middle of `exec` a process has no environment for a moment. So often it is looked at
-/// before it is taken for a stranger.
+/// Looks at a process before it is taken for a stranger: in the middle of `exec` a process has no
+/// environment for a moment.
 const LOOKS: u32 = 3;
 
 /// Waits until no process is left that would come to be served in the run of this name. Orphans are

@@ -33,7 +33,7 @@ pub(super) struct Core {
     pub(super) memory: Memory,
     pub(super) spaces: Vec<Option<AddressSpace>>,
     pub(super) group: MemcgId,
-    /// Mappings of the engine by their first page, and those that no process has.
+    /// Mappings of the engine by their first page, and blocks that no process has.
     mappings: HashMap<u32, MappingId>,
     pub(super) free_blocks: Vec<u32>,
     /// Blocks of processes that are gone, with pages that are still being read or written.
@@ -49,11 +49,11 @@ pub(super) struct Core {
     pub(super) asked: Vec<(usize, usize)>,
     /// Threads that faulted, as it was read, with the numbers of their processes.
     pub(super) threads: Vec<(usize, u32)>,
-    /// Processes whose descriptors nobody waits for yet.
+    /// Processes whose descriptors no thread waits for yet.
     pub(super) is_new: Vec<usize>,
     /// Processes that have not answered an order in time, or have now.
     pub(super) changed_answers: Vec<usize>,
-    /// How often one had not.
+    /// Number of times that a process had not answered an order in time.
     pub(super) unanswered: u64,
     /// The process whose bell rang last.
     pub(super) last_bell: Option<usize>,
@@ -85,18 +85,18 @@ pub(super) struct Core {
     pub(super) unlimited: UnlimitedMemory,
     /// The most bytes of tables, and of how many pages they were then.
     pub(super) peak_tables: (u64, u64),
-    /// Processes that were killed since there was no room for them.
+    /// Processes that were killed because there was no room for them.
     pub(super) killed: u64,
     pub(super) peak_swap: u64,
     pub(super) peak_pool_bytes: u64,
     pub(super) peak_file: u64,
-    /// `memory.swap.max`.
+    /// `memory.swap.max`, in pages.
     pub(super) swap_pages: u64,
-    /// `memory.high`, if there is one.
+    /// `memory.high`, in pages, if there is one.
     pub(super) high_pages: Option<u64>,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub(super) stall_ns: u64,
-    /// Since when those waited who were served since time last went on.
+    /// Times since which threads waited that were served since time last went on, in nanoseconds.
     pub(super) served: Vec<u64>,
     /// The share of time that is lost to it.
     pub(super) pressure: Pressure,
@@ -109,8 +109,8 @@ pub(super) struct Core {
     pub(super) missed: u32,
     /// Times that a thread asked about memory that it had made.
     pub(super) asks: u64,
-    /// Batches of changes whose order could not be told, and pages with content that had no place
-    /// any more: there should be none.
+    /// Batches of changes whose order could not be told, and pages with content but without a
+    /// place: there should be none.
     pub(super) undecided: u64,
     /// Batches of changes that were dealt with.
     pub(super) batches: u64,

@@ -60,8 +60,8 @@ impl Core {
         !self.has_batch(space)
     }
 
-    /// As [`Core::settle`], for as long as it takes: until something was dealt with, or nothing is
-    /// under way. Whether there was anything.
+    /// As [`Core::settle`], repeated until something was dealt with, or nothing is under way.
+    /// Returns whether there was anything.
     pub(super) fn settle_for_certain(&mut self, space: usize) -> bool {
         let before = self.batches;
         if self.is_unanswered(space) {
@@ -149,9 +149,9 @@ impl Core {
         true
     }
 
-    /// Deals with the batch in the order in which it was read, if there is one thread that makes
-    /// changes: it waits until each was read, so nothing is to be found out, however many there
-    /// are, and whether or not another is under way. A program that moves page after page is always
+    /// Deals with the batch in the order in which it was read, if only one thread makes changes.
+    /// That thread waits until each change was read, so the order is known, however many changes
+    /// there are, and even if another is under way: a program that moves page after page is always
     /// at it. False: there may be more threads.
     fn apply_in_order(&mut self, space: usize) -> bool {
         let Some(s) = self.space(space) else { return true };
@@ -167,8 +167,7 @@ impl Core {
         true
     }
 
-    /// Deals with the batch of a process that is gone, for the sake of those that were forked from
-    /// it.
+    /// Deals with the batch of a process that is gone, for the sake of processes forked from it.
     fn settle_the_last(&mut self, space: usize) {
         self.read(space);
         let Some(s) = self.space(space).filter(|s| !s.batch.is_empty()) else { return };
@@ -258,7 +257,7 @@ impl Core {
         }
     }
 
-    /// It is not known where the memory of a process is: it ends.
+    /// Ends a process because the place of its memory is not known.
     pub(super) fn kill_undecided(&mut self, space: usize, why: &str) {
         let Some(s) = self.space_mut(space) else { return };
         s.is_undecided = true;
@@ -320,8 +319,8 @@ impl Core {
         pages
     }
 
-    /// As [`Core::note_discarded`], where more was done than that: pages where discarding was the
-    /// last of it.
+    /// As [`Core::note_discarded`], for ranges where more was done than discarding: pages of which
+    /// discarding was the last change.
     fn in_doubt(&self, space: usize, batch: &[Change], pieces: &[Piece]) -> Vec<u32> {
         let mut pages = Vec::new();
         let Some(s) = self.space(space) else { return pages };
@@ -339,7 +338,7 @@ impl Core {
         pages
     }
 
-    /// Moves pages to where the kernel moved what they stand for, and drops those that are gone.
+    /// Moves pages to where the kernel moved their content, and drops pages that are gone.
     fn rearrange(&mut self, space: usize, pieces: &[Piece]) {
         let Some(s) = self.space(space) else { return };
         let kept: HashSet<usize> = pieces.iter().filter_map(|p| p.origin).collect();
@@ -410,8 +409,7 @@ impl Core {
         }
     }
 
-    /// Blocks of processes that are gone may be used again when nothing of them is on its way any
-    /// more.
+    /// Frees blocks of processes that are gone for further use, once nothing in them is on its way.
     pub(super) fn free_drained(&mut self) {
         let states = self.memory.states();
         let is_idle = |&first: &u32| {

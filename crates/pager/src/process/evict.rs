@@ -18,7 +18,7 @@ use crate::sync::MutexGuard;
 /// order. With more processes than these, each window is emptied after its order.
 const FILLED_WINDOWS: usize = 16;
 
-/// Room comes from others that are at work, or not at all: either takes a moment.
+/// Pause before another try: room comes from other threads at work, or not at all.
 const PAUSE: Duration = Duration::from_micros(50);
 
 impl EvictorDriver for Shared {
@@ -187,14 +187,14 @@ impl Core {
             return true;
         }
         if !self.settle(owner) || self.must_wait_for_child(owner) {
-            // It is not known what is where, or nothing would be gained. Others may be moved
-            // meanwhile.
+            // The place of its memory is not known, or nothing would be gained. Pages of other
+            // processes may be moved meanwhile.
             self.memory.leaving.rotate_left(1);
             return false;
         }
         let mut pages = self.take_leaving(owner);
         if pages.is_empty() {
-            // They were given up, as was just read.
+            // The pages were given up, as was just read.
             return true;
         }
         pages.sort_unstable_by_key(|&p| self.memory.address[p as usize]);
@@ -203,8 +203,8 @@ impl Core {
         let places = self.memory.take_places(pages.len());
         // No places: they come back when what is in them was written.
         self.memory.leaving.extend(pages.drain(places.len()..));
-        // Pages of these that may be about to be dropped stay where they are, as do those that came
-        // back last if the store is full.
+        // Pages that may be about to be dropped stay where they are. If the store is full, so do
+        // the pages that came back last.
         let stays = |&&page: &&u32| self.memory.may_be_discarded[page as usize] || self.recent_swap_ins.keeps(page);
         let (kept, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(stays);
         for &place in &places[pages.len()..] {

@@ -11,7 +11,7 @@ use crate::core::State;
 use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
 
-/// A page that is marked, and nobody knows why, ends the process after so many nanoseconds.
+/// Nanoseconds after which a page with an unexplained mark ends the process.
 const UNEXPLAINED_NS: u64 = 2_000_000_000;
 
 impl Core {
@@ -40,9 +40,9 @@ impl Core {
         }
     }
 
-    /// Something is in a page of which nothing was known. If that is a mark, and stays, its content
-    /// was lost: then the process must not go on. For a moment it may be so, between the word of
-    /// `madvise` and the deed.
+    /// Checks a page that is filled though nothing was known of it. If a mark is there and stays,
+    /// the content was lost, and the process must not go on. A mark may be there for a moment,
+    /// between the message of `madvise` and its deed.
     fn check_mark(&mut self, p: Pending) {
         let at = (p.space, p.address);
         // Nothing is known of a child that was forked a moment ago but which process faulted.
@@ -65,7 +65,7 @@ impl Core {
         while let Some(fill) = self.memory.fills.pop_front() {
             let asked = fill.page;
             self.fill(fill, p);
-            // It is in its place, and who waits there was not woken.
+            // The page is in its place, and a thread that waits for it was not woken.
             if self.memory.high.holds && self.memory.state(asked) == State::Mapped {
                 let place = self.memory.place_of(asked);
                 self.memory.high.hold(place);
@@ -84,9 +84,8 @@ impl Core {
         }
     }
 
-    /// Puts a page in its place and lets those who wait for it go on. Until that is done, what is
-    /// to go there is known to those who deal with changes of mappings, for a fork may be among
-    /// them.
+    /// Puts a page in its place and lets waiting threads go on. Until then its content is known to
+    /// the code that deals with changes of mappings, for a fork may be among the changes.
     fn fill(&mut self, fill: Fill, p: Pending) {
         let page = fill.page;
         self.memory.filling = Some(fill);

@@ -11,9 +11,9 @@ use crate::threads::fatal;
 use crate::uffd::{PAGE, Uffd};
 
 impl Core {
-    /// The child has what is in place, shared with its parent until one of them writes. Pages that
-    /// are not in place are lent to it. `pieces`: where it is not where the parent had it. Its
-    /// number.
+    /// Adds a child. It shares pages in place with its parent until one of them writes; pages that
+    /// are not in place are lent to it. `pieces`: memory that is elsewhere than in the parent.
+    /// Returns the number of the child.
     pub(super) fn fork(&mut self, parent: usize, uffd: Arc<Uffd>, pieces: &[Piece]) -> usize {
         self.forks += 1;
         self.limit_under_way(true);
@@ -66,7 +66,7 @@ impl Core {
             }
             let is_undecided = self.space(index).is_none_or(|s| s.is_undecided);
             let Some(copy) = self.page_at(index, address).filter(|_| !is_undecided) else {
-                // It is to die: there is no room for what is lent to it.
+                // The child is to die: there is no room for what is lent to it.
                 cow_swap.into_iter().for_each(|lent| self.memory.area.end_cow_swap(lent));
                 break;
             };

@@ -76,7 +76,7 @@ pub(super) fn set_open_files(limit: libc::rlimit) -> io::Result<()> {
 }
 
 /// Refuses to serve programs from a process that is served itself: their memory is watched already,
-/// and each run would wait for the other.
+/// and the two runs would wait for each other.
 pub(super) fn check_not_served() -> Result<(), Error> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     match maps.lines().any(|line| line.contains(PRELOAD_NAME)) {

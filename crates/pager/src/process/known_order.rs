@@ -1,5 +1,5 @@
-//! Changes of mappings whose order is known: those of a program with one thread, which waits after
-//! each until it was read.
+//! Changes of mappings in a known order: a program with one thread waits after each change until it
+//! was read.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Threads, and the processes whose faults they serve.
 //!
 //! The kernel wakes a thread that waits for the faults of a process, whatever processor it is on.
-//! So threads wait in *lanes*, one for each processor as a rule, and a process is in the lane of
-//! the processor on which it faults ([`ServingCpu`]), whose threads are bound to it. They are two,
-//! so that one serves while the other waits for a device.
+//! So threads wait in *lanes*, as a rule one for each processor. A process is in the lane of the
+//! processor on which it faults ([`ServingCpu`]); threads of the lane are bound to it. A lane has
+//! two threads, so that one serves while the other waits for a device.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -45,7 +45,7 @@ struct Process {
 }
 
 impl Lanes {
-    /// So many, at most one for each processor.
+    /// At most `most` lanes, and at most one for each processor.
     pub(super) fn new(most: usize) -> io::Result<Lanes> {
         let all = Cpus::here();
         let cpus = all.numbers();
@@ -104,7 +104,7 @@ impl Lanes {
         self.lanes[index % self.len()].watch_answer(fd, index, serial, waits)
     }
 
-    /// A thread of a process faulted, whose faults this descriptor tells.
+    /// Takes note of a fault of a thread; `fd` is the descriptor that tells faults of its process.
     fn fault_of(&self, s: &mut State, (index, serial): (usize, u32), fd: RawFd, thread: u32) {
         let Some(process) = s.processes.get_mut(index).filter(|p| p.serial == serial) else { return };
         let cpu = match process.rule.fault_of(thread) {

@@ -19,7 +19,7 @@ use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
 use crate::error::Error;
 
-/// A program that has not asked to be served after so long never will.
+/// Time after which a program that has not asked to be served never will.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How a run ended.
 #[derive(Debug)]

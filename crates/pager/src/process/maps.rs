@@ -18,8 +18,8 @@ fn read(pid: i32, name: &str) -> io::Result<String> {
     calls::made(Call::ReadProc, || fs::read_to_string(format!("/proc/{pid}/{name}")))
 }
 
-/// As [`read`], of a file that is a line or two: one read gives all of it, and half of the time
-/// goes into what `read_to_string` does to find that out.
+/// As [`read`], of a file of a line or two: one read gets all of it, where `read_to_string` takes
+/// twice the time to find that out.
 fn read_line(pid: i32, name: &str) -> io::Result<String> {
     let mut line = [0; 1024];
     let n = calls::made(Call::ReadProc, || fs::File::open(format!("/proc/{pid}/{name}"))?.read(&mut line))?;
@@ -57,7 +57,7 @@ pub(super) struct Others {
     pub(super) anonymous: u64,
     /// Shared memory: anonymous mappings that are shared, memfd, System V, tmpfs.
     pub(super) shared: u64,
-    /// Pages of hugetlbfs, also those that are its own.
+    /// Pages of hugetlbfs, private ones included.
     pub(super) huge: u64,
 }
 
@@ -111,8 +111,8 @@ fn proportional_of(pid: i32, name: &str) -> Option<u64> {
     Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.div_ceil(PAGE as u64 >> 10))
 }
 
-/// Faults of a process that needed nothing to be read, since it began: among them are all by which
-/// it got a copy of a page that it shared.
+/// Minor faults of a process since it began. They include all by which it got a copy of a shared
+/// page.
 pub(super) fn minor_faults(pid: i32) -> u64 {
     const AFTER_THE_NAME: usize = 7;
     let stat = read_line(pid, "stat").unwrap_or_default();
@@ -194,8 +194,8 @@ pub(super) fn is_stopped(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
-/// Threads of a process that run or could run. `most`: threads that may be looked at, less by those
-/// that were.
+/// Threads of a process that run or could run. `most`: threads that may still be looked at; it is
+/// lowered by the number looked at.
 pub(super) fn running(pid: i32, most: &mut usize) -> usize {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
     let threads: Vec<_> = threads.flatten().take(*most).map(|thread| thread.file_name()).collect();

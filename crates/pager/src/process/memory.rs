@@ -15,9 +15,9 @@ use crate::mem::Mapping;
 use crate::store::{CowSwap, PageBuf, SwapArea};
 use crate::uffd::PAGE;
 
-/// Staging places that are kept to be filled again, of a memory of so many pages: it takes a page
-/// fault to fill one that is empty, and a call to empty it. As many as an order moves, and four
-/// times as many where that is not much.
+/// Staging places kept to be filled again, of a memory of `max_pages` pages: filling an empty place
+/// takes a page fault, and emptying one takes a call. As many as an order moves, and up to four
+/// times as many in large memory.
 pub(super) fn kept_places(max_pages: usize) -> usize {
     const PART: usize = 128;
     (max_pages / PART).clamp(WINDOW, 4 * WINDOW)
@@ -94,10 +94,10 @@ pub(super) struct Memory {
     pub(super) may_be_discarded: Vec<bool>,
     /// Marks pages whose content is being read or written and is of no use any more.
     pub(super) dropped: Vec<bool>,
-    /// It was taken away, but could not be marked.
+    /// Pages that were taken away, but could not be marked.
     pub(super) unmarked: Vec<bool>,
-    /// Marks pages whose old content is to be discarded, with its mark, and that may be done or
-    /// not.
+    /// Marks pages whose old content is to be discarded together with its mark, which may be done
+    /// or not.
     pub(super) is_discarding: Vec<bool>,
     /// Pages that could not be marked.
     pub(super) to_mark: Vec<u32>,
@@ -110,7 +110,8 @@ pub(super) struct Memory {
     pub(super) filling: Option<Fill>,
     /// Pages that the engine learns of are in place already, or will be with their neighbours.
     pub(super) in_place: bool,
-    /// Reclaim waits when so many pages are on their way: they take memory until they are written.
+    /// Number of pages on their way at which reclaim waits: they take memory until they are
+    /// written.
     pub(super) most_under_way: u64,
     pub(super) high: MemoryHigh<Place>,
     pub(super) recorder: Option<Recorder>,
@@ -131,7 +132,7 @@ impl DerefMut for Memory {
 }
 
 impl Memory {
-    /// With so many windows of staging places, of which so many places are kept.
+    /// With `windows` windows of staging places, of which `kept_places` places are kept.
     pub(super) fn new(area: Arc<SwapArea>, windows: usize, kept_places: usize) -> std::io::Result<Memory> {
         Ok(Memory {
             kept_places,
@@ -161,7 +162,7 @@ impl Memory {
         }
     }
 
-    /// Makes room for so many pages.
+    /// Makes room for `pages` pages.
     pub(super) fn grow(&mut self, pages: usize) {
         self.pages.grow(pages);
         for flags in [&mut self.may_be_discarded, &mut self.dropped, &mut self.unmarked, &mut self.is_discarding] {
@@ -192,8 +193,8 @@ impl Memory {
         self.count(State::Mapped) + self.count(State::Leaving)
     }
 
-    /// Places for so many pages: those of no use first. Their content is overwritten by a copy, so
-    /// nobody has to empty them before.
+    /// Takes `n` places, places of no use first: a copy overwrites their content, so nobody has to
+    /// empty them before.
     pub(super) fn take_places(&mut self, n: usize) -> Vec<u32> {
         // A page may be about to be put in its place from one.
         let is_needed = self.filling.is_some() || !self.fills.is_empty();
@@ -203,7 +204,7 @@ impl Memory {
         places
     }
 
-    /// Whether there are so many more places of no use than are kept that they are worth a call.
+    /// Whether enough more places are of no use than are kept, to be worth a call.
     pub(super) fn has_discards(&self) -> bool {
         self.discards.len() >= self.kept_places + DISCARD_BATCH
     }
@@ -246,7 +247,8 @@ impl Memory {
         self.pages.table_bytes() + self.capacity() * MORE_PER_PAGE + self.cow_swaps.capacity() * LENT_BYTES
     }
 
-    /// Bytes that so many more lent pages take: the table doubles, and is there twice for a moment.
+    /// Bytes that `pages` more lent pages take: a table that is full doubles, and is there twice
+    /// for a moment.
     pub(super) fn lent_to_come(&self, pages: usize) -> usize {
         match self.cow_swaps.len() + pages > self.cow_swaps.capacity() {
             true => 2 * self.cow_swaps.capacity() * LENT_BYTES,

@@ -14,9 +14,9 @@ use crate::uffd::PAGE;
 pub(super) type Place = (usize, usize);
 
 impl Shared {
-    /// Lets threads whose faults were served go on, now or later. Pages that reclaim orders out for
-    /// it are out, and then free, before the engine says how long; else all would wait for pages
-    /// that go soon.
+    /// Lets threads go on whose faults were served, now or later. Pages that reclaim orders out for
+    /// `memory.high` have left and are free before the engine says how long to wait; else all
+    /// threads would wait for pages that go soon.
     #[cold]
     pub(super) fn resume_faults<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         for _ in 0..2 {
@@ -47,7 +47,7 @@ impl Core {
         self.engine.set_memcg_limits(&mut self.memory, self.group, &limits).map_err(Error::Config)
     }
 
-    /// The threads whose faults were served go on, or wait if their group went beyond
+    /// Lets the threads go on whose faults were served; they wait if their group is above
     /// `memory.high`.
     fn release_held(&mut self) {
         if self.engine.is_over_high() {
@@ -73,8 +73,7 @@ impl Core {
         }
     }
 
-    /// Lets the sleepers whose time has come go on. Returns how many nanoseconds it is until the
-    /// next.
+    /// Lets threads go on whose sleep is over. Returns the nanoseconds until the next sleep ends.
     pub(super) fn wake_sleepers(&mut self) -> Option<u64> {
         for places in self.memory.high.take_due(self.now_ns) {
             self.engine.throttle_ended(ThrottleReason::High);

@@ -86,18 +86,18 @@ pub use record::{Recording, Touched};
 pub use stats::TreeStats;
 pub use watch::{Live, Watch};
 
-/// Stack, buffers and codec tables of a thread, as far as they are touched.
+/// Bytes of stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
 
 /// Up to 2 to the power of this pages are read at a time, while faults follow one another.
 const READ_AHEAD_ORDER: u32 = 4;
 
-/// Share of the memory that may be pages on their way out, one part of so many, and their number at
-/// the most: 16 batches.
+/// Limits of the pages on their way out: one part in this many of the memory, and at most this
+/// number of pages, 16 batches.
 const UNDER_WAY: u64 = 16;
 const MOST_UNDER_WAY: u64 = 1024;
-/// While processes share memory, this part: a page that leaves one of them is copied first, which
-/// is a page more until it is written.
+/// One part in this many while processes share memory: a page that leaves one of them is copied
+/// first, and the copy is one page more until it is written.
 const SHARED_UNDER_WAY: u64 = 64;
 
 /// Unless the number of threads is chosen.
@@ -208,9 +208,9 @@ impl Tree {
     }
 }
 
-/// Three times what an order moves out, for what is moved is in an agent's scratch pages, in the
-/// window and in staging places for a moment. By the formula of the kernel, whose devices take
-/// pages whenever they like, it would be 1 % of a limit of 150 MiB.
+/// At most three times what an order moves out, because moved pages are in an agent's scratch
+/// pages, in the window and in staging places for a moment. The kernel's formula, made for devices
+/// that take pages at any time, gives 1 % of a limit of 150 MiB.
 fn min_free_kbytes(node: &NodeConfig) -> u64 {
     node.min_mark_pages().min(3 * WINDOW as u64) * (PAGE as u64 >> 10)
 }

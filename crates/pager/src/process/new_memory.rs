@@ -26,7 +26,7 @@ pub(super) const WORTH_WATCHING: u64 = 64;
 pub(super) type Sized = (usize, i32, Size);
 
 impl Core {
-    /// Processes and their numbers, of those that are known by one.
+    /// Processes and their numbers, where the number is known.
     pub(super) fn pids(&self) -> Vec<(usize, i32)> {
         let spaces = self.spaces.iter().enumerate();
         spaces.filter_map(|(i, s)| Some((i, s.as_ref()?.pid)).filter(|&(_, pid)| pid > 0)).collect()
@@ -192,7 +192,7 @@ impl Core {
         self.memory.most_under_way = (self.budget.max_pages / part).clamp(WINDOW as u64, MOST_UNDER_WAY);
     }
 
-    /// Pages that are taken beside those that processes have. Places of no use are among what
+    /// Pages that are taken beside the memory of processes. Places of no use are part of what
     /// counts as the pager's own.
     fn overhead_to_count(&self) -> u64 {
         self.overhead_pages() + self.memory.places.in_use() - self.memory.discards.len() as u64

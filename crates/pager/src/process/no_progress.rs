@@ -1,12 +1,12 @@
 //! When there is no room to be had: nothing that anyone who waits could use has happened for too
 //! long.
 
-/// A fault for which there is no room ends the process if for so many nanoseconds, and so many
-/// attempts of the evictor, no page left memory, and none is on its way.
+/// A fault without room ends its process if no page left memory and none is on its way, for this
+/// many nanoseconds, and for this many attempts of the evictor.
 pub(super) const NO_PROGRESS_NS: u64 = 2_000_000_000;
 const NO_PROGRESS_ROUNDS: u32 = 200;
-/// As good as these attempts is that each page in place was written so often, and came back: a
-/// round of such writes may take long.
+/// Failed writes per page in place that count as much as these attempts: a round of such writes may
+/// take long.
 const TRIES: u64 = 4;
 
 /// Pages that were written and read, and that could not be written, since the start.
@@ -37,7 +37,7 @@ impl NoProgress {
         self.rounds = self.rounds.saturating_add(1);
     }
 
-    /// A process was ended, whose memory is for the others.
+    /// Begins again: a process was ended, and its memory is for the others.
     pub(super) fn begin_again(&mut self) {
         (self.since_ns, self.then, self.rounds) = (self.now_ns, self.now, 0);
     }
@@ -51,13 +51,13 @@ impl NoProgress {
         self.rounds
     }
 
-    /// For how many nanoseconds there was none.
+    /// Nanoseconds without progress.
     pub(super) fn stuck_ns(&self) -> u64 {
         self.now_ns - self.since_ns
     }
 
-    /// Whether there will be none, after so many nanoseconds, with so many pages in place. Pages on
-    /// their way may take as long as a slow disk takes, unless such ways have ended in errors.
+    /// Whether there will be no progress, after `patience_ns` without any, with `in_place` pages in
+    /// place. Pages on their way may take as long as a slow disk takes, unless writes have failed.
     pub(super) fn is_over(&self, patience_ns: u64, in_place: u64, is_under_way: bool) -> bool {
         let failed = self.now.failed - self.then.failed;
         let tried_all = failed > TRIES * in_place || self.rounds > NO_PROGRESS_ROUNDS;
@@ -72,7 +72,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const IN_PLACE: u64 = 3000;
 
-    /// Rounds of so many milliseconds, each with so many writes that failed.
+    /// Makes `n` rounds of `ms` milliseconds, each with `failed` writes that failed.
     fn rounds(p: &mut NoProgress, n: u64, ms: u64, failed: u64, anyone_waits: impl Fn(u64) -> bool) {
         let (at_ns, before) = (p.now_ns, p.now);
         for i in 1..=n {

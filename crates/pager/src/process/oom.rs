@@ -1,5 +1,5 @@
-//! Room: what takes memory besides the pages that the engine knows of, who waits for some, and what
-//! becomes of those who get none.
+//! Room: what takes memory besides the pages that the engine knows of, who waits for room, and what
+//! becomes of processes that get none.
 
 use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
 
@@ -12,18 +12,18 @@ use crate::core::{State, engine_bytes, kswapd_step};
 use crate::staging::WINDOW;
 use crate::uffd::PAGE;
 
-/// After so many, and so many again, a pool before a file is asked for memory.
+/// Rounds after which a pool in front of a file is asked for memory, each time.
 const ROOM_ROUNDS: u32 = 20;
 
-/// A debugger of a process that does not move its pages out gets some of what is kept for reclaim
-/// when it has waited for room for so many nanoseconds.
+/// Nanoseconds of waiting for room after which a debugger of a process that does not move its pages
+/// out gets some of the memory kept for reclaim.
 const RESERVE_AFTER_NS: u64 = 2_000_000;
 /// Nanoseconds for which the pages that a helped process has then stay in memory: they may be all
 /// that can leave, and would come and go.
 const RESERVE_FOR_NS: u64 = 100_000_000;
 
-/// If nothing is kept any more, it gets memory beyond the limit, while less than one part in so
-/// many of the memory is missing.
+/// Once nothing is kept any more, the debugger gets memory beyond the limit, while less than one
+/// part in this many of the memory is missing.
 const MOST_UNCHARGED: u64 = 10;
 
 impl Core {
@@ -32,8 +32,8 @@ impl Core {
         self.space(space).and_then(|s| s.reserve_ns).is_some_and(|at_ns| self.now_ns - at_ns < RESERVE_FOR_NS)
     }
 
-    /// Debuggers of processes that do not answer. They may be among those who wait, and until they
-    /// go on, those do not.
+    /// Debuggers of processes that do not answer. A debugger may be waiting for room itself, and
+    /// until it goes on, its process does not answer.
     fn tracers(&self) -> Vec<i32> {
         if self.waiting_for_frame.is_empty() {
             return Vec::new();
@@ -85,8 +85,8 @@ impl Core {
         (low + self.uncharged).saturating_sub(free)
     }
 
-    /// As much as is missing is reclaimed, as far as it goes while not too much is on its way out:
-    /// nothing of that is free yet, so without this limit all memory would be ordered out at once.
+    /// Reclaims as much as is missing, while not too much is on its way out: nothing of that is
+    /// free yet, so without this limit all memory would be ordered out at once.
     pub(super) fn reclaim_missing(&mut self) {
         let missing = self.missing();
         if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
@@ -203,7 +203,7 @@ impl Core {
     /// A page that is in place already becomes known to the engine. False: there is no room for it
     /// now.
     pub(super) fn account_resident_page(&mut self, page: u32) -> bool {
-        // It was counted with what is not known: as much becomes free as the engine must have to
+        // The page was counted as unknown: as much memory becomes free as the engine must have to
         // give a page.
         let free = self.engine.free_pages();
         if free < self.high_mark + 32 {

@@ -54,7 +54,7 @@ impl Change {
 pub(super) struct Piece {
     /// Where it is now, or was when the process was forked.
     pub(super) at: Range<usize>,
-    /// Where what is there was before the batch; `None`: what was there is nowhere, or elsewhere.
+    /// Address of its content before the batch; `None`: nothing that was in memory before is here.
     pub(super) origin: Option<usize>,
     /// Whether it is watched, as far as that follows.
     pub(super) watched: Option<bool>,
@@ -113,11 +113,11 @@ pub(super) trait Evidence {
     /// Whether an address is watched now: by the process, or by one that was forked from it, which
     /// has not run yet.
     fn is_watched(&mut self, fork: Option<usize>, address: usize) -> Watched;
-    /// Whether an address was first watched in a moment in which something may have been under way.
+    /// Whether an address was first watched while something may have been under way.
     fn is_doubtful(&self, range: &Range<usize>) -> bool;
 }
 
-/// Pieces of a component at most, and how many are looked at in all states together.
+/// Pieces of a component at most, and pieces looked at in all states together.
 const MOST_PIECES: usize = 2000;
 const MOST_CONTENTS: usize = 4_000_000;
 /// Most changes in a component: they are bits of a mask.
@@ -133,8 +133,8 @@ pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result
         let matters = component.iter().any(held);
         let found = match Component::new(changes, &component, &at_forks, &forks) {
             Ok(found) => found.solve(evidence)?,
-            // So many that all is forgotten that was known of what is in place there. It will be
-            // found again.
+            // Too many changes: all that was known of what is in place there is forgotten. It will
+            // be found again.
             Err(_) if !matters => forgotten(changes, &component, &forks),
             Err(doubt) => return Err(doubt),
         };
@@ -165,13 +165,13 @@ fn forgotten(changes: &[Change], component: &[usize], forks: &[usize]) -> Outcom
 /// Content of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Content {
-    /// The piece that it was before.
+    /// Piece that the content was in before.
     origin: Option<u16>,
     /// Whether it is watched, as far as that follows.
     watched: Option<bool>,
-    /// The change that moved it there.
+    /// Change that moved the content here.
     by: Option<u16>,
-    /// It is to be discarded: that may be done or not.
+    /// Whether the content is to be discarded, which may be done or not.
     is_discarding: bool,
 }
 
@@ -193,19 +193,20 @@ struct KnownMarks {
 }
 
 struct Component {
-    /// In the order in which they were read, with their numbers. A change that is said twice is
-    /// left out.
+    /// Changes in the order in which they were read, with their numbers. A change that is read
+    /// twice is listed once.
     changes: Vec<(usize, Change)>,
     pieces: Vec<Range<usize>>,
     forks: Vec<usize>,
-    /// For each change: its pieces; of a move, those of the source, then those of the destination.
+    /// Pieces of each change; of a move, the pieces of its source and of its destination.
     of: Vec<(Vec<u16>, Vec<u16>)>,
     /// For each move: whether its source is mapped afterwards.
     keeps: Vec<bool>,
 }
 
 impl Component {
-    /// Component of these changes, and of the forks, which are those changes, with these numbers.
+    /// Component of the changes `members`, with forks: the changes `at_forks`, and processes
+    /// `forks`.
     fn new(all: &[Change], members: &[usize], at_forks: &[usize], forks: &[usize]) -> Result<Component, Doubt> {
         // After a move, what it left is told of as unmapped: that is part of it.
         let mut part_of_a_move = HashSet::new();

@@ -2,21 +2,21 @@
 //! `/proc/pressure/memory` ([`Psi`]).
 //!
 //! Stalled are threads that wait for a page that was in memory before, for room, or because of
-//! `memory.high`. It is known at any time. Threads that work instead are looked at now and then
-//! (`/proc/PID/task/TID/stat`): threads that ran then or were stalled are the ones that are not
-//! idle, and those of them that are not stalled at another time are productive then.
+//! `memory.high`; their number is known at any time. Threads that work are looked at now and then
+//! (`/proc/PID/task/TID/stat`): threads that ran then or were stalled are not idle, and as many of
+//! them as are not stalled at another time are productive then.
 
 use refault_mm::{Psi, PsiKind};
 
 use super::core::Core;
 use super::maps;
 
-/// Threads are looked at once in so many nanoseconds, while any are stalled now and then.
+/// Nanoseconds between two looks at threads, while any are stalled now and then.
 const LOOK_EVERY_NS: u64 = 20_000_000;
-/// So many at the most.
+/// Most threads that a look covers.
 const MOST_THREADS: usize = 64;
-/// Looks of which the one counts that found the most: a thread that has just faulted is neither
-/// seen to run nor known to wait.
+/// Looks of which the largest count is taken: a thread that has just faulted is neither seen to run
+/// nor known to wait.
 const LOOKS: usize = 4;
 
 /// Threads that wait for memory, and threads that work.
@@ -44,7 +44,7 @@ impl Pressure {
         self.psi.set(now_ns, stalled, busy.saturating_sub(stalled));
     }
 
-    /// Microseconds that were lost: in which some were stalled, and in which nobody worked instead.
+    /// Microseconds lost: while some threads were stalled, and while nobody worked instead.
     pub(super) fn total_us(&self, now_ns: u64) -> (u64, u64) {
         let mut psi = self.psi.clone();
         (psi.read(now_ns, PsiKind::Some).total_us, psi.read(now_ns, PsiKind::Full).total_us)
@@ -60,8 +60,8 @@ impl Core {
         }
     }
 
-    /// Looks at who works. Under the lock, so that no agent is at work and those that are stalled
-    /// are known.
+    /// Looks which threads work. It is done under the lock, so that no agent is at work and the
+    /// stalled threads are known.
     pub(super) fn look_at_threads(&mut self) {
         if !self.pressure.had_stalls || self.now_ns - self.pressure.looked_ns < LOOK_EVERY_NS {
             return;
@@ -85,7 +85,7 @@ mod tests {
     fn two_that_wait_at_once_lose_no_more_than_all_of_the_time() {
         let mut p = Pressure { psi: Psi::new(2), ..Pressure::new() };
         p.busy[0] = 2;
-        // Both wait for a second, one of them for another one.
+        // Two threads wait for a second, and one of them for another second.
         p.set(0, 2);
         p.set(1_000_000_000, 1);
         p.set(2_000_000_000, 0);

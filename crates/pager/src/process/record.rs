@@ -12,7 +12,7 @@ use crate::uffd::PAGE;
 /// it was found written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Touched {
-    /// Since the start.
+    /// Nanoseconds since the start.
     pub time_ns: u64,
     /// The process: an index in the order of their starts.
     pub process: u32,
@@ -23,9 +23,9 @@ pub struct Touched {
 }
 
 const BYTES: usize = 24;
-/// So many touches are kept to be put in order at the most.
+/// Touches that are kept at most, to be put in order.
 const RECENT: usize = 1 << 16;
-/// Written pages are looked for at least so far apart, and so many times as long as a look takes.
+/// Least time between two searches for written pages, also as a multiple of what a search takes.
 const LEAST_PAUSE: Duration = Duration::from_millis(2);
 const SHARE: u32 = 20;
 
@@ -33,7 +33,7 @@ const SHARE: u32 = 20;
 #[derive(Debug)]
 pub(super) struct Recorder {
     file: BufWriter<File>,
-    /// Now.
+    /// Time now, in nanoseconds.
     now_ns: u64,
     /// The processes that there are, by their numbers, and how many there were.
     processes: HashMap<usize, u32>,
@@ -41,7 +41,7 @@ pub(super) struct Recorder {
     /// Touches since written pages were looked for, and when that was.
     recent: Vec<Touched>,
     since_ns: u64,
-    /// When they are to be looked for again.
+    /// Time of the next search for written pages, in nanoseconds.
     next_look_ns: u64,
     /// Faults since reclaim began, and the sum of the pages in place at each of them.
     faults: u64,
@@ -89,7 +89,7 @@ impl Recorder {
         self.note(at_ns.max(self.since_ns), space, address, write);
     }
 
-    /// A fault with so many pages in place. Before reclaim begins nothing limits them.
+    /// A fault with `in_place` pages in place. Before reclaim begins nothing limits these.
     pub(super) fn fault_beside(&mut self, in_place: u64) {
         self.faults += 1;
         self.in_place += in_place;
@@ -163,8 +163,8 @@ pub struct Recording {
     file: File,
     /// How many processes there were.
     pub processes: u32,
-    /// How many pages there were in place at faults, on average; `None`: no page ever left memory.
-    /// A replay in so much memory is one under the same limit.
+    /// Average number of pages in place at faults; `None`: no page ever left memory. A replay in as
+    /// much memory is one under the same limit.
     pub in_place_pages: Option<u64>,
 }
 

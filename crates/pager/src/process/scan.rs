@@ -19,11 +19,10 @@ use crate::uffd::PAGE;
 
 /// Bytes that are looked at under the lock at a time.
 const CHUNK: usize = 64 << 20;
-/// Mappings are looked at again when a process has so many pages more that the engine does not know
-/// of.
+/// Pages unknown to the engine by which a process must grow for another look at its mappings.
 const WORTH_A_LOOK: u64 = 16;
-/// All watched memory is looked through again after so long, and when so many pages more are
-/// unknown.
+/// Time between two looks through all watched memory of processes that have pages unknown to the
+/// engine.
 const RECONCILE_EVERY: Duration = Duration::from_millis(500);
 /// The time between two looks is at least this, and this many times the processor time that a look
 /// takes.
@@ -82,9 +81,9 @@ impl Shared {
         }
     }
 
-    /// Reads what there is of all processes. Waiting threads are told of a descriptor once: had one
-    /// of them not read all of it, the thread that faulted would wait until somebody else of that
-    /// process faults.
+    /// Reads all events of all processes. A waiting thread is told of a descriptor once: if it had
+    /// not read everything, a thread that faulted would wait until another thread of its process
+    /// faults.
     fn catch_up(&self) {
         let spaces = self.lock().spaces.len();
         for index in 0..spaces {
@@ -109,8 +108,8 @@ impl Shared {
         }
     }
 
-    /// Counts the memory of all processes; which of them need a closer look, if there may be one,
-    /// and the longest pause until the next count.
+    /// Counts the memory of all processes. Returns the processes that need a closer look, if there
+    /// may be one, and the longest pause until the next count.
     fn look_around(&self, all: bool, closer: bool) -> (Vec<ScanTarget>, Duration) {
         let mut core = self.lock_now();
         if all {

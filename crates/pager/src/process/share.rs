@@ -16,17 +16,17 @@ use super::new_memory::Sized;
 use crate::core::State;
 use crate::uffd::PAGE;
 
-/// Copies are counted exactly after so many nanoseconds, or when they could be so great a part of
-/// the memory.
+/// Nanoseconds between exact counts of copies; they are counted earlier if copies could be one part
+/// in this many of the memory.
 const COUNT_EVERY_NS: u64 = 20_000_000;
 const WORTH_A_COUNT: u64 = 64;
-/// As long as a process that shares memory is not known, copies count as this part of the memory at
-/// most: their owner may be gone.
+/// Part of the memory, one in this many, that copies count as at most, as long as a process that
+/// shares memory is not known: their owner may be gone.
 const MOST_UNKNOWN: u64 = 16;
-/// Pages that processes have beyond those that were counted, which have them counted again.
+/// Pages by which processes must grow beyond the counted ones, to be counted again.
 const GROWN: u64 = 64;
-/// A process that was forked is waited for so many nanoseconds: until it is there, no page that it
-/// shares can leave memory.
+/// Nanoseconds that a forked process is waited for: until it is there, no page that it shares can
+/// leave memory.
 const NEWBORN_NS: u64 = 500_000_000;
 
 /// State of memory that is shared.
@@ -34,19 +34,18 @@ const NEWBORN_NS: u64 = 500_000_000;
 pub(super) struct Sharing {
     /// When copies were counted last, in nanoseconds.
     counted_ns: Option<u64>,
-    /// They are to be counted again.
+    /// Whether copies are to be counted again.
     pub(super) is_due: bool,
-    /// Pages that processes that share memory had together beyond those that the engine knows of,
-    /// when they were counted, less those that it was told of since.
+    /// Pages that the engine did not know at the last count, of all processes that share memory,
+    /// less the pages that it was told of since.
     unknown: u64,
-    /// How many more they could have without more memory of their own: pages that more than one of
-    /// them has.
+    /// Copies that are possible at most: pages that more than one of these processes has.
     possible: u64,
-    /// Pages that each of them had beyond what is known, together.
+    /// Pages beyond the known ones, summed over these processes.
     beyond: u64,
-    /// Copies since then, of pages that left a process.
+    /// Copies since the count, of pages that left a process.
     moved: u64,
-    /// The most that were made since then by writes.
+    /// Copies since the count that writes may have made, at most.
     written: u64,
 }
 
@@ -56,12 +55,12 @@ impl Sharing {
         (self.moved + self.written).min(self.possible)
     }
 
-    /// Pages that processes have beyond those that the engine knows of.
+    /// Pages of processes beyond the ones that the engine knows.
     pub(super) fn pages(&self) -> u64 {
         self.unknown + self.copies()
     }
 
-    /// The engine was told of one of them.
+    /// Books one of these pages as known to the engine.
     pub(super) fn found(&mut self) {
         let of = [&mut self.moved, &mut self.written, &mut self.unknown];
         if let Some(first) = of.into_iter().find(|n| **n > 0) {
@@ -197,8 +196,8 @@ impl Core {
         let (known, beyond) = (self.known_of(&sharing), self.beyond_of(&sharing));
         self.sharing.written = sharing.iter().map(|&(i, pid, _)| self.written_copies(i, pid)).sum();
         if !all_known {
-            // Until all are there, the pages that they share are those of the process that they
-            // were forked from.
+            // Until all are there, the pages that they share count for the process that they were
+            // forked from.
             self.sharing.unknown = beyond;
             self.sharing.possible = self.sharing.possible.min(self.budget.max_pages / MOST_UNKNOWN);
         } else if self.is_worth_a_count(beyond) {

@@ -11,7 +11,7 @@ use crate::store::AreaStats;
 pub struct TreeStats {
     /// Events, counted where they happen, from the start on.
     pub counts: Counts,
-    /// `memory.max`.
+    /// `memory.max`, in pages.
     pub max_pages: u64,
     /// The most memory that was counted at one time: of the processes, the pool and the pager.
     pub peak_pages: u64,
@@ -41,7 +41,7 @@ pub struct TreeStats {
     pub peak_table_bytes: u64,
     /// Pages that the tables were of.
     pub peak_table_pages: u64,
-    /// Processes that were killed since there was no room for them.
+    /// Processes that were killed because there was no room for them.
     pub killed: u64,
     /// Pages out of memory at most, at one time.
     pub peak_swap_pages: u64,
@@ -65,7 +65,7 @@ pub struct TreeStats {
     /// Times that a process was not there to move its pages, for it was stopped or had no
     /// processor: until it was, it was not served, and others were.
     pub unanswered: u64,
-    /// Processes that were forked from those.
+    /// Processes that were forked from these programs.
     pub forks: u64,
     /// Times that the order of changes of mappings could not be told; the process is killed then.
     pub undecided: u64,
@@ -74,10 +74,11 @@ pub struct TreeStats {
     pub strays: u64,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub stall_ns: u64,
-    /// Microseconds in which some thread waited so, as `some` of `/proc/pressure/memory`: where
-    /// other threads worked meanwhile, on other processors, the share of those that waited.
+    /// Microseconds in which some thread waited for memory, as `some` of `/proc/pressure/memory`.
+    /// Where other threads worked meanwhile on other processors, the share of the waiting ones
+    /// counts.
     pub stall_some_us: u64,
-    /// Microseconds of these as `full`: nobody worked in place of those who waited.
+    /// Microseconds of these as `full`: nobody worked in place of the waiting threads.
     pub stall_full_us: u64,
     /// The counters of the engine, under their kernel names.
     pub vmstat: Vec<(&'static str, u64)>,

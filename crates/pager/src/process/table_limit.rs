@@ -11,7 +11,7 @@ use refault_syscalls::machine;
 
 /// Part of the memory that may be tables: the rest is for pages.
 const PART: (usize, usize) = (2, 3);
-/// Processes that are killed for want of memory and have a line each.
+/// Processes killed for want of memory that get a line each, at most.
 const MOST_NAMED: u64 = 16;
 
 impl Core {
@@ -45,8 +45,8 @@ impl Core {
         }
     }
 
-    /// Whether all that may be out of memory is. Slots that are kept by processors, and such as do
-    /// not fit a cluster, are not all used.
+    /// Whether all that may be out of memory is. Not all slots are used: processors keep some, and
+    /// some do not fit a cluster.
     pub(super) fn is_swap_full(&self) -> bool {
         self.engine.swap_used_pages() + self.swap_pages / 16 >= self.swap_pages
     }

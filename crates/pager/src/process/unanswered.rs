@@ -1,19 +1,19 @@
 //! Orders that are not answered soon: the process is stopped, by a signal or a debugger, or it gets
 //! no processor.
 //!
-//! The manager gives orders under its lock, for no change of a mapping may be read between the
-//! choice of an address and the move. Waiting for ever there would stop all processes, and the one
-//! that is to let this one go on may be one of them (a debugger inside of the run). So the order
-//! stays open: its pages keep their state and their places, and until it is answered nothing of
-//! that process is read, served or put in place. Work for others goes on. The kernel keeps all that
-//! the process says meanwhile, in order.
+//! The manager gives orders under its lock, because no change of a mapping may be read between the
+//! choice of an address and the move. Waiting there for ever would stop all processes, perhaps also
+//! the debugger that is to let this process go on. So the order stays open: its pages keep their
+//! state and their places, and until it is answered nothing of this process is read, served or put
+//! in place. Work for other processes goes on. The kernel keeps the events of this process
+//! meanwhile, in order.
 
 use super::Shared;
 use super::core::{Core, Pending};
 use crate::core::State;
 use crate::store::{PageBuf, StoreError};
 
-/// An agent that was late is waited for again when it answers within so many nanoseconds.
+/// Nanoseconds within which a late agent must answer to be waited for again.
 const SOON_NS: u64 = 1_000_000;
 
 /// An order that was not answered, and what waits for that.
@@ -106,7 +106,7 @@ impl Core {
         self.open_order(owner).map(|u| u.unwritten.push(page)).is_some()
     }
 
-    /// Pages that are to leave a process stay, but for those that an open order is about.
+    /// Keeps pages in memory that are to leave a process, except pages of an open order.
     pub(super) fn keep_all(&mut self, owner: usize) {
         let ordered: Vec<u32> = self.open_order(owner).map_or(Vec::new(), |u| u.moves.iter().map(|m| m.0).collect());
         let memory = &self.memory;

@@ -6,8 +6,8 @@ use super::maps;
 use super::new_memory::Sized;
 use crate::uffd::PAGE;
 
-/// Shared memory is looked at again when there are so many pages more of it, or of files, and else
-/// after so many nanoseconds for each process.
+/// Pages by which shared memory, or files, must grow to be looked at again; else they are looked at
+/// after this many nanoseconds for each process.
 const GROWN: u64 = 64;
 const LOOK_EVERY_NS: u64 = 50_000_000;
 
@@ -19,7 +19,7 @@ pub(super) struct UnlimitedMemory {
     looked_ns: u64,
     pub(super) peak_shared: u64,
     pub(super) peak_huge: u64,
-    /// How many processes were not served, and the most that they had.
+    /// Number of processes that were not served, and the most memory that they had, in KiB.
     pub(super) unserved: u64,
     pub(super) peak_unserved: u64,
 }

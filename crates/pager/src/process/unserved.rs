@@ -9,16 +9,16 @@ use super::maps;
 
 /// From one look to the next, for each four processes.
 const EVERY: Duration = Duration::from_millis(20);
-/// Looks at a process that is being started may find anything: so many say the same.
+/// Looks that must say the same: a look at a process that is being started may find anything.
 const LOOKS: u32 = 2;
-/// A program that has the library is known within so long.
+/// Time within which a program that has the library becomes known.
 const GREETS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A process that nobody knows of.
 #[derive(Clone, Copy)]
 struct Unknown {
     since: Instant,
-    /// Looks one after the other that found that it is not served.
+    /// Consecutive looks that found that it is not served.
     looks: u32,
     /// The most that it had, in KiB.
     most: u64,
@@ -50,7 +50,7 @@ impl UnservedProcesses {
         UnservedProcesses { looked: Instant::now(), seen: HashMap::new() }
     }
 
-    /// Looks for them, if it is time to. `known`: those that are served.
+    /// Looks for unserved processes, if it is time to. `known`: processes that are served.
     pub(super) fn look(&mut self, known: &[i32]) -> Found {
         let mut found = Found::default();
         if self.looked.elapsed() >= EVERY * (1 + known.len() as u32 / 4) {

@@ -104,8 +104,7 @@ impl Written {
     }
 }
 
-/// Looks up addresses in ranges that go up; those that are asked for one after the other are mostly
-/// neighbours.
+/// Lookup of addresses in ascending ranges; consecutive lookups are mostly of neighbours.
 struct Finder<'a> {
     ranges: &'a [Range<usize>],
     at: usize,

@@ -41,9 +41,9 @@ impl Region {
         Ok(())
     }
 
-    /// `MADV_PAGEOUT`: moves these pages out now. Returns how many of the range are not in place
-    /// afterwards. The memory of those that were written just now is given up when it is needed;
-    /// until then a touch brings them back without a read.
+    /// `MADV_PAGEOUT`: moves these pages out now. Returns how many pages of the range are not in
+    /// place afterwards. Memory of pages written just now is given up when it is needed; until then
+    /// a touch brings them back without a read.
     pub fn page_out(&self, range: Range<usize>) -> Result<u64, Error> {
         let pages = self.pages_of(range)?;
         let mut out = 0;

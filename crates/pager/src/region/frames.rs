@@ -1,5 +1,5 @@
-//! Frames of pages that have left are used for those that come, where that saves a copy and the way
-//! through the kernel's allocator.
+//! Frames of pages that have left are reused for pages that come in, where that saves a copy and
+//! the way through the kernel's allocator.
 //!
 //! A page that has been written lies in its staging place until the place is discarded. Instead,
 //! the next page can be read into that frame, and the frame be moved into the region. A move
@@ -15,9 +15,9 @@ use crate::store::Page;
 use crate::sync::MutexGuard;
 use crate::uffd::PAGE;
 
-/// After so many faults of one thread it is held to be alone.
+/// Faults of one thread in a row after which it counts as the only one.
 const ALONE: u32 = 64;
-/// Frames that are kept at most: this part of the memory, and so many.
+/// Frames that are kept at most: one part in this many of the memory, and this number.
 const PART: u64 = 256;
 const MOST: u64 = 512;
 
@@ -61,15 +61,15 @@ impl Core {
         self.frames_to_keep = if self.frames.is_alone() { self.most_frames } else { 0 };
     }
 
-    /// A place whose frame is of no use any more, for a page that comes.
+    /// Takes a place whose frame is of no use any more, for a page that comes in.
     pub(super) fn take_frame(&mut self) -> Option<u32> {
         if self.frames.is_alone() { self.memory.discards.pop() } else { None }
     }
 }
 
 impl Shared {
-    /// Reads a page into the frame of such a place, and moves it to where it belongs. If that does
-    /// not work, the place is given back and the page is to be read in another way.
+    /// Reads a page into the frame of a place taken so, and moves it to where it belongs. If that
+    /// fails, the place is given back and the page is to be read in another way.
     pub(super) fn read_into_frame<'a>(
         &'a self,
         core: MutexGuard<'a, Core>,

@@ -94,8 +94,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the region so many pages. Pages beyond that are evicted; for want of progress for so
-    /// long it is an error.
+    /// Gives the region `pages` pages. Pages beyond that are evicted; no progress for `stall_limit`
+    /// is an error.
     fn resize<'a>(
         &'a self,
         mut core: MutexGuard<'a, Core>,

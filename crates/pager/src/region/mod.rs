@@ -47,7 +47,7 @@ use crate::sync::Mutex;
 use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, PAGE, Scope, Uffd, UffdFeature};
 
-/// Stack, buffers and codec tables of a thread, as far as they are touched.
+/// Bytes of stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
 
 /// Pages that are read at a time at the most, while faults follow one another: 16.
@@ -269,8 +269,8 @@ impl Region {
         self.populated()
     }
 
-    /// Those, and what the pool and the pager itself take, at one moment: looked at one after the
-    /// other, what comes back from the pool meanwhile is counted twice.
+    /// Pages in memory, and what the pool and the pager itself take, at one moment: read one after
+    /// the other, pages that come back from the pool meanwhile would count twice.
     pub fn pages_in_use(&self) -> std::io::Result<u64> {
         let core = self.shared.lock();
         // Pages that go to the pool during the look are seen where they were.

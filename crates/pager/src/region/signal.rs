@@ -20,7 +20,7 @@ use crate::uffd::PAGE;
 
 /// Handler of the signal before this one.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
-/// It wanted to be called once, and was.
+/// Whether the handler before wanted to be called once, and was.
 static BEFORE_IS_SPENT: AtomicBool = AtomicBool::new(false);
 
 /// Makes the handler that of the process, once.
@@ -102,7 +102,7 @@ unsafe fn is_write(_: *const libc::c_void) -> bool {
 /// Signals of no region go to the handler before, as if this one were not there.
 ///
 /// # Safety
-/// The arguments are those of a signal handler.
+/// Called with the arguments of a signal handler.
 unsafe fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(before) = BEFORE.get() else { return };
     let by_instruction = {

@@ -18,7 +18,7 @@ pub struct RegionStats {
     pub max_pages: u64,
     /// Pages of memory in use: for content, the pool and the pager.
     pub memory_pages: u64,
-    /// The most there was at one time.
+    /// Most pages that there were at one time.
     pub peak_pages: u64,
     /// Pages of the memory that the pool and the pager use.
     pub overhead_pages: u64,

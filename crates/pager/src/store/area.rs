@@ -140,7 +140,7 @@ pub struct SwapArea {
 }
 
 impl SwapArea {
-    /// Bytes that a page takes in its tables, and in those of a file.
+    /// Bytes that a page takes in the tables of the area, and in the tables of a file.
     pub const BYTES_PER_PAGE: usize = size_of::<Meta>() + size_of::<Option<u32>>() + 1;
 
     /// An area over a store, of which nothing is lent.
@@ -304,7 +304,7 @@ impl SwapArea {
         }
     }
 
-    /// One user less; without any the cell holds nothing.
+    /// Takes one user from a cell; without any users the cell holds nothing.
     fn leave(&self, cells: &mut Cells, cell: u32) {
         if cells.cells.get(cell).users > 1 {
             cells.cells.change(cell, |m| m.users -= 1);
@@ -384,7 +384,7 @@ impl SwapArea {
         self.store.shrink_pool()
     }
 
-    /// A fault on a page that was out of memory was served, in so many nanoseconds.
+    /// A fault on a page that was out of memory was served, in `ns` nanoseconds.
     pub fn fault_served(&self, ns: u64) {
         self.store.note(Note::FaultServed { ns });
     }

@@ -13,12 +13,12 @@ use super::PageBuf;
 #[derive(Default)]
 pub(super) struct Batches {
     idle: Mutex<Vec<Vec<PageBuf>>>,
-    /// Pages of all buffers, those in use too.
+    /// Pages of all buffers, also of buffers in use.
     pages: AtomicUsize,
 }
 
 impl Batches {
-    /// A buffer of so many pages, with what was last in it.
+    /// A buffer of `pages` pages, with old content.
     pub(super) fn take(&self, pages: usize) -> Vec<PageBuf> {
         let idle = self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
         let mut buffer = idle.unwrap_or_default();

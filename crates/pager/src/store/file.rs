@@ -77,7 +77,7 @@ impl Held {
 }
 
 impl FileStore {
-    /// A file in a directory, of at most so many pages.
+    /// A file in a directory, of at most `slots` pages.
     pub fn new(directory: &Path, slots: u32) -> io::Result<FileStore> {
         FileStore::with_io(directory, slots, SwapIo::default())
     }
@@ -262,7 +262,7 @@ fn is_aligned(page: &Page) -> bool {
     page.as_ptr().addr().is_multiple_of(PAGE)
 }
 
-/// Result of a run of so many pages: less than all of it is an error.
+/// Result of a run of `pages` pages: less than all of it is an error.
 fn whole(n: io::Result<usize>, pages: usize) -> Result<(), StoreError> {
     match n {
         Ok(n) if n == pages * PAGE => Ok(()),

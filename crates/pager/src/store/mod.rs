@@ -107,7 +107,7 @@ pub enum Note {
     /// A page left memory and was not written: its slot, that holds it already, or none, for it is
     /// kept elsewhere.
     LeftUnwritten(Option<u32>),
-    /// A fault on a page that was out of memory was served, in so many nanoseconds in all.
+    /// A fault on a page that was out of memory was served, in this many nanoseconds in all.
     FaultServed {
         /// From the fault, as far as that is known, until the page was in place.
         ns: u64,
@@ -120,7 +120,7 @@ pub trait Store: Send + Sync {
     /// Puts a page in a slot, in place of what may be there. After an error the slot holds nothing.
     fn write(&self, slot: u32, page: &Page) -> Result<(), StoreError>;
 
-    /// Writes several pages to slots of which none is named twice; what became of each.
+    /// Writes several pages, each to a slot of its own; returns the result of each.
     fn write_many(&self, pages: &[(u32, &Page)]) -> Vec<Result<(), StoreError>> {
         pages.iter().map(|&(slot, page)| self.write(slot, page)).collect()
     }

@@ -17,10 +17,10 @@ use io_uring::{IoUring, opcode, types};
 use super::ring::{self, Patience};
 use crate::calls::{self, Call};
 
-/// Rings at most: who reads beyond that does so by `pread`.
+/// Rings at most: further readers use `pread`.
 const MOST_RINGS: usize = 64;
 
-/// A ring for each of those who read at the same time, and what is known of their waits.
+/// Rings, one for each thread that reads at the same time, and what is known of waits.
 #[derive(Default)]
 pub(super) struct PolledReads(Mutex<State>);
 
@@ -28,7 +28,7 @@ pub(super) struct PolledReads(Mutex<State>);
 struct State {
     polling: Polling,
     idle: Vec<IoUring>,
-    /// Those, and those in use.
+    /// Number of rings, free or in use.
     rings: usize,
     /// The system allows none.
     refused: bool,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for PolledReads {
 }
 
 impl PolledReads {
-    /// Memory of a ring: entries, and the heads of both queues with their completions, in whole
+    /// Bytes of a ring: entries, and the heads of both queues with their completions, in whole
     /// pages.
     const RING_BYTES: u64 = 2 * 4096;
 

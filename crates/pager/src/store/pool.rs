@@ -40,7 +40,7 @@ struct Inner {
     pages: u64,
 }
 
-/// Pages, compressed, in at most so much memory. A page that does not get smaller is kept as it is,
+/// Compressed pages in memory of a limited size. A page that does not get smaller is kept as it is,
 /// or refused.
 #[derive(Debug)]
 pub struct Pool {
@@ -49,7 +49,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of at most so many bytes.
+    /// A pool of at most `limit_bytes` bytes.
     pub fn new(codec: Codec, limit_bytes: usize) -> io::Result<Pool> {
         let slab = Slab::new(limit_bytes)?;
         let inner = Inner { slab, entries: Sparse::new(), turn: 0, coldest: NONE, hottest: NONE, pages: 0 };
@@ -59,7 +59,7 @@ impl Pool {
     /// Bytes of tables for each page that it holds.
     pub const BYTES_PER_PAGE: usize = size_of::<Entry>();
 
-    /// The smallest that makes sense.
+    /// Smallest limit that makes sense, in bytes.
     pub const MIN_BYTES: usize = BLOCK;
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
@@ -93,7 +93,7 @@ impl Pool {
         (inner.slab.block_bytes(), Some(inner.coldest).filter(|&slot| slot != NONE))
     }
 
-    /// It takes more than it may, since its limit was lowered.
+    /// Whether it takes more than it may, since its limit was lowered.
     pub(super) fn is_beyond_limit(&self) -> bool {
         self.lock().slab.is_beyond_limit()
     }

@@ -13,7 +13,7 @@ use crate::threads::fatal;
 
 /// Writes at a time.
 const ENTRIES: u32 = 64;
-/// A call that the kernel refuses for the moment is repeated so often, with a pause: ten seconds
+/// Tries of a call that the kernel refuses for the moment, with a pause between them: ten seconds
 /// and more.
 const ATTEMPTS: u32 = 10_000;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -62,8 +62,8 @@ impl Ring {
         results
     }
 
-    /// Waits until so many entries are complete. It does not give up: the kernel may be reading the
-    /// pages.
+    /// Waits until `entries` entries are complete. It does not give up: the kernel may be reading
+    /// the pages.
     fn wait(&mut self, entries: usize, results: &mut [isize]) {
         let (mut left, mut patience) = (entries, Patience::default());
         while left > 0 {

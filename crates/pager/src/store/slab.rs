@@ -63,7 +63,7 @@ fn objects(class: u8) -> usize {
 }
 
 impl Slab {
-    /// At most so many bytes, rounded down to blocks.
+    /// A slab of at most `limit_bytes` bytes, rounded down to blocks.
     pub(super) fn new(limit_bytes: usize) -> io::Result<Slab> {
         let mapping = Mapping::new((limit_bytes / BLOCK).max(1) * BLOCK)?;
         let limit = mapping.bytes() / BLOCK;
@@ -71,8 +71,8 @@ impl Slab {
         Ok(Slab { mapping, blocks: Vec::new(), free_blocks: Vec::new(), kept: Vec::new(), partial, in_use: 0, limit })
     }
 
-    /// Another limit, not above the first one. Pages beyond it stay, and nothing is added until
-    /// enough of them are gone.
+    /// Sets another limit, not above the first one. Pages beyond it stay, and nothing is added
+    /// until enough of them are gone.
     pub(super) fn set_limit(&mut self, bytes: usize) {
         self.limit = (bytes / BLOCK).clamp(1, self.mapping.bytes() / BLOCK);
         while let Some(b) = self.kept.pop() {

@@ -20,8 +20,8 @@ const STRIPES: usize = 64;
 const WORTH_KEEPING: usize = PAGE * 3 / 4;
 /// Pages that one write has go on to the file before it goes there itself.
 const MAX_WRITEBACK: usize = 64;
-/// Pages that go on at a time, those side by side in one call: of a large pool so many, of a small
-/// one this part of it.
+/// Pages that go on at a time, neighbours in one call: of a large pool this many, of a small pool
+/// this part of it.
 const BATCH: usize = 32;
 const BATCH_OF_POOL: usize = 8;
 
@@ -226,7 +226,7 @@ impl<L: Store> Store for Tiers<L> {
         let begun = Instant::now();
         match self.pool.read(slot, page) {
             Ok(()) => self.note_loaded(PoolTier::Pool, slot, 1, begun),
-            // It is below, or went there just now.
+            // The page is below, or went there just now.
             Err(StoreError::Absent) => {
                 self.lower.read(slot, page)?;
                 self.note_loaded(PoolTier::Device, slot, 1, begun);
@@ -240,7 +240,7 @@ impl<L: Store> Store for Tiers<L> {
         self.lower.takes_runs()
     }
 
-    /// They go to the pool first, and take a processor's time.
+    /// Writes go to the pool first, and take a processor's time.
     fn writes_wait(&self) -> bool {
         false
     }

@@ -57,7 +57,7 @@ pub struct Progress {
 pub struct Fault {
     /// The address, rounded down to the page.
     pub address: usize,
-    /// It was a write.
+    /// Whether the fault was a write.
     pub write: bool,
     /// The thread, if [`UffdFeature::THREAD_ID`] was asked for.
     pub thread: u32,
@@ -118,7 +118,7 @@ impl Uffd {
         Ok(Uffd { fd, scope, features: offered })
     }
 
-    /// One that another process opened for its memory, with these features, and that does not
+    /// A userfaultfd that another process opened for its memory, with these features; it does not
     /// block.
     pub fn of_other(fd: OwnedFd, features: &[UffdFeature]) -> Uffd {
         let features = features.iter().fold(0, |all, f| all | f.bit);
@@ -189,7 +189,7 @@ impl Uffd {
         calls::made(Call::Unregister, || self.ioctl(abi::UFFDIO_UNREGISTER, &mut range(start, len)))
     }
 
-    /// Lets those who wait in the range try again.
+    /// Lets threads that wait in the range try again.
     pub fn wake(&self, start: usize, len: usize) -> io::Result<()> {
         calls::made(Call::Wake, || self.ioctl(abi::UFFDIO_WAKE, &mut range(start, len)))
     }
@@ -217,8 +217,8 @@ impl Uffd {
         Self::planned(Call::Zero, len, make, || ())
     }
 
-    /// Moves pages of anonymous memory, whose places are missing pages then. No one is woken.
-    /// Stores that happened before are in the moved frames; later ones fault.
+    /// Moves pages of anonymous memory, and leaves missing pages behind. No thread is woken. Stores
+    /// that happened before are in the moved frames; later ones fault.
     ///
     /// # Safety
     /// A thread that refers to `src` must be served when it faults; `dst` must be missing pages of

@@ -71,8 +71,8 @@ fn losses(v: &View) -> Result<(), String> {
     Ok(())
 }
 
-/// Frames in use, but for those that are being given back, and what the pager takes, are not more
-/// than there is.
+/// Frames in use and the pager's own memory, without frames that are being given back, are within
+/// the limit.
 fn budget(v: &View) -> Result<(), String> {
     if v.is_resizing {
         return Ok(());
@@ -89,8 +89,8 @@ fn budget(v: &View) -> Result<(), String> {
     Ok(())
 }
 
-/// The engine has as many frames in use as there are pages in memory, with its tables of them, and
-/// what the pager takes. It may have one, or none, for a page that is lost.
+/// The engine has as many frames in use as there are pages in memory, its page tables, and the
+/// memory of the pager. It may have one or none for a lost page.
 fn charges(v: &View) -> Result<(), String> {
     let m = &v.core.memory;
     let in_memory = [State::Mapped, State::Leaving, State::Staged, State::Writing, State::Written, State::Reading];

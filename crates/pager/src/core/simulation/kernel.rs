@@ -76,9 +76,9 @@ pub(crate) struct State {
     pub(crate) threads: Threads,
     pub(crate) messages: Vec<Message>,
     pub(crate) injected: Injected,
-    /// Places that hold what nobody put there: they are never given back.
+    /// Places with content that nobody put there: they are never given back.
     pub(crate) garbage: u64,
-    /// Pages of which it told that they were written.
+    /// Pages that were reported written.
     pub(crate) told_written: u64,
     rates: Rates,
     random: Random,
@@ -86,7 +86,7 @@ pub(crate) struct State {
     pub(crate) is_calm: bool,
 }
 
-/// The kernel, as the core and those who make its calls see it.
+/// The kernel, as the core sees it, and the code that makes its calls.
 pub(crate) struct Kernel(pub(crate) RefCell<State>);
 
 /// Outcome of an access.

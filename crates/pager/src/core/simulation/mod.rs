@@ -65,8 +65,8 @@ fn run_seed<T>(name: &str, seed: u64, run: impl FnOnce() -> Result<T, String>) -
     result.map_err(|e| format!("seed {seed}: {e}\n  REFAULT_SEED={seed} cargo test -p refault-pager --lib {name}"))
 }
 
-/// Runs all seeds, as many at a time as there are processors, and adds their figures up; fails with
-/// those that went wrong.
+/// Runs all seeds, as many at a time as there are processors, and adds up their figures; fails with
+/// the seeds that went wrong.
 pub(crate) fn run_seeds<T: Send>(name: &str, run: impl Fn(u64) -> Result<T, String> + Sync, mut add: impl FnMut(T)) {
     let (seeds, next) = (seeds(), AtomicUsize::new(0));
     let take = || seeds.get(next.fetch_add(1, Ordering::Relaxed)).copied();

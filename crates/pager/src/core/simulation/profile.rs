@@ -4,7 +4,7 @@ use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy, ThpCo
 
 use super::random::Random;
 
-/// How often something goes wrong: once in so many calls; 0: never.
+/// Rates of failures: once in this many calls; 0: never.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rates {
     /// A fill is refused, or is done in part.
@@ -52,7 +52,7 @@ pub(crate) struct Profile {
     pub(crate) standby_percent: u64,
     pub(crate) overhead_beside: bool,
     pub(crate) steps: u32,
-    /// One in so many accesses is a write.
+    /// Share of accesses that write, one in this many.
     pub(crate) write_in: u64,
     /// Threads stay in a part of the memory for a while.
     pub(crate) locality: u32,

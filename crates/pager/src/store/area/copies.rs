@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::{Kind, SwapArea, checksum};
 use crate::store::{Note, Page};
 
-/// The share of copies that were good when their pages left memory again, lately: all of them is
-/// `ONE`.
+/// Scale of the share of recent copies that were good when their pages left memory again: this many
+/// parts are all copies.
 const ONE: u32 = 1 << 16;
 /// From this share on copies pay: 5 / (2 + 5).
 const PAYS: u32 = ONE / 7 * 5;
-/// Each outcome counts so much, of what is known.
+/// Weight of an outcome in the share, one part in this many.
 const WEIGHT: u32 = 64;
-/// While they do not pay, one of so many is kept, to find out when they do.
+/// Share of copies kept while they do not pay, one in this many, to find out when they do.
 const TRIAL: u32 = 16;
 
 /// Whether copies pay.

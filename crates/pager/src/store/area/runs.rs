@@ -34,8 +34,8 @@ impl SwapArea {
         results
     }
 
-    /// As [`SwapArea::read`], of several: slot and page of the owner. A read that fails is tried
-    /// once more.
+    /// As [`SwapArea::read`], of several pages, each given by its slot and the page of its owner. A
+    /// read that fails is tried once more.
     pub fn read_several<B: BorrowMut<PageBuf>>(
         &self,
         items: &[(u32, u32)],
