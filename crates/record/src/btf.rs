@@ -65,7 +65,7 @@ impl Btf {
             .is_some_and(|text| text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0)))
     }
 
-    /// How many bytes a field is behind the start of a structure.
+    /// Offset of a field in a structure, in bytes.
     pub(crate) fn offset(&self, structure: &str, field: &str) -> Result<u32, String> {
         let of = |&at: &usize| {
             let is_it = self.word(at + 4)? >> 24 & 31 == STRUCT && self.is_named(self.word(at)?, structure);

@@ -7,14 +7,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How the names of groups begin that this program makes; a number of a process follows.
+/// Prefixes of the groups that this program makes; the number of a process follows.
 pub(crate) const PREFIXES: [&str; 2] = ["refault-record-", "refault-play-"];
 
 /// A group.
 #[derive(Debug)]
 pub struct Cgroup {
     folder: PathBuf,
-    /// As `/proc/PID/cgroup` has it.
+    /// Path, as in `/proc/PID/cgroup`.
     path: String,
     /// Where its hierarchy is mounted.
     root: PathBuf,
@@ -100,7 +100,7 @@ impl Cgroup {
         fs::write(&path, value).map_err(|e| format!("{}: cannot be written: {e}", path.display()))
     }
 
-    /// The file in which a process writes itself to be in the group.
+    /// File that a process writes its number to, to enter the group.
     pub fn procs(&self) -> io::Result<fs::File> {
         fs::File::options().write(true).open(self.folder.join("cgroup.procs"))
     }
@@ -113,7 +113,7 @@ impl Cgroup {
         Ok(elsewhere)
     }
 
-    /// As `/proc/PID/cgroup` has it.
+    /// Path of the group, as in `/proc/PID/cgroup`.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -132,7 +132,8 @@ impl Cgroup {
         number(&self.folder.join(file))
     }
 
-    /// Its number and those of the groups below it, as samples of the second version have them.
+    /// Numbers of this group and of the groups below it, as samples of the second version have
+    /// them.
     pub(crate) fn ids(&self) -> Option<Ids> {
         self.second.then(|| Ids { folder: self.folder.clone(), known: FxHashMap::default() })
     }

@@ -22,7 +22,7 @@ pub(crate) fn pagers_out() -> FxHashSet<u32> {
     kernel_threads("kdamond")
 }
 
-/// Kernel threads whose name begins like this.
+/// Numbers of kernel threads whose names begin with `name`.
 fn kernel_threads(name: &str) -> FxHashSet<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -54,7 +54,7 @@ pub fn lru_gen() -> bool {
 /// How events of this kernel are to be taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Calibration {
-    /// How much the last index of a read is beyond the last page.
+    /// Pages by which the last index of a read is beyond its last page.
     pub(crate) last_beyond: u64,
     /// The number of the cgroup of this process, as events have it; 0: they do not.
     pub(crate) cgroup: u64,

@@ -21,9 +21,9 @@ pub struct Members {
     rule: Rule,
     /// The process of the recorder.
     recorder: u32,
-    /// By process: whether it is one of them.
+    /// Whether a process is recorded, by its number.
     known: FxHashMap<u32, bool>,
-    /// The groups, where events say of which they are.
+    /// Numbers of the recorded groups, where events say the group.
     ids: Option<Ids>,
 }
 
@@ -33,14 +33,14 @@ impl Members {
         Members { rule, recorder, known: first.into_iter().map(|pid| (pid, true)).collect(), ids: None }
     }
 
-    /// From now on the group of an event is that which it says, and not where its process is when
-    /// it is read.
+    /// From now on the group of an event is the one that the event says, and not the one that its
+    /// process is in when the event is read.
     pub(crate) fn by_id(&mut self, ids: Ids) {
         self.ids = Some(ids);
     }
 
-    /// Whether the process of an event is one of them. `group_of` says in which group a process is
-    /// now; none: it is gone.
+    /// Whether the process of an event is recorded. `group_of` returns the group that a process is
+    /// in now; none: the process is gone.
     #[inline]
     pub fn contain(&mut self, event: &Event, group_of: impl Fn(u32) -> Option<String>) -> bool {
         if let EventKind::Fork { parent } = event.kind
@@ -79,17 +79,17 @@ impl Members {
         is_in
     }
 
-    /// The processes that are known to be some of them.
+    /// Processes that are known to be recorded.
     pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.known.iter().filter(|(_, is_in)| **is_in).map(|(&pid, _)| pid)
     }
 
-    /// Whom to look for besides those that are known.
+    /// Rule by which further processes are looked for.
     pub(crate) fn rule(&self) -> &Rule {
         &self.rule
     }
 
-    /// Processes move from group to group: those that were outside are looked at again.
+    /// Forgets processes outside of the group: they may move into it, and are looked at again.
     pub fn look_again(&mut self) {
         if matches!(self.rule, Rule::Cgroup(_)) {
             self.known.retain(|_, is_in| *is_in);
@@ -97,7 +97,7 @@ impl Members {
     }
 }
 
-/// The processes that a rule takes of all that run, besides those that descend from others.
+/// Processes that a rule takes of all that run; by descent, none.
 pub(crate) fn more(rule: &Rule, group: Option<&Cgroup>) -> Vec<u32> {
     match rule {
         Rule::Descent => Vec::new(),

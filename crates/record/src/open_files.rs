@@ -11,11 +11,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Descriptors and mappings that are looked at, and for how long.
+/// Descriptors and mappings that are looked at, at most, and the longest time for it.
 const MOST_OPEN: usize = 200_000;
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Entries of folders that are looked at, and the time that it may take.
+/// Entries of folders that are looked at, at most, and the longest time for it.
 const MOST_ENTRIES: usize = 100_000;
 const LONGEST_WALK: Duration = Duration::from_secs(10);
 
@@ -34,8 +34,8 @@ pub(crate) struct InUse {
     pub(crate) path: PathBuf,
 }
 
-/// The files that these processes have open or mapped, and the folders in which they have files
-/// open; the last one: there were more.
+/// Files that processes have open or mapped, and folders in which they have files open; true: there
+/// were more.
 pub(crate) fn in_use(pids: impl IntoIterator<Item = u32>) -> (Vec<InUse>, Vec<PathBuf>, bool) {
     let (mut files, mut folders) = (FxHashMap::default(), Vec::new());
     let (mut looked, until) = (0, Instant::now() + LONGEST);

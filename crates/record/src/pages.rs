@@ -56,7 +56,7 @@ impl Drop for Mapping {
     }
 }
 
-/// The pages of a trace, each at its number, of both kinds.
+/// Pages of a trace at their numbers, of a file and of anonymous memory.
 #[derive(Debug)]
 pub(crate) struct Pages {
     /// Asked, and never touched: `mincore` then looks into the page cache.
@@ -66,7 +66,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Mappings of a file of so many pages, and as much anonymous memory.
+    /// Mappings of `pages` pages of a file, and as much anonymous memory.
     pub(crate) fn new(file: &File, pages: u64) -> io::Result<Pages> {
         let bytes = pages.max(1) as usize * PAGE;
         let anon = Mapping::new(None, bytes, true)?;

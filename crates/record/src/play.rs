@@ -20,9 +20,9 @@ const PAGE: u64 = 4096;
 /// Results of a trace on a kernel.
 #[derive(Clone, Debug)]
 pub struct KernelReplay {
-    /// By access: its page was not in memory.
+    /// Whether the page of the access was not in memory, by access.
     pub missed: Vec<bool>,
-    /// How long it took.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
 }
 
@@ -71,7 +71,7 @@ pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: 
     let pages = Pages::new(&file, all).map_err(fail("a file there cannot be mapped"))?;
     check_cache(&file, &pages).map_err(|e| format!("{}: {e}", folder.display()))?;
     program::catch_end();
-    // All that the loop takes is there before the group is entered, which would pay for it.
+    // Memory of the loop is allocated before the group is entered, which would be charged for it.
     let mut missed = vec![true; accesses.len()];
     let mut buffer = vec![1; PAGE as usize];
     let group = Cgroup::create(&format!("refault-play-{}", std::process::id()), limit_bytes)?;
@@ -134,7 +134,7 @@ fn check_cache(file: &File, pages: &Pages) -> Result<(), String> {
     }
 }
 
-/// By page: whether it is anonymous.
+/// Whether a page is anonymous, by page.
 fn kinds(trace: &Trace) -> Vec<bool> {
     let mut kinds = vec![false; trace.footprint_pages() as usize];
     for object in trace.objects.iter().filter(|object| object.kind == ObjectKind::Anon) {

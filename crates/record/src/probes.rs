@@ -20,8 +20,8 @@ const FUNCTIONS: [(&str, &str); 3] =
 /// The name of a group of probes begins so; the number of a process follows.
 const PREFIX: &str = "refault_";
 
-/// Removes the events that are named behind the file, when nobody holds the other end of its input
-/// any more. They are in use until the kernel has closed what the recorder had open.
+/// Removes the events named behind the file, once nobody holds the other end of its input any more.
+/// Events are in use until the kernel has closed what the recorder had open.
 const GUARD: &str = "read -r _; file=$0; for event; do for i in 1 2 3 4 5 6 7 8 9 10; do \
      echo \"-:$event\" >>\"$file\" && break; sleep 0.2; done; done";
 

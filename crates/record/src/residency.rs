@@ -24,7 +24,7 @@ pub enum Residency {
     Seen(Vec<Range<u64>>, u64),
     /// It is too large to be looked at while others wait: [`crate::Assembler::looked`] tells.
     Later,
-    /// It could not be looked at.
+    /// The file could not be looked at.
     Failed,
     /// There is nothing to look at: memory that is no file of a disk.
     Never,
@@ -78,7 +78,7 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// How many pages of a range are in memory, by the kernel's count; an empty range is the whole
+/// Number of pages of a range in memory, as the kernel counts them; an empty range is the whole
 /// file.
 fn count(file: &File, pages: Range<u64>) -> io::Result<Option<u64>> {
     let range = [pages.start * PAGE, (pages.end - pages.start) * PAGE];

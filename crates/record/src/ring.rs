@@ -16,8 +16,8 @@ const SAMPLE: u32 = 9;
 /// Flag of a record of a name: the thread runs another program.
 const COMM_EXEC: u16 = 1 << 13;
 
-/// An event is visible to its reader this long after its time at most: rings are read one after the
-/// other, and one on another CPU may be in the middle of writing.
+/// Nanoseconds after its time at which an event is visible to its reader at the latest: rings are
+/// read one after the other, and another CPU may be in the middle of writing an event.
 const SETTLED_NS: u64 = 20_000_000;
 
 struct Ring {
@@ -41,8 +41,8 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Opens a ring of so many bytes on each CPU, and starts the events; `groups`: with the cgroup
-    /// of each, if the kernel says it.
+    /// Opens a ring of `ring_bytes` bytes on each CPU, and starts the events; `groups`: with the
+    /// cgroup of each event, if the kernel says it.
     pub fn open(decoder: Decoder, ring_bytes: usize, mut groups: bool) -> Result<Rings, String> {
         allow_descriptors();
         let mut rings = Vec::new();

@@ -15,9 +15,9 @@ pub struct Mapping {
     pub file: Option<Inode>,
     /// The page of the file that the first one is.
     pub offset: u64,
-    /// It can be written.
+    /// Whether it can be written.
     pub writable: bool,
-    /// It holds code.
+    /// Whether it holds code.
     pub executable: bool,
     /// Others see what is written.
     pub shared: bool,
@@ -77,8 +77,8 @@ pub struct Region {
     pub touched: bool,
 }
 
-/// Regions of which these pages are touched and the others are not, cut where that changes; all
-/// ascending and apart.
+/// Regions cut so that pages in `touched` are touched, and other pages are not; all ascending and
+/// apart.
 pub(crate) fn marked(regions: Vec<Region>, touched: &[Range<u64>]) -> Vec<Region> {
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -102,7 +102,7 @@ pub(crate) fn marked(regions: Vec<Region>, touched: &[Range<u64>]) -> Vec<Region
     pieces
 }
 
-/// Regions whose touches outside of these pages are not told; all ascending and apart.
+/// Regions without touches outside of `pages`; all ascending and apart.
 pub(crate) fn touched_within(regions: Vec<Region>, pages: &[Range<u64>]) -> Vec<Region> {
     let mut touched = Vec::new();
     for region in regions.iter().filter(|region| region.touched) {
@@ -131,7 +131,7 @@ pub struct Memory {
 pub struct Scan {
     /// Touched pages of files: the first, and how many.
     pub files: Vec<(Inode, u64, u64)>,
-    /// Files whose touches would have been seen.
+    /// Files whose touches this look would have seen.
     pub in_view: Vec<Inode>,
     /// All anonymous memory that has content, ascending and apart.
     pub memory: Vec<Memory>,
@@ -140,7 +140,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Scan of mappings and of what is in them, both ascending and apart. `writes`: only those are
+    /// Scan of mappings and of regions in them, both ascending and apart. `writes`: only writes are
     /// seen.
     pub fn of(mappings: &[Mapping], regions: &[Region], writes: bool) -> Scan {
         let mut scan = Scan { writes, ..Scan::default() };

@@ -56,7 +56,7 @@ impl Columns {
         ["usage".to_owned()].into_iter().chain(group).chain(machine).collect()
     }
 
-    /// The values; those of a group that is gone are 0.
+    /// The values; for a group that is gone they are 0.
     pub(crate) fn values(&self, group: Option<&Cgroup>) -> Vec<u64> {
         let stat = group.and_then(|g| g.text("memory.stat")).unwrap_or_default();
         let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();

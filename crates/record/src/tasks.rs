@@ -9,15 +9,15 @@ use std::fs;
 /// The threads of a recording.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    /// By thread: its number.
+    /// Number of a thread in records, by thread.
     numbers: FxHashMap<u32, u32>,
-    /// By number.
+    /// Names of threads, by number.
     pub(crate) names: Vec<String>,
     /// Groups, by number.
     pub(crate) groups: Vec<String>,
-    /// By process: its parent, of which it has name and group until it says otherwise.
+    /// Parent of a process, by process: its name and group hold until the process says otherwise.
     parents: FxHashMap<u32, u32>,
-    /// By process: name and group, as last known.
+    /// Last known name and group of a process, by process.
     known: FxHashMap<u32, (String, String)>,
 }
 
@@ -40,7 +40,7 @@ impl Tasks {
         }
     }
 
-    /// Name and group of a process; of one that is gone, those of its parent.
+    /// Name and group of a process; if the process is gone, of its parent.
     fn about(&mut self, pid: u32) -> (String, String) {
         let (mut at, mut steps) = (pid, 0);
         let found = loop {

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 /// The rights of a file that only its owner may read.
 pub(crate) const PRIVATE: u32 = 0o600;
 
-/// The rights that a plain creation asks for; the umask has its say.
+/// Rights that a plain creation asks for, before the umask.
 const COMMON: u32 = 0o666;
 
 /// A file under construction. It has no name until [`commit`](Self::commit), so that nothing is
@@ -22,7 +22,7 @@ const COMMON: u32 = 0o666;
 pub struct AtomicFile {
     writer: BufWriter<File>,
     place: Destination,
-    /// The rights that it will have; none: those that it was made with.
+    /// Rights that it will have; none: the ones that it was made with.
     rights: Option<u32>,
     /// Whether its file system gives a name to a file that has none.
     links: bool,
@@ -121,7 +121,7 @@ fn link(file: &File, place: &Destination) -> io::Result<()> {
     beside.into_temp_path().persist(place.path()).map_err(|e| e.error)
 }
 
-/// The long way: a file with a name, which gets what the other one has.
+/// The long way: a file with a name, which gets the content of the nameless one.
 fn copy(mut file: File, place: &Destination, rights: Option<u32>) -> io::Result<()> {
     let mut named: NamedTempFile = tempfile::Builder::new()
         .prefix(".refault-")

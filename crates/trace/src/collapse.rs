@@ -16,7 +16,7 @@ pub struct Collapser {
 }
 
 impl Collapser {
-    /// A window of so many pages.
+    /// A window of `window` pages.
     pub fn new(window: u32) -> Self {
         Self { window: window as usize, recent: Vec::new(), dropped: 0 }
     }

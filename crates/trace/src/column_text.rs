@@ -15,7 +15,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The name of a unit of times, of so many nanoseconds.
+/// Name of a unit of times that is `unit_ns` nanoseconds long.
 pub(crate) fn time_unit_name(unit_ns: u64) -> &'static str {
     match unit_ns {
         1 => "ns",

@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// A description of columns: `time:us,object,op=R|W,offset:bytes,size:512`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// One for each field of a line, in their order.
+    /// Meaning of each field of a line, in their order.
     pub(crate) fields: Vec<Field>,
     /// Byte between fields; `None`: any number of spaces and tabs.
     pub(crate) separator: Option<u8>,
@@ -16,7 +16,7 @@ pub struct Columns {
     pub(crate) skip_lines: u64,
     /// Units that are not in doubt.
     pub(crate) sure: SureUnits,
-    /// Places are those of memory and not of a disk.
+    /// Whether places are addresses of memory, and not places on a disk.
     pub(crate) is_memory: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Field {
     Skip,
     /// This field and all that follow, however many (`*`).
     Rest,
-    /// A time, in units of so many nanoseconds; a fraction is read, too.
+    /// A time, in units of this many nanoseconds; a fraction is read, too.
     Time(u64),
     /// The kind of access, by words: of reads, of writes, and of lines to pass over (`*`: all
     /// others).
@@ -49,7 +49,7 @@ pub(crate) enum Field {
     Offset(Unit),
     /// Its length.
     Size(Unit),
-    /// A name in the place of a number, such as that of an object of a cache: each is a page.
+    /// A name in place of a number, such as the name of an object of a cache: each name is a page.
     Key,
     /// The object (file, disk, volume) by its name.
     Object,
@@ -60,9 +60,9 @@ pub(crate) enum Field {
 /// Meaning of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// So many bytes.
+    /// Units of this many bytes.
     Bytes(u32),
-    /// So many bytes, in hexadecimal digits, with `0x` or without.
+    /// Units of this many bytes, in hexadecimal digits, with `0x` or without.
     Hex(u32),
     /// Pages.
     Pages,
@@ -128,8 +128,8 @@ pub(crate) const MSR_SECONDS: &str = "time:s,object,object,op=Read|Write,offset:
 const OF_MEMORY: [&str; 3] = ["dinero", "pinatrace", "prospero"];
 
 impl Columns {
-    /// Columns with that separator, `space` for any number of blanks or one character, that begin
-    /// after so many lines.
+    /// Columns that begin after `skip_lines` lines. Separator: `space` for any number of blanks, or
+    /// one character.
     pub fn new(fields: &str, separator: &str, skip_lines: u64) -> Result<Columns, TraceError> {
         let separator = match (separator, separator.as_bytes()) {
             ("space", _) => None,
@@ -167,7 +167,7 @@ impl Columns {
         Ok(Columns { separator, skip_lines: skip_lines.unwrap_or(self.skip_lines), ..self })
     }
 
-    /// The same columns with times in another unit, of so many nanoseconds.
+    /// The same columns, with times in units of `unit_ns` nanoseconds.
     pub(crate) fn with_time(&self, unit_ns: u64) -> Columns {
         let fields = self.fields.iter().map(|field| match field {
             Field::Time(_) => Field::Time(unit_ns),
@@ -210,7 +210,7 @@ impl FromStr for Columns {
     }
 }
 
-/// One field, behind whose unit a `!` says that it is meant.
+/// One field; a `!` behind its unit says that the unit is meant.
 fn sure_field(text: &str, sure: &mut SureUnits) -> Result<Field, TraceError> {
     let Some(bare) = text.strip_suffix('!').filter(|bare| !bare.starts_with("op=") && !bare.starts_with("is=")) else {
         return field(text);

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// The most distinct pages: what the id of a [`PackedAccess`] can hold.
 pub const MAX_DISTINCT_PAGES: u32 = 1 << 29;
 
-/// The most accesses whose memory is reserved on the word of a header.
+/// Accesses for which memory is reserved on the word of a header, at most.
 const MAX_RESERVED: u64 = 1 << 26;
 
 /// One access in 32 bits.
@@ -95,7 +95,7 @@ pub struct Object {
     pub first_page: u32,
     /// The page index in the object of each of its pages, ascending.
     pub indices: Vec<u64>,
-    /// The memory cgroup that its pages belong to, an index into [`Trace::groups`]; 0 if those were
+    /// Memory cgroup that its pages belong to, an index into [`Trace::groups`]; 0 if groups were
     /// not kept.
     pub group: u16,
 }
@@ -113,7 +113,7 @@ pub struct LoadOptions {
     /// Keep the memory cgroup of every access (2 bytes each). A page belongs to the one that
     /// touches it first; an object that belongs to several becomes several.
     pub keep_memcg: bool,
-    /// Stop after so many accesses.
+    /// Number of accesses after which loading stops.
     pub max_accesses: Option<u64>,
 }
 
@@ -191,7 +191,7 @@ struct Descriptors {
     task: u32,
     /// The last page of `task`, plus 1; 0 before the first read.
     last: u32,
-    /// The same of the other tasks.
+    /// The same for other tasks, by task.
     others: FxHashMap<u32, u32>,
 }
 
@@ -237,7 +237,7 @@ pub(crate) struct Loader {
     /// The group of every page, by provisional id, if groups are kept.
     owners: Vec<u16>,
     pub(crate) distinct: u32,
-    /// Accesses that were here and went to another place; those of `trace.accesses` follow them.
+    /// Accesses that were here and moved elsewhere; `trace.accesses` follow them.
     pub(crate) gone: u64,
     default_via: Via,
     max_accesses: u64,
@@ -354,7 +354,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Notes pages that leave memory: those that were touched before; the others are not there.
+    /// Notes pages that leave memory. Only pages touched before count; the others are not there.
     pub(crate) fn drop_pages(&mut self, record: &Record) {
         let at = self.gone + self.trace.accesses.len() as u64;
         let Some(loading) = self.loading.get(record.object as usize) else { return };

@@ -34,8 +34,8 @@ struct Replaced {
 
 impl Destination {
     /// Destination of a name: absent, or a regular file that may be written. A link stays a link,
-    /// and the file that it points to is meant, unless somebody else laid it where everybody may:
-    /// the kernel does not follow such a link when it protects links, and we never do.
+    /// and its target is meant, unless somebody else laid the link where everybody may: when the
+    /// kernel protects links it does not follow such a link, and we never do.
     pub(crate) fn of(given: &Path) -> Result<Self, TraceError> {
         let name = given.display().to_string();
         let fail = |what: String| TraceError::new(ErrorKind::Io, &*name, Place::Whole, what);

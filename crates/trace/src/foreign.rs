@@ -82,7 +82,7 @@ pub(crate) fn of_split(fields: &[&str]) -> Option<UnreadFormat> {
     of_words(fields, "").or_else(|| of_fields(fields, ""))
 }
 
-/// By what stands in comments.
+/// Format by what stands in comments.
 fn of_comments(head: &[u8]) -> Option<UnreadFormat> {
     let first = head.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty())?;
     match std::str::from_utf8(first).ok()?.trim() {
@@ -97,7 +97,7 @@ fn of_comments(head: &[u8]) -> Option<UnreadFormat> {
     }
 }
 
-/// By the fields of a line; `line` is the whole one, if they are separated as in the format.
+/// Format by the fields of a line; `line` is the whole line, if its fields are separated as there.
 fn of_fields(fields: &[&str], line: &str) -> Option<UnreadFormat> {
     let number = |i: usize| fields.get(i).is_some_and(|field| field.parse::<f64>().is_ok());
     let is = |i: usize, any: &[&str]| fields.get(i).is_some_and(|f| any.iter().any(|one| one.eq_ignore_ascii_case(f)));
@@ -136,7 +136,7 @@ fn of_fields(fields: &[&str], line: &str) -> Option<UnreadFormat> {
     }
 }
 
-/// By the words of a line.
+/// Format by the words of a line.
 fn of_words(words: &[&str], line: &str) -> Option<UnreadFormat> {
     let whole = |word: &str| word.parse::<u64>().is_ok();
     let pair = |word: &str| word.split_once(',').is_some_and(|(a, b)| whole(a) && whole(b));

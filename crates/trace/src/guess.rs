@@ -81,7 +81,7 @@ fn fields(line: &[u8], separator: Option<u8>) -> Option<Vec<&str>> {
     split_at(line, separator).into_iter().map(|field| std::str::from_utf8(field).ok()).collect()
 }
 
-/// Whether the fields are those of a format in more than their number.
+/// Whether the fields resemble the fields of a format in more than their number.
 fn is_like(format: &str, columns: &str, rows: &[Vec<&str>]) -> bool {
     let wanted = columns.split(',').count();
     let whole = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
@@ -97,7 +97,7 @@ fn is_like(format: &str, columns: &str, rows: &[Vec<&str>]) -> bool {
     })
 }
 
-/// Whether a description reads the lines, and one of them as an access.
+/// Whether a description reads all lines, and at least one of them as an access.
 fn reads_all(columns: &Columns, lines: &[&[u8]]) -> bool {
     let opts = OpenOptions { format: Some(Format::Columns), columns: Some(columns.clone()), ..OpenOptions::default() };
     let text = lines.join(&b'\n');

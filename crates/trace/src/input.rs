@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// How much of the front is looked at to see compression and format.
+/// Bytes of the front that are looked at to see compression and format.
 const HEAD: usize = 64 * 1024;
 
 /// Memory that a decompressor may use: a window of 128 MiB, the largest that common tools write.
@@ -134,7 +134,7 @@ impl Input {
         Ok(have)
     }
 
-    /// Appends bytes up to and with the next line end, at most `limit` of them.
+    /// Appends bytes up to and with the next line end, at most `limit` bytes.
     pub(crate) fn until_newline(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<usize, TraceError> {
         let before = out.len();
         while out.len() - before < limit {

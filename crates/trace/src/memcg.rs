@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 /// The most groups of a trace that are told apart.
 pub const MAX_GROUPS: usize = 1 << 15;
 
-/// The longest path that is kept; the kernel has no longer ones either.
+/// Longest path that is kept, in bytes; the kernel has no longer paths either.
 const MAX_PATH: usize = 4096;
 
 /// The path of a group by its index in a trace: what the trace calls it, with a `/` before it; one

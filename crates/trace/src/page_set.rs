@@ -12,9 +12,9 @@ const BLOCK: u64 = 4096;
 /// A set of pages.
 #[derive(Debug, Default)]
 pub(crate) struct PageSet {
-    /// Blocks all of whose pages are in it, by page / [`BLOCK`].
+    /// Blocks whose pages are all in the set, by page / [`BLOCK`].
     whole: FxHashSet<u64>,
-    /// Bits of the other pages, by page / [`WORD`].
+    /// Bits of the pages of other blocks, by page / [`WORD`].
     words: FxHashMap<u64, u64>,
     len: u64,
 }
@@ -25,7 +25,7 @@ impl PageSet {
         self.len
     }
 
-    /// Adds consecutive pages; how many of them are new. They end within 64 bits.
+    /// Adds consecutive pages, which end within 64 bits; returns how many of them are new.
     pub(crate) fn add(&mut self, first: u64, pages: u32) -> u64 {
         let before = self.len;
         let (mut page, mut left) = (first, u64::from(pages));

@@ -41,7 +41,7 @@ pub(crate) fn of_blocks(
     }
 }
 
-/// One more than `beyond_first`, if a record may have that many pages.
+/// Number of pages: one more than `beyond_first`, if a record may have that many.
 fn count(beyond_first: u64) -> Result<u32, String> {
     match u32::try_from(beyond_first) {
         Ok(n) if n < MAX_PAGES_PER_RECORD => Ok(n + 1),

@@ -48,7 +48,8 @@ pub enum RecordKind {
     Touch,
     /// A touch of pages that the recorded kernel had in memory.
     Hit,
-    /// A touch for whose first page the recorded kernel had to read; it had the others by then.
+    /// A touch for whose first page the recorded kernel had to read; it had the other pages by
+    /// then.
     Miss,
     /// A touch of pages in place that was seen by sampling, at the end of its interval: an accessed
     /// bit, and no fault.
@@ -66,8 +67,8 @@ pub enum RecordKind {
     /// The pages were in the page cache when the recorder first looked at the object. Not replayed
     /// as an access: a warm start is made of it.
     Resident,
-    /// The kernel added the pages to the page cache for somebody who is not recorded, whose group
-    /// is charged for them: as long as they are there, a replay finds them.
+    /// The kernel added the pages to the page cache for a process that is not recorded, and charged
+    /// its group. As long as they are there, a replay finds them in memory.
     AddOther,
 }
 
@@ -76,7 +77,7 @@ pub enum RecordKind {
 pub enum AdviceKind {
     /// Nothing in particular is said of the open file.
     Normal,
-    /// It is read at random.
+    /// The open file is read at random.
     Random,
     /// From beginning to end.
     Sequential,
@@ -84,17 +85,18 @@ pub enum AdviceKind {
     NoReuse,
     /// These pages are wanted soon. Pages that the kernel then brings in are records of their own.
     WillNeed,
-    /// They are not wanted any more. Pages that the kernel then drops are records of their own.
+    /// These pages are not wanted any more. Pages that the kernel then drops are records of their
+    /// own.
     DontNeed,
     /// Nothing in particular is said of these pages where they are mapped.
     MapNormal,
-    /// They are touched at random.
+    /// These pages are touched at random.
     MapRandom,
     /// From beginning to end.
     MapSequential,
-    /// They are not in use at present.
+    /// These pages are not in use at present.
     Cold,
-    /// They shall be reclaimed now.
+    /// These pages shall be reclaimed now.
     PageOut,
     /// Nothing that a program says, but what reclaim makes a difference by: they are mapped
     /// executable.
@@ -184,7 +186,7 @@ pub struct ObjectInfo {
     /// `read_ahead_kb` of its device in pages, where a recording knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead_pages: Option<u32>,
-    /// How touches of it in place were sampled, where a recording did.
+    /// Sampling of touches in place, where a recording did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub touches: Option<Touches>,
     /// Shared memory, tmpfs or a memfd: its pages are swap-backed, and a group is charged for them
@@ -276,8 +278,8 @@ pub struct Header {
     pub records_hint: Option<u64>,
     /// Whether what is read is checked against checksums that the file carries.
     pub has_checksums: bool,
-    /// Why its numbers may be meant in another unit than the one they are read in, and what to say
-    /// for the other; of what has been read so far.
+    /// Reasons why numbers read so far may be meant in another unit than they are read in, and the
+    /// flags for it.
     pub doubts: Vec<String>,
     /// Other remarks on how it was read.
     pub remarks: Vec<String>,

@@ -16,7 +16,7 @@ pub struct Recording {
     pub kernel: String,
     /// Nanoseconds from the first to the last moment of it.
     pub duration_ns: u64,
-    /// Events of the kernel that were read, and those that were lost because a ring was full. A
+    /// Events of the kernel that were read, and events that were lost because a ring was full. A
     /// recording with losses is not exact.
     pub events: u64,
     /// See `events`.
@@ -31,10 +31,10 @@ pub struct Recording {
     pub cgroup_version: Option<u8>,
     /// Its limit in bytes; none: no limit.
     pub memory_max: Option<u64>,
-    /// Processes of it that the kernel killed for want of memory.
+    /// Processes of the group that the kernel killed for want of memory.
     #[serde(skip_serializing_if = "is_zero")]
     pub oom_kills: u64,
-    /// Its swappiness.
+    /// Swappiness of the group, or of the machine.
     pub swappiness: Option<u32>,
     /// Bytes of swap that it may use at most, by its own limit and what the machine has; 0: there
     /// is no swap; none: not known.
@@ -50,10 +50,10 @@ pub struct Recording {
     pub read_ahead_pages: Option<u32>,
     /// Objects have numbers for names.
     pub anonymized: bool,
-    /// How touches of memory in place were sampled; none: they were not.
+    /// Sampling of touches of memory in place; none: there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub touches: Option<Touches>,
-    /// How the group, or the machine, was over time.
+    /// Figures of the group, or of the machine, over time.
     pub series: Series,
 }
 
@@ -61,12 +61,12 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// How touches of memory in place were sampled.
+/// Sampling of touches of memory in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Touches {
-    /// By what.
+    /// Method by which touches were seen.
     pub by: TouchMethod,
-    /// From one look to the next, on average: a touch is seen at the end of such an interval.
+    /// Nanoseconds between two looks, on average: a touch is seen at the end of its interval.
     pub interval_ns: u64,
 }
 
@@ -83,7 +83,7 @@ pub enum TouchMethod {
 }
 
 impl TouchMethod {
-    /// All, the best first.
+    /// All methods, the best first.
     pub const ALL: [TouchMethod; 3] = [TouchMethod::Idle, TouchMethod::SoftDirty, TouchMethod::WriteProtect];
 
     /// Its name in flags and files.
@@ -95,7 +95,7 @@ impl TouchMethod {
         }
     }
 
-    /// It does not see pages that are only read.
+    /// Whether it sees writes alone, and no pages that are only read.
     pub fn writes_only(self) -> bool {
         self != TouchMethod::Idle
     }
@@ -121,9 +121,9 @@ pub struct Series {
 /// One moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Since the start.
+    /// Nanoseconds since the start.
     pub time_ns: u64,
-    /// By name.
+    /// Values, in the order of the names.
     pub values: Vec<u64>,
 }
 
@@ -143,8 +143,8 @@ impl Series {
         Some((value(self.snapshots.first()?)?, value(self.snapshots.last()?)?))
     }
 
-    /// Appends a snapshot. True: there were so many that every second one went, and the next ones
-    /// are wanted half as often.
+    /// Appends a snapshot. True: there were too many, so every second one was dropped, and the next
+    /// ones are wanted half as often.
     pub fn push(&mut self, snapshot: Snapshot) -> bool {
         self.snapshots.push(snapshot);
         let full = self.snapshots.len() > MOST;

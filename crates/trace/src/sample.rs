@@ -35,12 +35,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// One unit in so many; another salt chooses others.
+    /// A sample of one unit in `one_in`; another salt chooses other units.
     pub fn new(one_in: u64, unit: SampleUnit, salt: u64) -> Sample {
         Sample { one_in, unit, salt: mix(salt, !0), below: u64::MAX / one_in.max(1) }
     }
 
-    /// The number of units of which one is kept.
+    /// Number of units for which one is kept.
     pub fn one_in(&self) -> u64 {
         self.one_in
     }

@@ -7,13 +7,13 @@ use rustc_hash::FxHashSet;
 /// log2 of the pages of what is counted: a page, a tree node, a page table, and the nodes above.
 const SHIFTS: [u32; 8] = [0, 6, 9, 12, 18, 24, 30, 36];
 
-/// Hashes that a counter keeps. Up to so many distinct ones it is exact.
+/// Hashes that a counter keeps; up to that many distinct hashes it is exact.
 const MOST_KEPT: usize = 1 << 16;
 
 /// Pages and nodes that were counted lately, by hash.
 const RECENT: usize = 1 << 13;
 
-/// A hash of two numbers, all of whose bits are good.
+/// Hash of two numbers; all of its bits are good.
 #[inline]
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
     let mut h = a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.wrapping_add(0x6a09_e667_f3bc_c909);
@@ -22,8 +22,8 @@ pub(crate) fn mix(a: u64, b: u64) -> u64 {
     h ^ (h >> 32)
 }
 
-/// How many distinct hashes there were. It keeps those below a bound, and halves the bound when
-/// they are too many.
+/// Number of distinct hashes. Only hashes up to a bound are kept; the bound is halved when they are
+/// too many.
 #[derive(Clone, Debug, Default)]
 struct Distinct {
     kept: FxHashSet<u64>,
@@ -48,8 +48,8 @@ impl Distinct {
 /// log2 of the bits in which distinct pages are counted.
 const PAGE_BITS: u32 = 27;
 
-/// How many distinct pages there were, within a hundredth of a percent: a bit for each hash, and
-/// from the share of bits that are set how many hashes share one.
+/// Number of distinct pages, within a hundredth of a percent. Each hash sets a bit, and the share
+/// of bits that are set tells how many hashes share one.
 #[derive(Clone, Debug)]
 struct PageCount {
     words: Vec<u64>,
@@ -138,7 +138,7 @@ impl Shape {
     }
 }
 
-/// So many children in so many nodes, on average, of which each has room for 2^bits.
+/// Numbers of children and of nodes in a level, on average; a node has room for 2^bits children.
 #[derive(Clone, Copy, Debug)]
 struct TreeLevel {
     children: u64,

@@ -138,7 +138,8 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Replaces `piece` by the next accesses: so many, and fewer only at the end of the trace.
+    /// Replaces `piece` by the next `length` accesses; there are fewer only at the end of the
+    /// trace.
     ///
     /// A file that is not what it was when its pages were numbered is an error.
     pub fn next(&mut self, piece: &mut Piece, length: usize) -> Result<(), TraceError> {

@@ -32,7 +32,7 @@ pub struct Summary {
     pub reads: u64,
     /// Accesses that write.
     pub writes: u64,
-    /// How pages are touched.
+    /// Accesses by how pages are touched.
     pub via: ViaCounts,
     /// From the first to the last access, in nanoseconds; `None` when the trace has no time.
     pub time_span_ns: Option<u64>,
@@ -64,18 +64,18 @@ pub struct Summary {
 /// Accesses by how they touch pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ViaCounts {
-    /// By descriptor.
+    /// Accesses by descriptor.
     pub fd: u64,
-    /// By mapping.
+    /// Accesses by mapping.
     pub map: u64,
-    /// The trace does not say.
+    /// Accesses of which the trace does not say.
     pub unspecified: u64,
 }
 
 /// Counts of the recorded kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelCounts {
-    /// Accesses whose page it had in memory.
+    /// Accesses whose page the kernel had in memory.
     pub hits: u64,
     /// Accesses that had to wait for a read that they caused.
     pub misses: u64,
@@ -95,7 +95,7 @@ pub struct KernelCounts {
 pub struct GroupSummary {
     /// Its path.
     pub path: String,
-    /// Distinct pages that it touched first: those that are charged to it.
+    /// Distinct pages that it touched first, and so is charged for.
     pub pages: u64,
     /// Accesses of its tasks.
     pub accesses: u64,
@@ -163,7 +163,7 @@ struct Counts {
     times: Option<(u64, u64)>,
     tasks: FxHashSet<u32>,
     groups: Groups,
-    /// By group: pages touched first, accesses.
+    /// Pages touched first, and accesses; by group.
     of_group: Vec<(u64, u64)>,
     objects: Vec<(PageSet, u64)>,
 }

@@ -5,7 +5,7 @@ use crate::format::Format;
 use crate::input::Input;
 use crate::record::{CHUNK, Header, Record, RecordSource};
 
-/// The longest line; every format's lines are far shorter.
+/// Longest line in bytes; lines of every format are far shorter.
 const MAX_LINE: usize = 64 * 1024;
 
 /// The mark that some editors put before UTF-8.

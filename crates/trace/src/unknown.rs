@@ -1,5 +1,6 @@
-//! Files that are of no known format: what they look like, which format is nearest and why it is
-//! not that, and what could read them. Nothing is called nearest whose fields do not agree.
+//! Files of no known format: what they look like, which format is nearest and why the file is not
+//! of that format, and what could read it. A format whose fields do not agree is never called
+//! nearest.
 
 use crate::error::quote;
 use crate::foreign::{self, WayOut};
@@ -58,7 +59,7 @@ pub(crate) fn may_be(head: &[u8], format: Format) -> bool {
     }
 }
 
-/// How many of the first lines can be read in a format.
+/// Number of the first lines that can be read in a format.
 fn readable(head: &[u8], format: Format) -> usize {
     lines(head).filter(|(_, line)| tried(line, format).is_ok()).count()
 }
@@ -157,7 +158,7 @@ fn texts<'t>(all: &[(usize, &'t [u8])]) -> Vec<&'t [u8]> {
     all.iter().map(|(_, line)| *line).collect()
 }
 
-/// Says where text has a byte that is none, and how the other lines can be read.
+/// Says where text has a byte that is no text, and how the other lines can be read.
 fn damaged(head: &[u8]) -> String {
     let all = || head.split(|b| *b == b'\n');
     let found = all().enumerate().find_map(|(i, line)| Some((i + 1, line, bad_byte(line)?)));

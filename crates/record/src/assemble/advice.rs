@@ -4,8 +4,8 @@ use super::{Assembler, Files, PAGE_SHIFT};
 use crate::event::{Event, Inode};
 use refault_trace::{AdviceKind, Op, RecordKind};
 
-/// The pages of a range of bytes that advice is for, with `inward` those that lie in it as a whole,
-/// or end the file: the first, and how many.
+/// Pages that advice on a range of bytes is for: the first, and how many. With `inward`, only pages
+/// that lie in the range as a whole, or end the file.
 fn advised_pages((offset, bytes): (u64, u64), inward: bool, length: Option<u64>) -> Option<(u64, u64)> {
     const PAGE: u64 = 1 << PAGE_SHIFT;
     let end = if bytes == 0 { u64::MAX } else { offset.saturating_add(bytes) };

@@ -35,14 +35,14 @@ impl Descriptors {
     }
 }
 
-/// How much of what was read and written by descriptor bypassed the page cache.
+/// Bytes read and written by descriptor that bypassed the page cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DirectShare {
     /// Bytes of all files.
     pub all: DirectIo,
     /// The share of these bytes in all that were read and written by descriptor, 0 to 1.
     pub share: f64,
-    /// The object with most of them, and the share in its own bytes.
+    /// Object with most of these bytes, and their share in the object's own bytes, 0 to 1.
     pub most: (u32, f64),
 }
 
@@ -61,7 +61,7 @@ impl Assembler {
         self.descriptors.direct.get(&(object as u32)).copied()
     }
 
-    /// All that bypassed the page cache; none: nothing did.
+    /// Bytes that bypassed the page cache; none: no bytes did.
     pub fn bypass(&self) -> Option<DirectShare> {
         let Descriptors { direct, cached } = &self.descriptors;
         let bytes = |io: &DirectIo| io.read_bytes + io.write_bytes;

@@ -9,7 +9,7 @@ use super::{Assembler, Files, Kind, Open, PAGE_SHIFT};
 use crate::event::{Event, Inode};
 use refault_trace::{Op, RecordKind, Via};
 
-/// Fault-around takes an aligned block of so many pages.
+/// Pages of the aligned block that fault-around takes.
 const AROUND: u64 = 16;
 
 impl Assembler {

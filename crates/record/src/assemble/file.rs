@@ -9,7 +9,7 @@ use crate::event::{Event, Inode};
 pub(super) struct File {
     pub(super) object: u32,
     pub(super) pages: Option<u64>,
-    /// It may have another length than is known.
+    /// Whether the length may be another one than is known.
     pub(super) doubted: bool,
     /// A program that is recorded has used it.
     used: bool,
@@ -46,7 +46,7 @@ impl Assembler {
         file
     }
 
-    /// Notes that a file has so many pages at least.
+    /// Notes that a file has at least `pages` pages.
     pub(super) fn grown(&mut self, inode: Inode, pages: u64) {
         if let Some(file) = self.files.get_mut(&inode) {
             file.pages = Some(file.pages.unwrap_or(0).max(pages));
@@ -60,8 +60,8 @@ impl Assembler {
         }
     }
 
-    /// The length of a file of which `page` is read: asked again when it seems to have changed. A
-    /// file does not grow without pages that are added, or written.
+    /// Length of a file in pages when `page` is read: asked again when it seems to have changed. A
+    /// file does not grow unless pages are added, or written.
     pub(super) fn length(&mut self, event: &Event, inode: Inode, page: u64, last: u64, files: &mut impl Files) -> u64 {
         let File { pages: known, doubted, .. } = self.file(inode, event.pid, files);
         if known.is_none_or(|pages| page >= pages || doubted && last >= pages)

@@ -1,7 +1,7 @@
 //! How long a file was when it was first seen.
 //!
-//! Its length is asked for when its first event is taken, which is a while after that happened: by
-//! then the file may have grown by writes whose events are still to come.
+//! The length is asked for when the first event of the file is taken, a while after the event
+//! happened: by then the file may have grown by writes whose events are still to come.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ const PAGE_SHIFT: u32 = 12;
 pub(super) struct FirstLength {
     /// In pages, as it was found …
     found: u64,
-    /// … at this time.
+    /// … at this time, in nanoseconds.
     found_ns: u64,
     /// The last run of writes until then that go on where the one before ended, in bytes.
     run: Range<u64>,
@@ -35,16 +35,16 @@ impl FirstLength {
         }
     }
 
-    /// In pages. Where what was written ends with the file, the writes may have made it so long: it
-    /// ends in front of them. Where they found those pages in place, they say so by themselves:
-    /// what is touched is there.
+    /// Length in pages. If the run of writes ends with the file, it may have made the file so long:
+    /// then the file ends in front of the run. If the writes found their pages in place, they say
+    /// so by themselves: a page that is touched exists.
     pub(super) fn pages(&self) -> u64 {
         let has_grown = !self.run.is_empty() && pages(self.run.end) >= self.found;
         if has_grown { pages(self.run.start).min(self.found) } else { self.found }
     }
 }
 
-/// Pages that so many bytes take.
+/// Number of pages that `bytes` bytes take.
 fn pages(bytes: u64) -> u64 {
     bytes.div_ceil(1 << PAGE_SHIFT)
 }

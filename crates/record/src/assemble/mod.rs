@@ -42,7 +42,7 @@ const PAGE_SHIFT: u32 = 12;
 /// Folios that a thread added before it says what for; more is readahead of something else.
 const MOST_FRESH: usize = 1 << 14;
 
-/// A thread that does nothing for so long does not change any more what its last access met.
+/// Nanoseconds without an event of a thread, after which the outcome of its last access is final.
 const SETTLED_NS: u64 = 500_000_000;
 
 /// Records in the queue: with more of them the oldest go, known or not.
@@ -74,18 +74,18 @@ pub trait Files {
 /// A file that has just got its number.
 #[derive(Clone, Debug)]
 pub struct NewFile {
-    /// Its length; none: not known.
+    /// Length in pages; none: not known.
     pub pages: Option<u64>,
     /// Pages of it that are in memory now.
     pub look: Residency,
-    /// It is shared memory: a touch of it is none of the page cache.
+    /// Whether it is shared memory: touches of it are none of the page cache.
     pub shmem: bool,
 }
 
 /// An access whose outcome, or length, is still open.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// Its place in all that was queued.
+    /// Number of the record among all that were queued.
     at: u64,
     inode: Inode,
     kind: Kind,
@@ -129,7 +129,7 @@ struct Thread {
     address: Option<u64>,
     /// File that it reads or writes without the page cache: it is not known yet which.
     direct: Option<(Inode, u64)>,
-    /// It said that pages shall be reclaimed, and does that itself.
+    /// Whether it asked for reclaim of pages, and does that itself.
     pages_out: bool,
 }
 
@@ -143,14 +143,14 @@ pub struct Assembler {
     unused: u32,
     residents: ResidencyQueue,
     descriptors: Descriptors,
-    /// By object: how long it was when it was first seen.
+    /// Length of a file when it was first seen, by object.
     first_lengths: FxHashMap<u32, FirstLength>,
-    /// By object: the largest order of a folio that was added.
+    /// Largest order of a folio that was added, by object.
     orders: Vec<u8>,
     threads: FxHashMap<u32, Thread>,
     /// Anonymous memory of processes, and its number in records, where it is recorded.
     memory: FxHashMap<u32, (u32, AddressSpace)>,
-    /// It is.
+    /// Whether anonymous memory is recorded.
     with_memory: bool,
     /// The kernel says where faults begin.
     has_addresses: bool,
@@ -158,16 +158,16 @@ pub struct Assembler {
     of_memory: FxHashSet<u32>,
     /// Pages of files that are known to be mapped executable, by the first of each range.
     executable: FxHashSet<(Inode, u64, u64)>,
-    /// Objects whose touches would be seen by sampling.
+    /// Objects whose touches sampling would see.
     in_view: FxHashSet<u32>,
     /// Threads that only ever reclaim.
     reclaimers: FxHashSet<u32>,
     /// Threads that reclaim pages by their addresses, though there is room.
     pagers_out: FxHashSet<u32>,
     queue: VecDeque<Record>,
-    /// How many records left the queue.
+    /// Number of records that left the queue.
     gone: u64,
-    /// Pages touched, and of those misses, among what left the queue.
+    /// Pages touched in records that left the queue, and how many of these missed.
     pub accesses: u64,
     /// See `accesses`.
     pub misses: u64,
@@ -375,7 +375,7 @@ impl Assembler {
         if let Some(record) = self.queued(at)
             && let Some(pages) = next.checked_sub(record.page)
         {
-            // In the page where the last one ended another goes on: it was touched by both.
+            // Another batch goes on in the page where the last one ended: both touched that page.
             record.pages = (pages.max(1) as u32).min(record.pages);
         }
     }
@@ -393,7 +393,7 @@ impl Assembler {
         }
     }
 
-    /// Appends the records of which nothing will change any more; `all`: all.
+    /// Appends the records that nothing will change any more; `all`: appends all.
     pub fn emit(&mut self, out: &mut Vec<Record>, all: bool) {
         let until = self.last_ns.saturating_sub(self.start_ns).saturating_sub(SETTLED_NS);
         let first_open = self.threads.values().filter_map(|t| t.open).map(|o| o.at).min().unwrap_or(u64::MAX);

@@ -13,19 +13,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Changes that are kept for looks that are to come.
+/// Changes of pages that are kept for looks that are to come.
 const MOST_CHANGES: usize = 1 << 20;
 
 /// Rows of pages that were in memory, of a whole recording.
 const MOST_ROWS: usize = 1 << 22;
 
-/// Files beyond 4 TiB are not looked at.
+/// Most pages of a file that is looked at: 4 TiB.
 const MOST_PAGES: u64 = 1 << 30;
 
-/// A file of which it is not known yet what was in memory.
+/// A file whose pages in memory are not known yet.
 #[derive(Debug)]
 struct Waiting {
-    /// Its place in all that was queued.
+    /// Number of its record among all that were queued.
     at: u64,
     object: u32,
     /// The pages that came (false: they were not in memory before) and went (true), in their order.
@@ -34,7 +34,7 @@ struct Waiting {
     seen: Option<(Vec<Range<u64>>, u64)>,
 }
 
-/// All of them.
+/// Files whose pages in memory are not known yet.
 #[derive(Debug, Default)]
 pub(super) struct ResidencyQueue {
     waiting: FxHashMap<Inode, Waiting>,
@@ -47,7 +47,7 @@ pub(super) struct ResidencyQueue {
     /// Sums over all files that wait: changes, and ranges of pages in memory.
     changes: usize,
     rows: usize,
-    /// Files of which it will not be known.
+    /// Files whose pages in memory will not be known.
     failed: u32,
 }
 
@@ -179,7 +179,7 @@ impl Assembler {
         }
     }
 
-    /// All events up to this time are taken.
+    /// Takes note that all events up to this time are taken.
     pub fn passed(&mut self, time_ns: u64) {
         let is_ready = |w: &Waiting| w.seen.as_ref().is_some_and(|(_, at_ns)| *at_ns <= time_ns);
         let ready = self.residents.waiting.iter().filter(|(_, waiting)| is_ready(waiting));
@@ -193,13 +193,13 @@ impl Assembler {
         self.residents.known.contains(&(object as u32))
     }
 
-    /// Files of which it was to be known what was in memory, and is not.
+    /// Files whose pages in memory were to be known, and are not.
     pub fn unlooked(&self) -> u32 {
         self.residents.failed
     }
 }
 
-/// The pages that were in memory before these changes, of which the first of each page decides.
+/// Pages that were in memory before these changes; the first change of a page decides.
 fn before(seen: Vec<Range<u64>>, changes: &[(Range<u64>, bool)]) -> Vec<Range<u64>> {
     if changes.is_empty() {
         return seen;

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Page {
     is_there: bool,
-    /// The look that saw it last.
+    /// Number of the look that saw it last.
     look: u32,
 }
 

@@ -15,7 +15,7 @@ pub struct Inode {
     pub ino: u64,
 }
 
-/// The length of a name that the kernel has for a thread.
+/// Bytes of the name that the kernel has for a thread.
 pub const COMM: usize = 16;
 
 /// Kind of an event, with its figures. Pages count from the start of the file; bounds are part of
@@ -23,7 +23,7 @@ pub const COMM: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what the variants say")]
 pub enum EventKind {
-    /// A read by descriptor is about to copy pages; those up to `last` that it asks for. Large
+    /// A read by descriptor is about to copy pages; `last` is the last page that it asks for. Large
     /// reads come in batches, each with the same `last`.
     Read { inode: Inode, first: u64, last: u64 },
     /// A read by descriptor begins; whether its pages are there is not known yet.
@@ -32,13 +32,13 @@ pub enum EventKind {
     Write { inode: Inode, pos: u64, bytes: u64 },
     /// A fault on a mapped file that fault-around did not settle.
     Fault { inode: Inode, page: u64 },
-    /// Fault-around looked at these pages and mapped those that were there.
+    /// Fault-around looked at these pages, and mapped the ones that were in memory.
     Around { inode: Inode, first: u64, last: u64 },
     /// A fault at an address begins.
     Address { address: u64, write: bool },
     /// A folio of 2^order pages was added to the page cache.
     Add { inode: Inode, page: u64, order: u8 },
-    /// One was removed.
+    /// A folio was removed.
     Delete { inode: Inode, page: u64, order: u8 },
     /// The thread begins to reclaim.
     ReclaimBegin,
@@ -55,7 +55,7 @@ pub enum EventKind {
     Sync { inode: Inode },
     /// A read or write by descriptor that bypasses the page cache begins.
     Direct { inode: Inode, bytes: u64 },
-    /// It goes on: only now it is known which of the two it is.
+    /// The call goes on: only now it is known whether it reads or writes.
     DirectStep { inode: Inode, write: bool },
     /// The process was made by another.
     Fork { parent: u32 },
@@ -71,7 +71,7 @@ pub enum EventKind {
 const MOST_PAGES: u64 = 1 << 52;
 
 impl EventKind {
-    /// Whether its pages can be those of a file.
+    /// Whether the pages can be pages of a file.
     pub(crate) fn is_possible(&self) -> bool {
         match *self {
             EventKind::Read { first, last, .. } | EventKind::Around { first, last, .. } => {
@@ -197,7 +197,7 @@ pub(crate) fn wants_probes(tracefs: &Tracefs) -> Result<bool, String> {
     Ok(tracefs.format(SOURCES[0].event)?.is_none())
 }
 
-/// How one event lies in its raw data.
+/// Layout of one event in its raw data.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     kind: Kind,
@@ -212,13 +212,13 @@ struct Layout {
 /// Turns raw data into events.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
-    /// By number.
+    /// Layouts by number of the event.
     layouts: Vec<Option<Layout>>,
     /// The parts that there is an event of, in the order of [`SOURCES`].
     parts: Vec<Feature>,
     /// Filters of events, by their number, as the kernel takes them.
     filters: Vec<(u16, String)>,
-    /// How much the last index of a read is beyond the last page.
+    /// Pages by which the last index of a read is beyond its last page.
     pub last_beyond: u64,
 }
 

@@ -31,7 +31,7 @@ struct KnownFile {
     pages: Option<u64>,
     /// Its file system is memory.
     shmem: bool,
-    /// It is no file, but the memory of this process.
+    /// Process whose memory it is; none: it is a file.
     memory_of: Option<String>,
 }
 
@@ -50,7 +50,7 @@ const REREAD: Duration = Duration::from_millis(5);
 pub struct Names {
     mounts: Mounts,
     links: Links,
-    /// By number in records.
+    /// Files by their numbers in records.
     files: Vec<KnownFile>,
     /// Descriptors that were looked at for a process and did not help, so that they are not again
     /// and again.
@@ -59,7 +59,7 @@ pub struct Names {
     hints: FxHashMap<Inode, PathBuf>,
     /// Where files without a name are looked for.
     roots: Vec<PathBuf>,
-    /// By process: what it had mapped when it was last looked at.
+    /// Mappings of a process when it was last looked at, by process.
     mapped: FxHashMap<u32, Mapped>,
 }
 
@@ -70,9 +70,9 @@ pub struct ObjectDescription {
     pub name: String,
     /// A file, or anonymous memory.
     pub kind: ObjectKind,
-    /// Its length.
+    /// Length in pages; none: not known.
     pub pages: Option<u64>,
-    /// It is on a file system that is memory.
+    /// Whether its file system is memory.
     pub shmem: bool,
 }
 

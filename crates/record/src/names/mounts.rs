@@ -1,4 +1,4 @@
-//! Mounts, and which of them are memory.
+//! Mounts, and whether their file systems are memory.
 
 use super::{device, numbers};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,7 +22,7 @@ pub(super) struct Mounts {
     here: FxHashMap<u32, Mount>,
     /// Device of memory without a path: shared anonymous memory, segments of System V, memfd.
     internal: Option<u32>,
-    /// Devices that are mounted elsewhere, such as in a container: whether they are memory.
+    /// Whether a device that is mounted elsewhere, such as in a container, is memory.
     elsewhere: FxHashMap<u32, bool>,
 }
 

@@ -44,7 +44,7 @@ pub(super) fn open(root: &File, ino: u64, flags: libc::c_int) -> Option<File> {
     (fd >= 0).then(|| unsafe { File::from_raw_fd(fd) })
 }
 
-/// The folder in which the kernel has a link for each open file of this process: to walk to it each
+/// Folder in which the kernel has a link for each open file of this process: walking to it each
 /// time takes half of the time.
 #[derive(Debug)]
 pub(super) struct Links(Option<File>);

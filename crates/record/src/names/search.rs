@@ -8,7 +8,7 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Entries of folders that are looked at to find names, and for how long.
+/// Entries of folders that are looked at to find names, at most, and the longest time for it.
 const MOST_ENTRIES: usize = 4_000_000;
 const LONGEST: Duration = Duration::from_secs(10);
 

@@ -12,7 +12,7 @@ use std::process::Child;
 pub(super) struct StartedTarget {
     pub(super) child: Option<Child>,
     pub(super) members: Members,
-    /// A process of it, if one is known.
+    /// Number of a process of the target, if one is known.
     pub(super) pid: Option<u32>,
 }
 

@@ -46,7 +46,7 @@ pub enum RecordTarget {
 /// Settings of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What.
+    /// Target of the recording.
     pub target: RecordTarget,
     /// The memory cgroup whose limit and sizes are noted; a program is started in it.
     pub group: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub struct Options {
     pub memory_bytes: Option<u64>,
     /// No longer than this.
     pub longest: Option<Duration>,
-    /// The file ends when it has so many bytes.
+    /// Size in bytes at which the file ends.
     pub max_bytes: Option<u64>,
     /// Touches of memory in place.
     pub touches: Sampling,
@@ -70,7 +70,7 @@ pub struct Options {
     pub output: PathBuf,
 }
 
-/// How far it is.
+/// Progress of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecordProgress {
     /// Seconds since the start.
@@ -79,7 +79,7 @@ pub struct RecordProgress {
     pub events: u64,
     /// See `events`.
     pub lost: u64,
-    /// Accesses, and of these misses of the kernel.
+    /// Accesses, and how many of these missed in the kernel.
     pub accesses: u64,
     /// See `accesses`.
     pub misses: u64,
@@ -113,8 +113,8 @@ pub struct RecordReport {
     pub recording: Recording,
     /// Why it ended.
     pub end: End,
-    /// Reads and writes that bypassed the page cache, and the name of the file with most of them;
-    /// none: nothing did.
+    /// Reads and writes that bypassed the page cache, and the name of the file with most of their
+    /// bytes; none: no call did.
     pub bypass: Option<(DirectShare, String)>,
     /// Why the memory of a process could not be looked at, if it was to be: the last one.
     pub complaint: Option<String>,
@@ -147,9 +147,9 @@ struct Recorder {
     snapshot_every: Duration,
     /// Sampler that looks at memory in place; `None`: nobody does.
     sampler: Option<Sampler>,
-    /// Looks of which the events come next, in their order.
+    /// Looks whose events come next, in their order.
     scans: VecDeque<Scan>,
-    /// Footers that were written.
+    /// Footers written so far.
     checkpoints: u64,
     /// Processes of the group that were killed for want of memory before the program ran.
     killed_before: u64,
@@ -157,7 +157,7 @@ struct Recorder {
     warm: Warm,
 }
 
-/// Group in which the programs run: one with that memory, or one that exists.
+/// Group in which the programs run: a new one with that memory, or one that exists.
 fn group_of(options: &Options) -> Result<Option<Cgroup>, String> {
     Ok(match (options.memory_bytes, &options.group) {
         (Some(bytes), _) => Some(Cgroup::create(&format!("refault-record-{}", std::process::id()), bytes)?),

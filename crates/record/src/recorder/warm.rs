@@ -12,10 +12,10 @@ use std::fs::File;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// All looks at large files together take no longer.
+/// Longest time that all looks at large files take together.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Larger files, of 4 TiB, are not looked at.
+/// Most pages of a file that is looked at: 4 TiB.
 const MOST_PAGES: u64 = 1 << 30;
 
 /// A large file, piece by piece.

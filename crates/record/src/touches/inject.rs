@@ -21,7 +21,7 @@ pub(super) struct Traced {
     pid: pid_t,
 }
 
-/// How far a process is with its stop.
+/// State of a process that is being stopped.
 enum Stop {
     /// Where it was told to.
     There,
@@ -98,7 +98,7 @@ impl Traced {
             let registers = libc::user_regs_struct {
                 rip: place,
                 rax: number,
-                // It is in no call that would have to begin anew.
+                // The process is in no call that would have to begin anew.
                 orig_rax: u64::MAX,
                 rdi: first,
                 rsi: second,

@@ -23,7 +23,8 @@ use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// A look takes a tenth of the time at most: else they come less often.
+/// Least pause between looks, as a multiple of what a look takes: a look takes a tenth of the time
+/// at most.
 const COST: u32 = 10;
 
 /// How touches are to be sampled.
@@ -78,7 +79,7 @@ fn soft_dirty_possible() -> Result<(), String> {
 struct Process {
     pagemap: Pagemap,
     protection: Option<Protection>,
-    /// It was marked, so that what is touched was so since.
+    /// Whether it was marked, so that touches that are seen came after that.
     marked: bool,
     /// Where its mappings were when soft-dirty bits were reset.
     reset: Vec<Range<u64>>,
@@ -102,7 +103,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// As it is wanted; none: not at all.
+    /// A sampler as it is wanted; none: nothing is to be sampled.
     ///
     /// # Errors
     /// A method that was asked for and does not work here.
@@ -141,7 +142,7 @@ impl Sampler {
         Touches { by: self.method, interval_ns: interval.as_nanos() as u64 }
     }
 
-    /// How long to wait for the next look.
+    /// Time to wait for the next look.
     pub(crate) fn until_next(&self) -> Duration {
         self.interval.max(self.cost * COST)
     }
@@ -218,8 +219,8 @@ impl Sampler {
 }
 
 impl Process {
-    /// All pages of a mapping that is new, or has grown, have the bit (`VM_SOFTDIRTY`), so that it
-    /// says something only of those that are where they were at the reset.
+    /// A mapping that is new, or has grown, has the bit on all pages (`VM_SOFTDIRTY`). So the bit
+    /// tells something only of mappings that are where they were at the reset.
     fn soft_dirty_regions(&mut self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
         let regions = self.pagemap.regions(mappings)?;
         let before = std::mem::replace(&mut self.reset, mappings.iter().map(|m| m.pages.clone()).collect());

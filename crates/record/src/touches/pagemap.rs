@@ -12,7 +12,7 @@ const PAGE_SHIFT: u32 = 12;
 /// Regions at a time: 24 bytes each.
 const ROOM: usize = 2048;
 
-/// Entries at a time, of kernels without the request.
+/// Entries that are read at a time in kernels without `PAGEMAP_SCAN`.
 const ENTRIES: usize = 1 << 15;
 
 /// Most pages of a mapping that are scanned without `PAGEMAP_SCAN`: 64 GiB.

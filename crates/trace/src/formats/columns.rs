@@ -10,7 +10,7 @@ use crate::text::{LineFormat, LinePosition, is_names, other_separator, words};
 use crate::units::{UnitDetector, unix_time_unit};
 use std::collections::HashMap;
 
-/// The longest name of an object, a task or a key.
+/// Longest name of an object, a task or a key, in bytes.
 const MAX_NAME: usize = 4096;
 
 pub(crate) struct ColumnLines {
@@ -69,7 +69,7 @@ impl ColumnLines {
         Self { header, columns, keys, objects, tasks, start_ns: None, has_filter, passed, watch }
     }
 
-    /// The fields of a line; `None`: one of them says that it is to be passed over.
+    /// Fields of a line; `None`: a field says that the line is to be passed over.
     fn fields<'l>(&self, line: &'l [u8], at: &LinePosition<'_>) -> Result<Option<Vec<&'l [u8]>>, TraceError> {
         let unquoted = |field: &'l [u8]| {
             let field = field.trim_ascii();
@@ -134,7 +134,8 @@ impl ColumnLines {
         }
     }
 
-    /// Words for which every line so far was passed over, and the flag that reads most of them.
+    /// Words for which every line so far was passed over, and the flag that reads most of these
+    /// lines.
     fn passed_over(&self) -> Option<String> {
         let (word, _) = self.passed.iter().max_by_key(|(_, lines)| *lines)?;
         let all: Vec<_> = self.passed.iter().map(|(word, lines)| format!("{lines} with {word}")).collect();
@@ -386,7 +387,7 @@ fn parts_of_time(text: &[u8]) -> Option<(&str, &str)> {
     (!whole.is_empty() && is_number(whole) && is_number(fraction)).then_some((whole, fraction))
 }
 
-/// A time with or without a fraction, in a unit of so many nanoseconds.
+/// A time with or without a fraction, in units of `unit_ns` nanoseconds.
 fn time(text: &[u8], unit_ns: u64) -> Result<LineTime, String> {
     let no_time = || format!("time {} is not a number", quote(text));
     let (whole, fraction) = parts_of_time(text).ok_or_else(no_time)?;

@@ -9,13 +9,12 @@ const CELL_BITS: u32 = 10;
 /// Cells of a table.
 pub(super) const CELLS: usize = 1 << CELL_BITS;
 
-/// How many times the error that was measured is allowed for. The error of a cubic is 0 at both
-/// ends of a cell and has one maximum between them; it is measured at a quarter, a half and three
-/// quarters.
+/// Factor on the error that was measured. The error of a cubic is 0 at both ends of a cell and has
+/// one maximum between them; it is measured at a quarter, a half and three quarters.
 const ALLOWANCE: f64 = 4.0;
 
-/// A cell in which the value or its slope grows or shrinks by a larger factor is not used. In the
-/// others the fourth derivative, which the error is proportional to, changes by no more than about
+/// Largest factor by which the value or its slope may grow or shrink in a cell that is used. Then
+/// the fourth derivative, which the error is proportional to, changes by no more than about
 /// [`ALLOWANCE`], so that the maximum is near the middle.
 const MAX_GROWTH: f64 = 1.25;
 
@@ -26,7 +25,7 @@ const ROUNDING: f64 = 1e-12;
 struct Cell {
     /// The cubic, by ascending powers of the place in the cell, 0 to 1.
     powers: [f64; 4],
-    /// How far off it may be; infinite: it is not used.
+    /// Largest error of the cubic; infinite: the cell is not used.
     error: f64,
 }
 
@@ -48,7 +47,8 @@ impl Guide {
             let at = |share: f64| value(from + (i as f64 + share) * width);
             let (x, m) = ([at(0.0), at(1.0)], [at(0.0), at(1.0)].map(|x| slope(x) * width));
             let mut cell = Cell { powers: hermite(x, m), error: 0.0 };
-            // It is furthest off in the middle; the others are there for curves that turn.
+            // The cubic is furthest off in the middle; the other places are there for curves that
+            // turn.
             let off = [0.25, 0.5, 0.75].map(|share| (cell.at(share) - at(share)).abs());
             cell.error = ALLOWANCE * off.into_iter().fold(0.0, f64::max) + ROUNDING * x[1].abs();
             let grows_little = |[a, b]: [f64; 2]| a > 0.0 && a / b <= MAX_GROWTH && b / a <= MAX_GROWTH;

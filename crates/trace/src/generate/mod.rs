@@ -108,7 +108,7 @@ pub enum Interleave {
     Round,
 }
 
-/// So many accesses by these streams.
+/// A number of accesses by some streams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// The number of accesses.

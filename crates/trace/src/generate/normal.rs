@@ -29,11 +29,11 @@ pub struct Normal {
 #[derive(Clone, Copy, Debug)]
 struct ByTable {
     guides: &'static [Guide; 2],
-    /// Half of all places, and those of a standard deviation; none where 32 bits are not enough.
+    /// Half of all places, and the places of a standard deviation; 0 where 32 bits are not enough.
     middle: f64,
     spread: f64,
-    /// How far off a place may be: for each unit of the radius's error, for each of the radius, and
-    /// at least.
+    /// Largest error of a place: for each unit of the radius's error, for each unit of the radius,
+    /// and a constant.
     error: [f64; 3],
 }
 

@@ -48,7 +48,7 @@ impl Rng {
     }
 }
 
-/// A number in [0, 1), in parts of which 2^53 are 1.
+/// A number in [0, 1), in units of 2^-53.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fraction(u64);
 
@@ -58,7 +58,7 @@ impl Fraction {
     /// As a number to count with.
     #[inline]
     pub fn unit(self) -> f64 {
-        // All of them fit a signed integer, which is converted by one instruction.
+        // Every value fits a signed integer, which is converted by one instruction.
         self.0 as i64 as f64 * (1.0 / (1u64 << Self::BITS) as f64)
     }
 
@@ -80,7 +80,7 @@ impl Fraction {
 /// Something that happens with a probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability {
-    /// Parts of 2^53 below which it does.
+    /// Bound in units of 2^-53: it happens to fractions below.
     below: u64,
 }
 

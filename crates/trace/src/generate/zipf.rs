@@ -17,7 +17,7 @@ pub struct Zipf {
     area_n: f64,
     /// The integral at 3/2, less the whole bar of rank 1.
     area_1: f64,
-    /// Draws this close below a rank are accepted without looking.
+    /// Distance below a rank within which draws are accepted without looking.
     safe: f64,
     /// Draws so far, until there is a guide.
     draws: usize,

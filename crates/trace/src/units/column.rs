@@ -14,7 +14,7 @@ const KEPT: usize = 1024;
 pub(crate) struct Column {
     seen: u64,
     distinct: FxHashSet<u64>,
-    /// All numbers, or-ed: which low bits none has.
+    /// All numbers, or-ed: a bit that is 0 is 0 in every number.
     bits: u64,
     first: u64,
     last: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Column {
     goes_down: bool,
     /// Numbers that are no multiples of 512.
     odd: u64,
-    /// Multiples of 4096.
+    /// Numbers that are multiples of 4096.
     whole_pages: u64,
     /// Numbers below 64 KiB.
     low: u64,
@@ -127,8 +127,8 @@ impl Column {
         100 * residues.into_iter().max().unwrap_or(0) / self.distinct.len().max(1)
     }
 
-    /// How many different values the lowest byte has, and the byte at `highest`, of the distinct
-    /// ones.
+    /// Number of different values of the lowest byte, and of the byte at `highest`, among the
+    /// distinct numbers.
     pub(super) fn bytes(&self, highest: u32) -> [usize; 2] {
         [0, 8 * highest].map(|shift| self.distinct.iter().map(|n| (n >> shift) as u8).collect::<FxHashSet<_>>().len())
     }

@@ -18,7 +18,7 @@ const BYTES: Unit = Unit::Bytes(1);
 const SAME_PLACE: usize = 75;
 const HALF: u64 = 50;
 
-/// Sectors that are beyond the largest disks.
+/// Number of a sector from which on it is beyond the largest disks.
 const BEYOND_SECTORS: u64 = 8 * LARGEST_DISK;
 
 /// Another unit of a field, and what speaks for it.

@@ -32,7 +32,7 @@ pub(crate) struct UnitDetector {
     is_judged: bool,
     /// Pages, blocks, offsets or addresses.
     number: Column,
-    /// How many of them, or bytes.
+    /// Counts of pages, of blocks, or of bytes.
     count: Column,
     /// Timestamps.
     time: Column,
@@ -43,7 +43,7 @@ pub(crate) struct UnitDetector {
     /// Hexadecimal digits of the addresses, and whether one is a letter.
     digits: u64,
     has_letter: bool,
-    /// Accesses of 4 bytes and more, and those of them that begin inside a word of 4.
+    /// Accesses of 4 bytes and more, and how many of these begin inside a word of 4 bytes.
     wide: u64,
     inside: u64,
     /// Records that begin before the one before them ends.
@@ -52,7 +52,7 @@ pub(crate) struct UnitDetector {
     /// Records that begin where the one before them ends, if numbers are sectors and counts bytes.
     continues: u64,
     end_sector: u64,
-    /// Records that begin where the one before them ends, if both are in one unit.
+    /// Records that begin where the one before ends, if place and count have one unit.
     follows: u64,
     /// Times in nanoseconds as they are read, and the most digits behind the point.
     clock: Column,

@@ -13,7 +13,7 @@ pub(super) const BEYOND_PAGES: u64 = 1 << 36;
 /// Pages of the largest disks: 128 TiB.
 pub(super) const LARGEST_DISK: u64 = 1 << 35;
 
-/// Records of which one that goes on where the one before it ended is no chance.
+/// Share of records that go on where the one before ends, one in this many, that is no chance.
 pub(super) const CONTINUES: u64 = 50;
 
 /// A share, in percent, that does not come about by exceptions.

@@ -79,7 +79,7 @@ pub(super) fn other_unit(watch: &UnitDetector, unit_ns: u64, is_memory: bool) ->
     None
 }
 
-/// The name of a unit of times, of so many nanoseconds.
+/// Name of a unit of times that is `unit_ns` nanoseconds long.
 pub(super) fn in_words(unit_ns: u64) -> &'static str {
     match unit_ns {
         100 => "ticks of 100 ns",

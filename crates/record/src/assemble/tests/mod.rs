@@ -47,7 +47,7 @@ impl Files for Ten {
         NewFile { pages: Some(10), look, shmem: false }
     }
 
-    /// All from 4 GiB on.
+    /// Anonymous memory is all from 4 GiB on.
     fn is_anonymous(&mut self, _: u32, address: u64) -> bool {
         address >= 1 << 32
     }
@@ -65,7 +65,7 @@ impl Files for Ten {
     fn memory_ended(&mut self, _: u32) {}
 }
 
-/// When the length of a file is found.
+/// Time at which the length of a file is found, in nanoseconds.
 const NOW_NS: u64 = 105;
 
 const A: Inode = Inode { dev: 1, ino: 1 };

@@ -6,7 +6,7 @@ use parquet::basic::Encoding;
 use parquet::column::page::Page;
 use parquet::errors::{ParquetError, Result};
 
-/// Refuses pages that do not hold together, in themselves or with those before.
+/// Refuses pages that are inconsistent, in themselves or with the pages before.
 pub(super) struct PageChecks {
     /// Values that the row group still promises.
     left: u64,
@@ -25,7 +25,7 @@ const MAX_DELTA_BLOCK: u64 = 1 << 16;
 const MAX_INDEX_BITS: u8 = 32;
 
 impl PageChecks {
-    /// For the pages of a column of so many rows, of `width` bytes each.
+    /// Checks for the pages of a column of `rows` rows, of `width` bytes each.
     pub(super) fn new(rows: u64, width: usize, optional: bool) -> Self {
         Self { left: rows, width, first: true, dictionary: false, optional }
     }
@@ -92,7 +92,7 @@ impl PageChecks {
     }
 }
 
-/// Whether bytes are runs of so many numbers: each is one number repeated, or groups of eight
+/// Whether bytes are runs of `count` numbers: a run is one number repeated, or groups of eight
 /// numbers.
 ///
 /// Runs that end before are left to the decoder, which counts; so is whether numbers are in their

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// The length of the metadata and the mark, at the end of the file.
+/// Bytes at the end of the file: the length of the metadata, and the mark.
 const FOOTER: u64 = 8;
 
 /// Metadata of more bytes are refused; a million million rows have about as many.
@@ -21,7 +21,7 @@ const MAX_CANDIDATES: usize = 64;
 /// Bytes of a cut file that are searched at a time.
 const BLOCK: u64 = 1 << 20;
 
-/// How this program calls itself as a writer, before its version.
+/// Name of this program as a writer, before its version.
 const OWN: &[u8] = b"refault ";
 
 /// Prefix of all our keys; other writers add their own.
@@ -41,7 +41,8 @@ pub(super) struct Metadata {
     pub(super) pairs: Vec<(String, String)>,
     /// Where the metadata begin: columns lie in front of it.
     pub(super) start: u64,
-    /// They are not at the end of the file: what follows was being written when its writer ended.
+    /// Whether the metadata are not at the end of the file: what follows was being written when its
+    /// writer ended.
     pub(super) cut: bool,
 }
 
@@ -80,8 +81,8 @@ pub(super) struct Chunk {
 }
 
 impl Metadata {
-    /// Reads those of a file, both ends of which must be those of Parquet; of a recording that was
-    /// cut, the last that are whole.
+    /// Reads the metadata of a file that begins and ends as Parquet does; of a recording that was
+    /// cut, the last metadata that are whole.
     pub(super) fn read(name: &str, file: &mut File) -> Result<Self, TraceError> {
         match check_ends(name, file) {
             Ok(len) => Self::ending_at(name, file, len),
@@ -164,7 +165,7 @@ impl Chunk {
     }
 }
 
-/// Both ends must be those of Parquet: a cut file is told before its tail is taken for metadata.
+/// Checks that both ends are Parquet's: a cut file is told before its tail is taken for metadata.
 fn check_ends(name: &str, file: &mut File) -> Result<u64, TraceError> {
     let fail = |e| TraceError::io(name, "cannot be read", &e);
     let len = file.seek(SeekFrom::End(0)).map_err(fail)?;
@@ -219,7 +220,7 @@ fn parse(bytes: &[u8]) -> Result<Metadata, usize> {
 #[derive(Default)]
 struct Schema {
     begun: bool,
-    /// How many elements are still to come, of each group around the next.
+    /// Number of elements still to come, of each group around the next element.
     open: Vec<u32>,
     leaves: usize,
     columns: Vec<Leaf>,
@@ -314,7 +315,7 @@ fn column(t: &mut Thrift<'_>, field: ThriftField) -> Option<Chunk> {
     Some(Chunk { physical: physical?, codec: codec?, elsewhere: false, length: length?, data: data?, dictionary })
 }
 
-/// A key and its value; nothing for those that are not ours.
+/// A key of ours and its value; nothing for other keys.
 fn pair(t: &mut Thrift<'_>) -> Option<Option<(String, String)>> {
     let (mut key, mut value) = (None, None);
     t.structure(|t, f| {

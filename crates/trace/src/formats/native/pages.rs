@@ -45,7 +45,7 @@ enum Codec {
 }
 
 impl Pages {
-    /// Over a part of a file, which is a column of so many rows of `width` bytes, compressed as
+    /// Pages of a part of a file: a column of `rows` rows of `width` bytes each, compressed as
     /// `codec` says.
     pub(super) fn new(
         file: Arc<File>,
@@ -136,7 +136,7 @@ impl Pages {
 }
 
 impl Codec {
-    /// By its number in the metadata.
+    /// Codec by its number in the metadata.
     fn of(number: i32) -> std::result::Result<Self, String> {
         match number {
             0 => Ok(Self::None),
@@ -187,7 +187,7 @@ struct Window {
     /// Range that is not yet in the buffer.
     part: Range<u64>,
     buffer: Vec<u8>,
-    /// How much of the buffer is used up.
+    /// Bytes of the buffer that are used up.
     used: usize,
 }
 

@@ -19,7 +19,7 @@ const BLOCK: usize = 1 << 16;
 pub(super) struct Sums {
     /// Rows of each row group, and the checksum of its bytes.
     pub(super) groups: Vec<(u64, u32)>,
-    /// Checksum of the other keys and values of ours.
+    /// Checksum of our other keys and their values.
     about: u32,
 }
 

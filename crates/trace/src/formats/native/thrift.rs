@@ -4,7 +4,7 @@
 //! refused, a list has no more elements than bytes follow, and structures nest only so deep. Every
 //! step takes a byte, so that reading ends.
 
-/// Structures in structures; those of Parquet are a handful deep.
+/// Depth of structures in structures, at most; Parquet's are a handful deep.
 const MAX_DEPTH: u32 = 32;
 
 /// Types of fields and elements that Parquet has.
@@ -70,7 +70,7 @@ impl<'a> Thrift<'a> {
         if field.kind == STRUCT { self.structure(each) } else { None }
     }
 
-    /// A field that is a list of structures, each of which `element` must read.
+    /// A field that is a list of structures; `element` must read each structure.
     pub(super) fn structures(
         &mut self,
         field: ThriftField,

@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows a row group: what is held in memory before it is written.
+/// Rows of a row group: they are held in memory before they are written.
 const GROUP_ROWS: usize = 1 << 20;
 
 /// Rows a page of a column: large enough to compress, small enough to decode in cache.
