@@ -26,7 +26,7 @@ pub(crate) const SPARE_SLOTS: usize = 64;
 pub struct PoolConfig {
     /// How pages are compressed.
     pub codec: Codec,
-    /// At most so much memory, in bytes. It counts against [`RegionConfig::memory_max`].
+    /// Most memory of the pool, in bytes. It counts against [`RegionConfig::memory_max`].
     pub max_bytes: usize,
 }
 
@@ -110,7 +110,7 @@ pub struct RegionConfig {
     /// The pool and the pager itself take memory beside `memory_max`, not out of it: for
     /// comparisons with kernels, whose cgroups do not count zram.
     pub overhead_beside: bool,
-    /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
+    /// Time without room after which a fault ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
 }
 
@@ -132,7 +132,7 @@ impl RegionConfig {
     /// awake would be of no use to the threads that fault.
     pub const AWAKE_CPUS: usize = cpu_latency_qos::MOST_CPUS;
 
-    /// A region of so many bytes in so much memory, with a pool of up to half of it and no file.
+    /// A region of `bytes` in `memory_max` bytes of memory, a pool of up to half of it and no file.
     pub fn new(bytes: usize, memory_max: usize) -> RegionConfig {
         RegionConfig {
             bytes,
@@ -249,7 +249,7 @@ impl RegionConfig {
         }
     }
 
-    /// The store that it asks for, of so many slots.
+    /// Store that the configuration asks for, of `slots` slots.
     pub(crate) fn store(&self, slots: u32) -> Result<Box<dyn Store>, Error> {
         let pool = match &self.pool {
             Some(p) => Some(Pool::new(p.codec, p.max_bytes).map_err(Error::io("reserving the pool"))?),

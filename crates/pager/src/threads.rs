@@ -69,7 +69,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|_| died_at_work())
 }
 
-/// Waits to be told, or for so long, without the lock.
+/// Waits without the lock to be told, for at most `most`.
 pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
     on.wait_timeout(guard, most).unwrap_or_else(|_| died_at_work()).0
 }

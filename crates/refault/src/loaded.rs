@@ -66,11 +66,11 @@ impl LoadedTrace {
 pub struct LoadedReplay<'a> {
     /// The request; what of it was not chosen, a recording says.
     pub request: Replay,
-    /// Whether policies were chosen; else those of a recording, and none beside plug-ins.
+    /// Whether policies were chosen; if not, the recorded one, and none beside plug-ins.
     pub has_policies: bool,
     /// Whether sizes were, or a curve; else the limit of a recording.
     pub has_sizes: bool,
-    /// Whether sizes are those of a curve.
+    /// Whether the sizes form a curve.
     pub is_curve: bool,
     /// Whether swappiness was; else that of a recording.
     pub has_swappiness: bool,
@@ -229,7 +229,7 @@ impl LoadedReplay<'_> {
         Err(format!("--{flag}: {file} {what}; add --page-by-page to replay its pages").into())
     }
 
-    /// Sizes in pages, each once: those that were chosen, or the recorded limit.
+    /// Sizes in pages, each once: the chosen ones, or the recorded limit.
     fn recorded_sizes(&self, about: &About) -> Result<Vec<u64>, Failure> {
         let limit = about.recording.memory_max.map(|bytes| bytes / u64::from(PAGE_SIZE)).filter(|&pages| pages > 0);
         // A share of the files comes on top of what is not of files.

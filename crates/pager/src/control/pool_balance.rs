@@ -191,7 +191,7 @@ impl PoolBalance {
         self.window.capacity() * size_of::<Load>()
     }
 
-    /// A page came back from a tier, which took so long by itself. `distance`: pages that left
+    /// A page came back from a tier, after `ns` nanoseconds by itself. `distance`: pages that left
     /// memory since it did.
     pub fn loaded(&mut self, tier: PoolTier, distance: u64, ns: u64) {
         self.costs[tier as usize].load.add_times(ns, 1);
@@ -201,7 +201,7 @@ impl PoolBalance {
         }
     }
 
-    /// Pages were stored in a tier, which took so long together.
+    /// Pages were stored in a tier, in `ns` nanoseconds together.
     pub fn stored(&mut self, tier: PoolTier, pages: u64, ns: u64) {
         self.costs[tier as usize].store.add_times(ns, pages);
     }
@@ -215,7 +215,7 @@ impl PoolBalance {
         }
     }
 
-    /// A fault on a page that was away was served, which took so long in all.
+    /// A fault on a page that was away was served, in `ns` nanoseconds in all.
     pub fn fault_served(&mut self, ns: u64) {
         self.fault.add_times(ns, 1);
         self.faults += 1;

@@ -5,7 +5,7 @@ use super::operations::Operations;
 use super::state::State;
 use super::swap_core::Core;
 
-/// Without anything to do it looks round so often, in nanoseconds.
+/// Nanoseconds between two looks round while there is nothing to do.
 const IDLE_NS: u64 = 100_000_000;
 
 /// Next task of the evictor.

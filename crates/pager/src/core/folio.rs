@@ -73,7 +73,7 @@ impl<O: Operations> Memory<O> {
         self.reads.len() as u64 + self.folios.reads.iter().map(|r| u64::from(r.pages)).sum::<u64>()
     }
 
-    /// Puts what the engine mapped in place, and lets those who wait for it go on.
+    /// Puts what the engine mapped in place, and lets waiting threads go on.
     fn map_all(&mut self) {
         let mut pages = std::mem::take(&mut self.folios.to_map);
         let mut at = 0;

@@ -8,7 +8,7 @@ use super::state::State;
 use super::swap_core::Core;
 
 impl<O: Operations> Core<O> {
-    /// The invariants: those of the engine, and that states, places, counts and folios agree.
+    /// Checks the invariants of the engine, and that states, places, counts and folios agree.
     pub(crate) fn validate(&self) -> Result<(), String> {
         self.engine.validate()?;
         self.memory.validate()?;

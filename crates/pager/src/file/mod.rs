@@ -57,8 +57,8 @@ pub struct MappedFileConfig {
     pub kernel: Kernel,
     /// Whether the memory may be written to.
     pub writable: bool,
-    /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long,
-    /// without a flush. Looked at every 5 s, or as often as it is shorter.
+    /// `dirty_expire_centisecs`: time after which written pages are on their way to the file,
+    /// without a flush. Looked at every 5 s, or as often as this if it is shorter.
     pub dirty_expire: Duration,
     /// `dirty_background_ratio`, in percent of the memory: when more pages than that were changed
     /// and not written, the older half of them is written. Another write to a written page takes
@@ -68,12 +68,12 @@ pub struct MappedFileConfig {
     pub fault_threads: usize,
     /// As [`RegionConfig::awake_cpus`](crate::RegionConfig::awake_cpus).
     pub awake_cpus: usize,
-    /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
+    /// Time without room after which a fault ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
 }
 
 impl MappedFileConfig {
-    /// In so much memory, to be read and written.
+    /// A mapping in `memory_max` bytes of memory, to be read and written.
     pub fn new(memory_max: usize) -> MappedFileConfig {
         MappedFileConfig {
             memory_max,

@@ -13,8 +13,8 @@ use crate::threads::nanoseconds;
 use crate::uffd::PAGE;
 use refault_syscalls::newer;
 
-/// An agent that has not answered after so long is stopped, or has no processor: others need not
-/// wait for it. It answers in microseconds, as a rule.
+/// Time without an answer after which an agent counts as stopped, or without a processor: others
+/// need not wait for it. As a rule it answers in microseconds.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(10);
 
 /// A connection to an agent.
@@ -105,7 +105,7 @@ impl Link {
         }
     }
 
-    /// Answers are waited for so long.
+    /// Sets how long answers are waited for.
     fn set_patience(&self, patience: Duration) -> io::Result<()> {
         let time = libc::timeval { tv_sec: 0, tv_usec: patience.subsec_micros().into() };
         let (at, len) = ((&raw const time).cast(), size_of::<libc::timeval>() as libc::socklen_t);
@@ -187,7 +187,7 @@ impl Listener {
 pub(super) enum Answer {
     /// Outcome of each page.
     Outcomes(Vec<u32>),
-    /// Nothing, for so long: what it does may still be done.
+    /// No answer for this long: what the order asks for may still be done.
     Open { waited_ns: u64 },
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Core {
     pub(super) memory: Memory,
     pub(super) spaces: Vec<Option<AddressSpace>>,
     pub(super) group: MemcgId,
-    /// Mappings of the engine by their first page, and those that no process has.
+    /// Mappings of the engine by their first page, and blocks that no process has.
     mappings: HashMap<u32, MappingId>,
     pub(super) free_blocks: Vec<u32>,
     /// Blocks of processes that are gone, with pages that are still being read or written.

@@ -10,7 +10,7 @@ use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::uffd::{PAGE, Probe};
 
-/// Facts that a process and those that are forked from it in the batch tell of their memory.
+/// Facts that a process and the processes forked from it in the batch tell of their memory.
 pub(super) struct BatchEvidence<'a> {
     pub(super) core: &'a Core,
     pub(super) space: &'a AddressSpace,

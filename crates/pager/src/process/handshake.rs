@@ -26,7 +26,7 @@ const FEATURES: [UffdFeature; 10] = [
     UffdFeature::WP_ASYNC,
     UffdFeature::MOVE,
 ];
-/// An agent that says nothing for so long is given up.
+/// Time without a word after which an agent is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Shared {

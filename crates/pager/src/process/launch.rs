@@ -20,7 +20,7 @@ use crate::calls::{self, Call};
 use crate::error::Error;
 use refault_syscalls::newer;
 
-/// A program that has not asked to be served after so long never will.
+/// Time after which a program that has not asked to be served never will.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How a run ended.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Pages that cannot be had any more, and such that cannot be written.
+//! Pages whose content is lost, and pages that cannot be written.
 
 use super::core::Core;
 use crate::core::State;

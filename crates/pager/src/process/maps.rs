@@ -57,7 +57,7 @@ pub(super) struct Others {
     pub(super) anonymous: u64,
     /// Shared memory: anonymous mappings that are shared, memfd, System V, tmpfs.
     pub(super) shared: u64,
-    /// Pages of hugetlbfs, also those that are its own.
+    /// Pages of hugetlbfs, private ones included.
     pub(super) huge: u64,
 }
 

@@ -26,7 +26,7 @@ pub(super) const WORTH_WATCHING: u64 = 64;
 pub(super) type Sized = (usize, i32, Size);
 
 impl Core {
-    /// Processes and their numbers, of those that are known by one.
+    /// Processes and their numbers, where the number is known.
     pub(super) fn pids(&self) -> Vec<(usize, i32)> {
         let spaces = self.spaces.iter().enumerate();
         spaces.filter_map(|(i, s)| Some((i, s.as_ref()?.pid)).filter(|&(_, pid)| pid > 0)).collect()

@@ -1,5 +1,5 @@
-//! Room: what takes memory besides the pages that the engine knows of, who waits for some, and what
-//! becomes of those who get none.
+//! Room: what takes memory besides the pages that the engine knows of, who waits for room, and what
+//! becomes of processes that get none.
 
 use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
 
@@ -203,7 +203,7 @@ impl Core {
     /// A page that is in place already becomes known to the engine. False: there is no room for it
     /// now.
     pub(super) fn account_resident_page(&mut self, page: u32) -> bool {
-        // It was counted with what is not known: as much becomes free as the engine must have to
+        // The page was counted as unknown: as much memory becomes free as the engine must have to
         // give a page.
         let free = self.engine.free_pages();
         if free < self.high_mark + 32 {

@@ -21,8 +21,8 @@ impl PageTable {
         self.blocks.get(&(address / BLOCK_BYTES)).map(|b| b[address / PAGE % BLOCK])
     }
 
-    /// Puts a block of pages, `first` and those after it, around an address where there is none.
-    /// Returns its start.
+    /// Puts a block of pages, numbered from `first` on, around an address where there is none.
+    /// Returns the start of the block.
     pub(super) fn insert(&mut self, address: usize, first: u32) -> usize {
         let pages = std::array::from_fn(|i| first + i as u32);
         self.blocks.insert(address / BLOCK_BYTES, Box::new(pages));

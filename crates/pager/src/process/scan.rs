@@ -21,8 +21,8 @@ use crate::uffd::PAGE;
 const CHUNK: usize = 64 << 20;
 /// Pages unknown to the engine by which a process must grow for another look at its mappings.
 const WORTH_A_LOOK: u64 = 16;
-/// All watched memory is looked through again after so long, and when so many pages more are
-/// unknown.
+/// Time between two looks through all watched memory of processes that have pages unknown to the
+/// engine.
 const RECONCILE_EVERY: Duration = Duration::from_millis(500);
 /// The time between two looks is at least this, and this many times the processor time that a look
 /// takes.

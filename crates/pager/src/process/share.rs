@@ -196,8 +196,8 @@ impl Core {
         let (known, beyond) = (self.known_of(&sharing), self.beyond_of(&sharing));
         self.sharing.written = sharing.iter().map(|&(i, pid, _)| self.written_copies(i, pid)).sum();
         if !all_known {
-            // Until all are there, the pages that they share are those of the process that they
-            // were forked from.
+            // Until all are there, the pages that they share count for the process that they were
+            // forked from.
             self.sharing.unknown = beyond;
             self.sharing.possible = self.sharing.possible.min(self.budget.max_pages / MOST_UNKNOWN);
         } else if self.is_worth_a_count(beyond) {

@@ -13,17 +13,17 @@ const PASSED_ON: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
 /// Signals of these that tell a run to end.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
-/// A program that catches its signal may be interrupted again and again and go on: but not twice
-/// within so long.
+/// Time within which a second signal ends a run: a program that catches its signal may be
+/// interrupted again and again and go on, but not twice within this time.
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// One request may come twice: `timeout` signals its child, and then its group.
 const ONE_REQUEST: Duration = Duration::from_millis(100);
-/// A program that was told to end has ended. So long after it, what it has left behind is killed.
+/// Time after a program that was told to end has ended, until what it left behind is killed.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
 /// Time for which a killed process is waited for.
 const KILLED: Duration = Duration::from_secs(10);
 
-/// And killed again after so long: some may have been forked meanwhile.
+/// Time after which a process is killed again: some may have been forked meanwhile.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Processes that are told.

@@ -11,7 +11,7 @@ use super::maps;
 const EVERY: Duration = Duration::from_millis(20);
 /// Looks that must say the same: a look at a process that is being started may find anything.
 const LOOKS: u32 = 2;
-/// A program that has the library is known within so long.
+/// Time within which a program that has the library becomes known.
 const GREETS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A process that nobody knows of.

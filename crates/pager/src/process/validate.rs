@@ -4,7 +4,7 @@ use super::core::Core;
 use crate::core::State;
 
 impl Core {
-    /// The invariants: those of the engine, and that states, places and counts agree.
+    /// Checks the invariants of the engine, and that states, places and counts agree.
     pub(super) fn validate(&self) -> Result<(), String> {
         self.engine.validate()?;
         self.memory.validate()?;

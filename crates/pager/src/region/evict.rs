@@ -9,11 +9,11 @@ use crate::evict::{self, EvictorDriver, SwapEvictor};
 use crate::store::{StoreError, SwapArea};
 use crate::sync::MutexGuard;
 
-/// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile
-/// sleeps, and its processor need not be interrupted for each move, which takes ten times as long
-/// as the move (see crates/run/docs/pager.md). Until everyone sleeps, some calls do interrupt
-/// someone; there has to be time for the others after that: 64 single pages take 50 us if nobody
-/// is.
+/// Time for which pages are moved under the lock at most, except for one call: threads that fault
+/// meanwhile sleep, and their processor need not be interrupted for each move, which takes ten
+/// times as long as the move (see crates/run/docs/pager.md). Until everyone sleeps, some calls do
+/// interrupt someone; there has to be time for the others after that: 64 single pages take 50 us if
+/// nobody is.
 const MOVE_UNDER_LOCK: Duration = Duration::from_micros(150);
 
 impl EvictorDriver for Shared {

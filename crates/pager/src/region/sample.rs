@@ -23,7 +23,7 @@ impl Sampling {
         Sampling { budget: SampleBudget::new(cpu_percent, 0), move_ns: 0, started: Instant::now() }
     }
 
-    /// Pages were moved out, which took so long.
+    /// Pages were moved out, in the time since `since`.
     pub(super) fn moved(&mut self, since: Instant, pages: usize) {
         if let Some(each) = (since.elapsed().as_nanos() as u64).checked_div(pages as u64) {
             self.move_ns = (self.move_ns * 7 + each) / 8;

@@ -102,7 +102,7 @@ unsafe fn is_write(_: *const libc::c_void) -> bool {
 /// Signals of no region go to the handler before, as if this one were not there.
 ///
 /// # Safety
-/// The arguments are those of a signal handler.
+/// Called with the arguments of a signal handler.
 unsafe fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(before) = BEFORE.get() else { return };
     let by_instruction = {

@@ -13,7 +13,7 @@ use super::PageBuf;
 #[derive(Default)]
 pub(super) struct Batches {
     idle: Mutex<Vec<Vec<PageBuf>>>,
-    /// Pages of all buffers, those in use too.
+    /// Pages of all buffers, also of buffers in use.
     pages: AtomicUsize,
 }
 

@@ -28,7 +28,7 @@ pub enum Fault {
     WriteIsTorn,
     /// The write says that it went well, but nothing was written.
     WriteIsLost,
-    /// The operation takes so many milliseconds, and then goes well.
+    /// The operation takes this many milliseconds, and then goes well.
     Stalls(u64),
 }
 

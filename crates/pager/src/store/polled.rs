@@ -20,7 +20,7 @@ use crate::calls::{self, Call};
 /// Rings at most: further readers use `pread`.
 const MOST_RINGS: usize = 64;
 
-/// A ring for each of those who read at the same time, and what is known of their waits.
+/// Rings, one for each thread that reads at the same time, and what is known of waits.
 #[derive(Default)]
 pub(super) struct PolledReads(Mutex<State>);
 

@@ -40,7 +40,7 @@ struct Inner {
     pages: u64,
 }
 
-/// Pages, compressed, in at most so much memory. A page that does not get smaller is kept as it is,
+/// Compressed pages in memory of a limited size. A page that does not get smaller is kept as it is,
 /// or refused.
 #[derive(Debug)]
 pub struct Pool {

@@ -13,7 +13,7 @@ use crate::threads::fatal;
 
 /// Writes at a time.
 const ENTRIES: u32 = 64;
-/// A call that the kernel refuses for the moment is repeated so often, with a pause: ten seconds
+/// Tries of a call that the kernel refuses for the moment, with a pause between them: ten seconds
 /// and more.
 const ATTEMPTS: u32 = 10_000;
 const PAUSE: Duration = Duration::from_millis(1);

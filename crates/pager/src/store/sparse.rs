@@ -9,10 +9,10 @@ const PART: usize = 512;
 
 /// Entry that a table can forget.
 pub(super) trait Entry: Copy + Debug {
-    /// State of a slot of which nothing is known.
+    /// State of a slot that nothing is known of.
     const VACANT: Self;
 
-    /// As good as [`Entry::VACANT`].
+    /// Whether it is as good as [`Entry::VACANT`].
     fn is_vacant(&self) -> bool;
 }
 

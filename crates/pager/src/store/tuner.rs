@@ -116,8 +116,8 @@ impl Tuner {
         }
     }
 
-    /// Pages were stored on the device, which took so much processor time. No program waits for
-    /// these writes, so by the clock the device would be held to be dearer than it is.
+    /// Pages were stored on the device, in `took` of processor time. No program waits for these
+    /// writes, so by the clock the device would seem dearer than it is.
     pub(super) fn stored_below(&self, pages: usize, took: Duration) {
         self.lock().balance.stored(PoolTier::Device, pages as u64, nanoseconds(took));
     }

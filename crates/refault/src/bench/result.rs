@@ -1,4 +1,4 @@
-//! Results of a benchmark beside those that were published.
+//! Results of a benchmark beside the published ones.
 
 use super::benchmark::Benchmark;
 use crate::runner::FinishedRun;

@@ -50,7 +50,7 @@ pub struct Row {
     pub metric: String,
     pub label: String,
     pub unit: String,
-    /// Whether numbers are those of the scaled machine.
+    /// Whether the numbers are of the scaled machine.
     pub scaled: bool,
     pub better: Option<String>,
     pub numbers: Vec<Figure>,

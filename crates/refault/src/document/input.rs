@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// JSON or a page of more than so much is none of ours.
+/// Most bytes of JSON or of a page: larger files are none of ours.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Kind of a file that has a result, or makes one.
@@ -34,8 +34,7 @@ impl InputKind {
     }
 }
 
-/// The first sign of a file that is no space. No trace begins with one of those that are looked
-/// for.
+/// First character of a file that is no space. No trace begins with a character that is looked for.
 fn begin(path: &Path) -> Option<char> {
     // Input that can be read only once is left alone.
     if !path.is_file() {

@@ -46,7 +46,7 @@ pub struct TraceDocument {
     pub windows: Vec<u64>,
     /// The same in seconds, if the trace has times.
     pub window_s: Option<Vec<f64>>,
-    /// Objects, those with most accesses first; the last may be all others together.
+    /// Objects, the ones with most accesses first; the last may be all others together.
     pub objects: Vec<ObjectFacts>,
     /// Heat map of the accesses.
     pub heat: HeatFacts,

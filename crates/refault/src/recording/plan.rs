@@ -21,7 +21,7 @@ pub struct RecordedPlan<'a> {
     pub trace: Option<&'a Trace>,
     /// Memory sizes in pages.
     pub sizes: Vec<u64>,
-    /// Policies; those of OPT are left out without a trace.
+    /// Policies; OPT is left out without a trace.
     pub policies: &'a [RowPolicy],
     /// Policies that a program brings.
     pub plug_ins: &'a [PlugIn],

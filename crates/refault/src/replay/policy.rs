@@ -1,4 +1,4 @@
-//! Policies by name: those of Linux, plug-ins, and the limit of them all.
+//! Policies by name: Linux's own, plug-ins, and OPT, the limit of them all.
 
 use refault_mm::{CacheExtPolicy, Policy};
 use std::fmt;

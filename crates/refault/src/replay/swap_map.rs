@@ -3,7 +3,7 @@
 use refault_mm::{SwapList, SwapMap};
 use serde_json::{Value, json};
 
-/// A device as JSON; its clusters only if `all`. Names are those of a scenario.
+/// A device as JSON; its clusters only if `all`. Names are the names of a scenario.
 pub fn json(map: &SwapMap, name: Option<&str>, all: bool) -> Value {
     let d = &map.device;
     let mut value = json!({

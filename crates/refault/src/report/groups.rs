@@ -143,7 +143,7 @@ fn add_last(all: &mut [u64], n: u64) {
     }
 }
 
-/// Sums of a group itself, without those below it.
+/// Sums of a group itself, without groups below it.
 fn sums(cell: &Grouped<'_>, at: usize) -> Sums {
     let (engine, id) = (&cell.cell.engine, cell.cell.groups[at]);
     let gauges = engine.memcg_gauges(id);

@@ -29,7 +29,7 @@ impl MachineReplay<'_> {
         RecordedCell { policy, plug_in: None, memory_pages, settings }
     }
 
-    /// Rows by size, then by those policies that the engine runs.
+    /// Rows by size, then by policy, of the policies that the engine runs.
     pub(super) fn rows(&self, sizes: &[u64], policies: &Policies) -> Result<Vec<Row>, String> {
         let linux = || {
             policies.iter().filter_map(|(policy, _)| match policy {
@@ -93,7 +93,7 @@ impl MachineReplay<'_> {
         Ok(detail)
     }
 
-    /// By page of the recorded machine: the place of its object among those of the report.
+    /// Place of the page's object in the report, by page of the recorded machine.
     fn slots(&self, trace: &Trace, object_of: &[u16]) -> Vec<Option<u16>> {
         let mut all = Vec::new();
         for (object, &pages) in self.machine.object_pages().iter().enumerate() {

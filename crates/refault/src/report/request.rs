@@ -32,7 +32,7 @@ pub struct ReportRequest {
     pub limits: Option<PathBuf>,
     /// Threads; none: one a core.
     pub threads: Option<u16>,
-    /// Names of the flags that were chosen, of those that may do nothing: one that does is refused.
+    /// Names of chosen flags that may do nothing: a flag that does nothing is refused.
     pub flags: Vec<&'static str>,
     /// Progress and cancel.
     pub watch: Watch,

@@ -1,4 +1,4 @@
-//! Limits of groups from a file, in the place of those of a scenario.
+//! Limits of groups from a file, in place of a scenario's own.
 
 use crate::Failure;
 use crate::memory_size::Size;

@@ -33,7 +33,7 @@ pub struct ScenarioRequest {
     pub kernel: Option<Kernel>,
     /// The seed in the place of a scenario's own.
     pub seed: Option<u64>,
-    /// A file of limits of groups in the place of those that it names.
+    /// A file of limits of groups in place of the file that the scenario names.
     pub limits: Option<PathBuf>,
     /// Threads; none: one a core.
     pub threads: Option<u16>,

@@ -61,7 +61,7 @@ impl On {
     }
 }
 
-/// Flags that may do nothing, of those that were given.
+/// Given flags that may do nothing.
 pub fn partial_flags(is_given: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let parts = ON_PARTS.iter().map(|(flag, ..)| *flag);
     let mut all: Vec<_> =

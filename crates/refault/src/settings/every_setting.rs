@@ -78,7 +78,7 @@ fn start(setting: &Setting, policy: Policy) -> Config {
     cfg
 }
 
-/// Whether some value of a setting changes a count under a policy; `plain` are those without.
+/// Whether some value of a setting changes a count under a policy; `plain`: counts without it.
 fn changes(setting: &Setting, policy: Policy, plain: &[String; 2]) -> bool {
     let is_plain = WITH.iter().all(|(needs, _)| *needs != setting.name);
     [false, true].into_iter().zip(plain).any(|(node, plain)| {

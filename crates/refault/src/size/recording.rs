@@ -27,7 +27,7 @@ const FIRST_TOUCHES: &str = "first_touches";
 
 /// Major faults that loading a program's own files may cause: so few say nothing of the service.
 const FEW_FAULTS: u64 = 1000;
-/// Share of all misses, one in so many, from which major faults decide the hit rate.
+/// Share of all misses, one in this many, from which major faults decide the hit rate.
 const MANY_FAULTS: u64 = 5;
 
 /// Share of the pages that come in, above which pages brought in by others get a remark.

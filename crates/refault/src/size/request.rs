@@ -60,7 +60,7 @@ pub struct SizeRequest {
     pub set: Vec<Set>,
     /// Samples of the pages of a trace in the place of all; none: all.
     pub sampling: Option<SampledBy>,
-    /// Names of the flags that were chosen, of those that may do nothing: one that does is refused.
+    /// Names of chosen flags that may do nothing: a flag that does nothing is refused.
     pub flags: Vec<&'static str>,
 }
 

@@ -133,7 +133,7 @@ impl Confidence {
     }
 }
 
-/// Costs of a recorded limit, beside those of others.
+/// Costs of a recorded limit, beside the costs of other limits.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Limit in pages.

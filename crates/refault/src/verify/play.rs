@@ -109,7 +109,7 @@ impl<'a> Play<'a> {
         })
     }
 
-    /// Plays it in the lab with so much memory, at the speed of the kernel, and compares.
+    /// Plays it in the lab with `memory_pages`, at the speed of the kernel, and compares.
     fn beside(&self, memory_pages: u64, repeats: &[Repeat]) -> Result<PlayedSize, String> {
         let ns = repeats.iter().map(|played| played.duration_ns).sum::<u64>() / repeats.len().max(1) as u64;
         Ok(compare(memory_pages, repeats, &self.labs(memory_pages, ns)?))

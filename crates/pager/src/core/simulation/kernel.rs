@@ -86,7 +86,7 @@ pub(crate) struct State {
     pub(crate) is_calm: bool,
 }
 
-/// The kernel, as the core and those who make its calls see it.
+/// The kernel, as the core sees it, and the code that makes its calls.
 pub(crate) struct Kernel(pub(crate) RefCell<State>);
 
 /// Outcome of an access.

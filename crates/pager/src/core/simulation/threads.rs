@@ -49,7 +49,7 @@ impl Threads {
         }
     }
 
-    /// One of those who wait, whether its page is there or not.
+    /// Wakes one of the waiting threads, whether its page is there or not.
     pub(crate) fn wake_one(&mut self, random: &mut Random) {
         let i = random.below(self.0.len() as u64) as usize;
         if let Thread::Waits { page, write } = self.0[i] {

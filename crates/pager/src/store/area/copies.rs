@@ -15,7 +15,7 @@ use crate::store::{Note, Page};
 const ONE: u32 = 1 << 16;
 /// From this share on copies pay: 5 / (2 + 5).
 const PAYS: u32 = ONE / 7 * 5;
-/// Each outcome counts so much, of what is known.
+/// Weight of an outcome in the share, one part in this many.
 const WEIGHT: u32 = 64;
 /// Share of copies kept while they do not pay, one in this many, to find out when they do.
 const TRIAL: u32 = 16;

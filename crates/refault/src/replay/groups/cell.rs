@@ -5,7 +5,7 @@ use crate::replay::cell::{Cell, NS_PER_ACCESS, PREFETCH_BLOCK, TICK};
 use refault_mm::{Config, MappingId, MemcgId, OomTask, PageId};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
-/// Accesses of a group and their misses, without those of groups below it.
+/// Accesses of a group and their misses, without groups below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCount {
     /// Accesses replayed.

@@ -4,7 +4,7 @@ use super::cell::GroupCount;
 use crate::replay::policy::RowPolicy;
 use refault_mm::{Counter, Gauge, Kernel, MemcgLimits, Stats};
 
-/// One group of a row, those below it included.
+/// One group of a row, groups below it included.
 #[derive(Clone, Debug)]
 pub struct GroupRow {
     /// Its path.
