@@ -6,7 +6,7 @@ use refault::loaded::LoadedReplay;
 use refault::memory_size::Size;
 use refault::replay::policy::PolicyList;
 use refault::replay::{PlugIn, Replay, curve_sizes};
-use refault::settings::{Set as EngineSet, Thp, partial_flags};
+use refault::settings::{Set as EngineSet, Thp};
 use refault::{Failure, Watch};
 use refault_mm::Kernel;
 use refault_trace::{LoadOptions, OpenOptions, Via};
@@ -180,19 +180,6 @@ pub(crate) struct ReplaySettings {
 }
 
 impl ReplaySettings {
-    /// Whether a setting was given, by the name of its flag; how a file is read is no choice of a
-    /// replay.
-    fn has(&self, flag: &str) -> bool {
-        let given = [
-            ("kernel", &self.kernel),
-            ("swap-max", &self.swap_max),
-            ("swappiness", &self.swappiness),
-            ("seed", &self.seed),
-            ("thp", &self.thp),
-        ];
-        given.iter().any(|(name, text)| *name == flag && text.is_some())
-    }
-
     /// The request of the library.
     pub(crate) fn request<'a>(&self, plug_ins: &'a [PlugIn], watch: Watch) -> Result<LoadedReplay<'a>, Failure> {
         let plain = Replay::default();
@@ -226,7 +213,6 @@ impl ReplaySettings {
             has_swappiness: self.swappiness.is_some(),
             foreign: foreign.into_iter().find(|(_, text)| text.is_some()).map(|(flag, _)| flag),
             page_by_page: self.page_by_page,
-            flags: partial_flags(|flag| self.has(flag)),
             plug_ins,
         })
     }

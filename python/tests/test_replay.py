@@ -159,12 +159,3 @@ def test_settings_are_typed():
 
     assert set(Settings.__annotations__) == {*refault.settings(), *FLAGS, *LOADING, *READING}
     assert refault.settings()["recency"]["values"] == "3bit|literal"
-
-
-def test_a_choice_that_does_nothing_is_refused():
-    files = refault.Trace.generate(["5000: F:zipf:500"])
-    for keyword, value, policy in [("swap_max", "50%", "lru"), ("swappiness", 10, "lru"), ("seed", 3, "lru")]:
-        flag = keyword.replace("_", "-")
-        with pytest.raises(ValueError, match=f"--{flag}: .*do(es)? nothing"):
-            refault.replay(files, "25%", policy, **{keyword: value})
-    assert len(refault.replay(files, "25%", "lru,mglru", seed=3).rows) == 2

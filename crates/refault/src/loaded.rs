@@ -5,7 +5,7 @@ use crate::recording::{About, CellSettings, PAGE_SIZE, RecordedMachine, Recorded
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
 use crate::replay::{CellResult, PlugIn, Replay, curve_sizes, usual_sizes};
-use crate::settings::{self, kernel_of, policy_of, swappiness_of};
+use crate::settings::{kernel_of, policy_of, swappiness_of};
 use crate::{Failure, Watch, threads};
 use refault_mm::{Config, Kernel, Policy};
 use refault_trace::{LoadOptions, RecordSource, Recording, Records, Trace};
@@ -78,8 +78,6 @@ pub struct LoadedReplay<'a> {
     pub foreign: Option<&'static str>,
     /// Replays the pages of a recording each by itself, without its machine.
     pub page_by_page: bool,
-    /// Choices that may do nothing, by [`settings::partial_flags`]: one that does is an error.
-    pub flags: Vec<&'static str>,
     /// Policies that the program brings, whose rows come last.
     pub plug_ins: &'a [PlugIn],
 }
@@ -110,10 +108,6 @@ impl LoadedReplay<'_> {
             true => self.policies(recording)?,
             false => Vec::new(),
         };
-        let plugged = plug_ins.iter().map(|(plug_in, config)| (plug_in.name.as_str(), Some(config)));
-        let all = policies.iter().map(|(policy, config)| (policy.name(), config.as_ref())).chain(plugged);
-        settings::check_on_policies(&self.flags, all)?;
-        settings::check_on_trace(&self.flags, &loaded.trace, file)?;
         self.cells(loaded, &policies, &plug_ins, file)
     }
 

@@ -158,8 +158,6 @@ impl ReplayArgs {
             has_swappiness: given.has("swappiness"),
             foreign: FOREIGN.into_iter().find(|flag| given.has(flag)),
             page_by_page: self.page_by_page,
-            // Checked before a trace is loaded, and of one that is no list.
-            flags: Vec::new(),
             plug_ins: &[],
         }
     }
