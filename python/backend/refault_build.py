@@ -34,19 +34,19 @@ def _build_command():
     shutil.copy(next(program for program in programs if program), SCRIPTS / "refault")
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """A wheel with the command in it."""
+def _with_command(build, *settings):
     _build_command()
     try:
-        return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+        return build(*settings)
     finally:
         shutil.rmtree(SCRIPTS.parent)
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """A wheel with the command in it."""
+    return _with_command(maturin.build_wheel, wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """Likewise, of sources in their place."""
-    _build_command()
-    try:
-        return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
-    finally:
-        shutil.rmtree(SCRIPTS.parent)
+    return _with_command(maturin.build_editable, wheel_directory, config_settings, metadata_directory)

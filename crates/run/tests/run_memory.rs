@@ -11,16 +11,13 @@ const MIB: u64 = 1 << 20;
 /// Runs the program in [`LIMIT`]. `None`: it was said why not. `before`: words of a program that
 /// starts it.
 fn run(before: &[&str], words: &[&str]) -> Option<Run> {
-    let program = memory()?;
-    let s = Sandbox::new();
-    let words = [before, &[program.to_str().expect("plain text")], words].concat();
-    Run::of(&s, &["--memory-max", "24M", "--swap-max", "256M"], &words)
+    run_with_swap("256M", before, words)
 }
 
-/// The same with so much swap.
-fn run_with_swap(swap: &str, words: &[&str]) -> Option<Run> {
+/// The same with another limit of swap.
+fn run_with_swap(swap: &str, before: &[&str], words: &[&str]) -> Option<Run> {
     let program = memory()?;
-    let words = [&[program.to_str().expect("plain text")], words].concat();
+    let words = [before, &[program.to_str().expect("plain text")], words].concat();
     Run::of(&Sandbox::new(), &["--memory-max", "24M", "--swap-max", swap], &words)
 }
 
@@ -160,7 +157,7 @@ fn regression_a_program_that_moves_pages_in_threads_survives() {
 #[test]
 fn regression_forks_that_do_not_fit_are_killed_and_the_manager_stays_small() {
     let (forks, swap) = short_or_long(("24", "64M"), ("200", "256M"));
-    let Some(r) = run_with_swap(swap, &["forks", forks, "40", "1"]) else { return };
+    let Some(r) = run_with_swap(swap, &[], &["forks", forks, "40", "1"]) else { return };
     check(&r, "forks");
     assert!(r.number("processes_killed") > 0 && r.number("lost_pages") == 0, "{}", r.json);
     assert!(!r.said.contains("content is lost"), "{}", r.said);

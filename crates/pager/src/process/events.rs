@@ -150,7 +150,7 @@ impl Core {
     }
 
     /// Deals with the batch in the order in which it was read, if only one thread makes changes.
-    /// That thread waits until each change was read, so the order is known, however many changes
+    /// The thread waits until each change was read, so the order is known, however many changes
     /// there are, and even if another is under way: a program that moves page after page is always
     /// at it. False: there may be more threads.
     fn apply_in_order(&mut self, space: usize) -> bool {
