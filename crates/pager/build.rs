@@ -1,6 +1,7 @@
 //! Builds what `refault run` loads into programs, and puts it into the library: a shared object
-//! without the standard library, of the sources of `crates/preload`. So there is one file to
-//! install, and no way for the two to be of different versions.
+//! without the standard library, of the sources of `crates/preload`, which a link has here for
+//! packages of this crate. So there is one file to install, and no way for the two to be of
+//! different versions.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::{env, fs};
 const LINKER: &str = "REFAULT_PRELOAD_LINKER";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let source = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../preload/src");
+    let source = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("preload");
     println!("cargo:rerun-if-changed={}", source.display());
     let object = PathBuf::from(env::var("OUT_DIR")?).join("preload.so");
     if env::var("CARGO_CFG_TARGET_ARCH")? != "x86_64" || env::var("CARGO_CFG_TARGET_OS")? != "linux" {

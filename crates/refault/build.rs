@@ -1,4 +1,5 @@
-//! Compiles the published benchmarks into the command: every `scenarios/*.toml` of the repository.
+//! Compiles the published benchmarks into the command: every `scenarios/*.toml` of the repository,
+//! which a link has here for packages of this crate.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let dir = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../scenarios");
+    let dir = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("scenarios");
     println!("cargo:rerun-if-changed={}", dir.display());
     let mut files: Vec<PathBuf> = match fs::read_dir(&dir) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<Result<_, std::io::Error>>()?,

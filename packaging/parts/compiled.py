@@ -1,10 +1,13 @@
 """Binaries for an old glibc."""
 
+import platform
 import subprocess
 
 from . import place
 
 BINARIES = ("refault", "refault-run")
+# Writes manual pages.
+PAGES = "refault-packaging"
 # Bytes that a binary has at most.
 MOST = 20_000_000
 
@@ -15,10 +18,17 @@ def binaries(kit, arch):
     libraries = subprocess.check_output(["rustc", "--print", "target-libdir", "--target", target], text=True).strip()
     if subprocess.run(["test", "-d", libraries]).returncode:
         place.run("rustup", "target", "add", target)
-    names = [word for name in BINARIES for word in ("--bin", name)]
+    packages = ["refault-cli", "refault-run"]
+    programs = [*BINARIES]
+    if kit.quick and arch == platform.machine():
+        # Of crates that are compiled here anyway. Optimised as a whole it would take longer than by itself.
+        packages.append(PAGES)
+        programs.append(PAGES)
+    words = [word for name in packages for word in ("-p", name)]
+    words += [word for name in programs for word in ("--bin", name)]
     kit.run(
         "cargo", "zigbuild", "--locked", "--profile", "dist", "--target", f"{target}.{place.GLIBC}",
-        "-p", "refault-cli", "-p", "refault-run", *names,
+        *words,
     )
     folder = kit.work / "build" / target / "dist"
     for name in BINARIES:

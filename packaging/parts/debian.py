@@ -11,8 +11,10 @@ def make(kit, arch, tree, out):
     for crate in CRATES:
         name = "refault" if crate == "refault-cli" else crate
         file = out / f"{name}_{place.version()}-1_{place.ARCHES[arch]['deb']}.deb"
+        has_units = crate == "refault-cli" and (tree.refault / "lib/systemd").exists()
         kit.run(
-            "cargo", "deb", "-q", "-p", crate, "--no-build", "--no-strip", "--no-separate-debug-symbols",
+            "cargo", "deb", "-q", "-p", crate, *(["--variant", "units"] if has_units else []),
+            "--no-build", "--no-strip", "--no-separate-debug-symbols",
             "--target", place.ARCHES[arch]["target"], "--profile", "dist", "--output", file,
         )
 

@@ -1,10 +1,18 @@
 """Manual pages and completions, by the crate `refault-packaging`."""
 
+import platform
 
-def write(kit):
-    """Writes them for this machine's own build of the command lines; their folder."""
+from . import compiled
+
+
+def write(kit, built):
+    """Writes them, by a build for this machine of the command lines; their folder."""
     folder = kit.work / "pages"
     # Help is folded to the terminal's width.
     env = {**kit.env, "COLUMNS": "100", "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_PROFILE_DEV_OPT_LEVEL": "0"}
-    kit.run("cargo", "run", "-q", "--locked", "-p", "refault-packaging", "--", folder, env=env)
+    here = built.get(platform.machine())
+    if here and (here / compiled.PAGES).exists() and kit.quick:
+        kit.run(here / compiled.PAGES, folder, env=env)
+    else:
+        kit.run("cargo", "run", "-q", "--locked", "-p", compiled.PAGES, "--", folder, env=env)
     return folder

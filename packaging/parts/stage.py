@@ -53,6 +53,13 @@ def documents(folder, name, notes):
     (to / "copyright").write_text(head + (place.ROOT / "LICENSE-MIT").read_text())
 
 
+def units(folder):
+    """Services of systemd, which nothing starts by itself."""
+    found = sorted((place.ROOT / "packaging/systemd").glob("*.service"))
+    for file in found:
+        copy(file, folder / "lib/systemd/system" / file.name)
+
+
 def lay(kit, arch, binaries, written):
     """Lays the trees of an architecture anew."""
     stage = kit.work / "stage"
@@ -70,6 +77,7 @@ def lay(kit, arch, binaries, written):
             if name in own:
                 page(source, folder, packed)
         if "refault" in own:
+            units(folder)
             for source, to in COMPLETIONS.items():
                 copy(written / "completions" / source, folder / to)
         documents(folder, own[0], notes)

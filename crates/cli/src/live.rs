@@ -7,23 +7,35 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The file of this process, by which `refault top` finds it. It goes when this is dropped.
+/// The file of this process, by which `refault top` finds it. It goes when this is dropped, and its
+/// directory with the last file.
 pub struct LiveFile(Option<PathBuf>);
 
+/// Tries to make a file in a directory that other runs remove when they end.
+const TRIES: u32 = 10;
+
 impl LiveFile {
-    /// Makes the directory; the file is written by its owner. The folder that it is in must be
-    /// there: a name that the environment has wrong is said and not made.
+    /// Makes the directory and an empty file, which its owner writes. The folder that the directory
+    /// is in must be there: a name that the environment has wrong is said and not made.
     pub fn new() -> Result<LiveFile, Failure> {
         remove_stale();
         let Some((dir, variable)) = directory() else { return Ok(LiveFile(None)) };
-        match fs::DirBuilder::new().mode(0o700).create(&dir) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
+        let file = dir.join(format!("{}.prom", std::process::id()));
+        for _ in 0..TRIES {
+            if let Err(e) = fs::DirBuilder::new().mode(0o700).create(&dir)
+                && e.kind() == ErrorKind::NotFound
+            {
                 let folder = dir.parent().unwrap_or(&dir).display();
-                Err(format!("{variable} {folder}: is not there; make that folder, or name another").into())
+                return Err(format!("{variable} {folder}: is not there; make that folder, or name another").into());
             }
-            // A run that `refault top` cannot find goes on.
-            _ => Ok(LiveFile(Some(dir.join(format!("{}.prom", std::process::id()))))),
+            // From now on the directory is not empty, and nobody removes it.
+            match fs::File::create(&file) {
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                // A run that `refault top` cannot find goes on.
+                _ => break,
+            }
         }
+        Ok(LiveFile(Some(file)))
     }
 
     /// Where it is; none: there is no place for it.
@@ -34,7 +46,10 @@ impl LiveFile {
 
 impl Drop for LiveFile {
     fn drop(&mut self) {
-        self.0.iter().for_each(|file| _ = fs::remove_file(file));
+        let Some(file) = &self.0 else { return };
+        _ = fs::remove_file(file);
+        // With files of other runs in it, it stays.
+        _ = file.parent().map(fs::remove_dir);
     }
 }
 
@@ -72,10 +87,11 @@ fn is_running(pid: u32) -> bool {
     PathBuf::from(format!("/proc/{pid}")).exists()
 }
 
-/// Runs under way: the process id of each, and its file. Files of killed runs are passed over.
+/// Runs under way: the process id of each, and its file. Files of killed runs are passed over, as are
+/// those that nothing is written to yet.
 pub fn runs() -> Vec<(u32, PathBuf)> {
     let mut all = files();
-    all.retain(|(pid, _)| is_running(*pid));
+    all.retain(|(pid, path)| is_running(*pid) && fs::metadata(path).is_ok_and(|file| file.len() > 0));
     all.sort();
     all
 }

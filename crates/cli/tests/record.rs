@@ -34,7 +34,7 @@ fn a_recording_in_progress_is_found_by_top_and_gone_after_it() {
     let child = command.env("XDG_RUNTIME_DIR", &runtime).spawn().expect("it runs");
     let live = runtime.join("refault").join(format!("{}.prom", child.id()));
     let begun = std::time::Instant::now();
-    while !live.exists() && begun.elapsed() < Duration::from_secs(60) {
+    while std::fs::metadata(&live).map_or(0, |file| file.len()) == 0 && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
     }
     let text = std::fs::read_to_string(&live).expect("a recording that lasts seconds is found");
@@ -48,6 +48,17 @@ fn a_recording_in_progress_is_found_by_top_and_gone_after_it() {
     assert!(text.contains("\nrefault_record_accesses_total ") && text.ends_with("# EOF\n"), "{text}");
     assert!(child.wait_with_output().expect("it ends").status.success());
     assert!(!live.exists(), "it is gone with the recorder");
+}
+
+#[test]
+fn regression_a_recording_leaves_no_folder_behind() {
+    let Some((dir, _)) = recordable() else { return };
+    let temp = dir.path().join("tmp");
+    std::fs::create_dir(&temp).expect("writable");
+    let mut command = record(dir.path(), &["cat", "file"], &[]);
+    ok(&command.env_remove("XDG_RUNTIME_DIR").env("TMPDIR", &temp).output().expect("it runs"));
+    let left: Vec<_> = std::fs::read_dir(&temp).expect("a folder").flatten().map(|entry| entry.path()).collect();
+    assert_eq!(left, Vec::<PathBuf>::new());
 }
 
 /// `refault record FLAGS -o t.parquet -- WORDS` in a folder.

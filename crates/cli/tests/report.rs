@@ -445,7 +445,8 @@ fn a_run_writes_its_metrics_each_second_and_is_found() {
     let mut child = run(&flags).stderr(std::process::Stdio::piped()).spawn().expect("runs");
     let live = runtime.join("refault").join(format!("{}.prom", child.id()));
     // It is written for the first time after a second.
-    while !live.exists() && child.try_wait().expect("a child").is_none() {
+    let empty = || std::fs::metadata(&live).map_or(0, |file| file.len()) == 0;
+    while empty() && child.try_wait().expect("a child").is_none() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let text = std::fs::read_to_string(&live);

@@ -8,18 +8,18 @@ use std::fmt::Write as _;
 
 /// The pages that figures name, from `docs`, or from the root of the repository.
 const PAGES: [(&str, &str); 12] = [
-    ("crates/run/docs/run.md", include_str!("../../../crates/run/docs/run.md")),
-    ("mechanisms.md", include_str!("../../../docs/mechanisms.md")),
-    ("how-to/memory-tiers.md", include_str!("../../../docs/how-to/memory-tiers.md")),
-    ("how-to/read-a-report.md", include_str!("../../../docs/how-to/read-a-report.md")),
-    ("how-to/read-the-swap-map.md", include_str!("../../../docs/how-to/read-the-swap-map.md")),
-    ("reference/bench.md", include_str!("../../../docs/reference/bench.md")),
-    ("reference/record.md", include_str!("../../../docs/reference/record.md")),
-    ("reference/replay.md", include_str!("../../../docs/reference/replay.md")),
-    ("reference/replay-scenario.md", include_str!("../../../docs/reference/replay-scenario.md")),
-    ("reference/report.md", include_str!("../../../docs/reference/report.md")),
-    ("reference/scenario-keys.md", include_str!("../../../docs/reference/scenario-keys.md")),
-    ("reference/size.md", include_str!("../../../docs/reference/size.md")),
+    ("crates/run/docs/run.md", include_str!("../run-docs/run.md")),
+    ("mechanisms.md", include_str!("../docs/mechanisms.md")),
+    ("how-to/memory-tiers.md", include_str!("../docs/how-to/memory-tiers.md")),
+    ("how-to/read-a-report.md", include_str!("../docs/how-to/read-a-report.md")),
+    ("how-to/read-the-swap-map.md", include_str!("../docs/how-to/read-the-swap-map.md")),
+    ("reference/bench.md", include_str!("../docs/reference/bench.md")),
+    ("reference/record.md", include_str!("../docs/reference/record.md")),
+    ("reference/replay.md", include_str!("../docs/reference/replay.md")),
+    ("reference/replay-scenario.md", include_str!("../docs/reference/replay-scenario.md")),
+    ("reference/report.md", include_str!("../docs/reference/report.md")),
+    ("reference/scenario-keys.md", include_str!("../docs/reference/scenario-keys.md")),
+    ("reference/size.md", include_str!("../docs/reference/size.md")),
 ];
 
 /// A link to the passage at `path`, a page and perhaps a heading of it.

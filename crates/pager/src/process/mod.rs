@@ -10,7 +10,7 @@
 //! memory), and the greeter (which admits processes); one more looks at it once a second if someone
 //! wants to know. The engine decides, under one lock with the states of all pages.
 
-#[path = "../../../preload/src/abi.rs"]
+#[path = "../../preload/abi.rs"]
 #[expect(dead_code, reason = "each side uses its part")]
 mod abi;
 mod address_space;
