@@ -20,8 +20,8 @@ def binaries(kit, arch):
         place.run("rustup", "target", "add", target)
     packages = ["refault-cli", "refault-run"]
     programs = [*BINARIES]
-    if kit.quick and arch == platform.machine():
-        # Of crates that are compiled here anyway. Optimised as a whole it would take longer than by itself.
+    if arch == platform.machine():
+        # Of crates that are compiled here anyway.
         packages.append(PAGES)
         programs.append(PAGES)
     words = [word for name in packages for word in ("-p", name)]

@@ -15,9 +15,8 @@ CARGO = {"deb": ("cargo-deb", "3.8.0"), "rpm": ("cargo-generate-rpm", "0.21.1")}
 class Kit:
     """The programs, the folder in which is built, and the environment of a build."""
 
-    def __init__(self, work, parts, quick):
+    def __init__(self, work, parts):
         self.work = work
-        self.quick = quick
         # Kept between clones where it is named.
         self.folder = Path(os.environ.get("REFAULT_PACKAGING_TOOLS", place.ROOT / "target/packaging/tools"))
         self.python = self.folder / "venv"
@@ -63,9 +62,6 @@ class Kit:
             "TZ": "UTC",
             "LC_ALL": "C",
         }
-        if self.quick:
-            env |= {"CARGO_PROFILE_DIST_LTO": "off", "CARGO_PROFILE_DIST_CODEGEN_UNITS": "16"}
-            env |= {"CARGO_PROFILE_DIST_OPT_LEVEL": "1"}
         return env
 
     def run(self, *words, **settings):
