@@ -3,7 +3,7 @@
 use crate::exit::{check_stack, complain, fail};
 use crate::{
     Given, advise_for, api, bench, demo, doctor, installed, max_memory, note_inputs, record, replay, report, size,
-    start, trace_cmd, verify,
+    start, trace_cmd, verify, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
@@ -29,6 +29,8 @@ enum Command {
     /// Find the smallest limit of a memory cgroup that meets a target: pressure, latency, hit rate,
     /// refaults
     Size(Box<size::SizeArgs>),
+    /// Say what another kernel, other lists, or more or less memory would change, and what not
+    Whatif(Box<whatif::WhatIfArgs>),
     /// Make a page of HTML of results: how much memory is enough, which policy, who, when
     Report(Box<report::ReportArgs>),
     /// Inspect, convert and generate traces
@@ -90,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Replay(args) => api::run_replay(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
         Command::Size(args) => size::run(&args, &given),
+        Command::Whatif(args) => whatif::run(&args, &given),
         Command::Report(args) => report::run(&args, &given).map(|()| true),
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
         Command::Record(args) => return record::run(&args).unwrap_or_else(|e| fail(&e)),

@@ -30,6 +30,7 @@ const ALL: &[Writes] = &[
     writes(&["replay", "loop.parquet", "--policy", "lru", "--memory", "20%", "--miss-bits", "OUT"]),
     writes(&["replay", "tiny.toml", "--policy", "lru", "--series", "OUT"]),
     writes(&["size", "loop.parquet", "--target", "hit_rate>10%", "--output", "OUT"]),
+    writes(&["whatif", "loop.parquet", "--memory", "20%", "--kernel", "6.18", "--output", "OUT"]),
     writes(&["report", "loop.parquet", "--output", "OUT"]),
     writes(&["bench", "tiny.toml", "--output", "OUT"]),
     writes(&["verify", "recording.parquet", "--output", "OUT"]),

@@ -17,6 +17,7 @@
 //! | [`mod@curve`] | misses against memory, and the knee |
 //! | [`document`] | results as pages and comparisons have them, of JSON, too |
 //! | [`memory_size`], [`time`], [`words`], [`units`], [`names`] | sizes, times, numbers and names as people write and read them |
+//! | [`mod@whatif`] | a trace or a recording on another kernel, with other lists, with more or less memory |
 //! | [`watch`] | progress and cancel |
 //!
 //! A curve is a call (`examples/curve.rs` is a whole program):
@@ -74,6 +75,7 @@ pub mod time;
 pub mod units;
 pub mod verify;
 pub mod watch;
+pub mod whatif;
 pub mod words;
 
 pub use bench::bench;
@@ -84,6 +86,7 @@ pub use size::size;
 pub use threads::{on_threads, threads};
 pub use verify::verify;
 pub use watch::Watch;
+pub use whatif::whatif;
 
 /// Any error; its text is one line that names the file or the setting, and the place.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
