@@ -10,6 +10,7 @@ mod complaint;
 mod demo;
 pub mod doctor;
 pub mod exit;
+pub mod explain;
 mod flags;
 mod given;
 pub mod installed;
