@@ -2,8 +2,8 @@
 
 use crate::exit::{check_stack, complain, fail};
 use crate::{
-    Given, advise_for, api, bench, demo, doctor, installed, max_memory, note_inputs, record, replay, report, size,
-    start, trace_cmd, verify,
+    Given, advise_for, api, bench, demo, doctor, explain, installed, max_memory, note_inputs, record, replay, report,
+    size, start, trace_cmd, verify, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
@@ -29,6 +29,10 @@ enum Command {
     /// Find the smallest limit of a memory cgroup that meets a target: pressure, latency, hit rate,
     /// refaults
     Size(Box<size::SizeArgs>),
+    /// Say what another kernel, other lists, or more or less memory would change, and what not
+    Whatif(Box<whatif::WhatIfArgs>),
+    /// Say in sentences what a kernel did with memory, by its counters at two moments
+    Explain(explain::ExplainArgs),
     /// Make a page of HTML of results: how much memory is enough, which policy, who, when
     Report(Box<report::ReportArgs>),
     /// Inspect, convert and generate traces
@@ -90,6 +94,8 @@ pub fn main() -> ExitCode {
         Command::Replay(args) => api::run_replay(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
         Command::Size(args) => size::run(&args, &given),
+        Command::Whatif(args) => whatif::run(&args, &given),
+        Command::Explain(args) => explain::run(&args).map(|()| true),
         Command::Report(args) => report::run(&args, &given).map(|()| true),
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
         Command::Record(args) => return record::run(&args).unwrap_or_else(|e| fail(&e)),

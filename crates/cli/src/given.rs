@@ -65,7 +65,7 @@ fn values(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
 }
 
 /// Flags of any command that change no figure of a result, and why.
-const OUTPUT: [(&str, &str); 17] = [
+const OUTPUT: [(&str, &str); 18] = [
     ("json", "form"),
     ("csv", "form"),
     ("output", "place"),
@@ -83,6 +83,7 @@ const OUTPUT: [(&str, &str); 17] = [
     ("check", "ends with an error, or changes nothing"),
     ("strict", "ends with an error, or changes nothing"),
     ("folder", "place"),
+    ("fail-if", "a condition on the figures"),
 ];
 
 /// Flags that were given and change a result. As text: what was typed.

@@ -10,6 +10,7 @@ mod complaint;
 mod demo;
 pub mod doctor;
 pub mod exit;
+pub mod explain;
 mod flags;
 mod given;
 pub mod installed;
@@ -24,6 +25,7 @@ mod start;
 mod table;
 pub mod trace_cmd;
 pub mod verify;
+pub mod whatif;
 
 pub use complaint::{asked_for, complaint, one_line};
 pub use flags::kernel::parser as kernel_parser;

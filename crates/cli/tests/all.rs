@@ -33,3 +33,4 @@ mod size_doubts;
 mod streaming;
 mod tiers;
 mod verify;
+mod whatif;

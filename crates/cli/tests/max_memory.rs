@@ -29,6 +29,8 @@ fn regression_every_command_keeps_within_a_small_bound() {
         &["replay", "tiny.toml", "--json", "--output", "out"],
         &["size", "trace.parquet"],
         &["size", "recording.parquet", "--output", "out"],
+        &["whatif", "trace.parquet"],
+        &["whatif", "recording.parquet", "--output", "out"],
         &["verify", "recording.parquet", "--output", "out"],
         &["verify", "recording.parquet", "--beside", "recording.parquet"],
         &["verify", "--play", "trace.parquet", "--memory", "10%"],

@@ -30,6 +30,8 @@ const ALL: &[Writes] = &[
     writes(&["replay", "loop.parquet", "--policy", "lru", "--memory", "20%", "--miss-bits", "OUT"]),
     writes(&["replay", "tiny.toml", "--policy", "lru", "--series", "OUT"]),
     writes(&["size", "loop.parquet", "--target", "hit_rate>10%", "--output", "OUT"]),
+    writes(&["whatif", "loop.parquet", "--memory", "20%", "--kernel", "6.18", "--output", "OUT"]),
+    writes(&["explain", "before", "after", "--output", "OUT"]),
     writes(&["report", "loop.parquet", "--output", "OUT"]),
     writes(&["bench", "tiny.toml", "--output", "OUT"]),
     writes(&["verify", "recording.parquet", "--output", "OUT"]),
@@ -67,6 +69,8 @@ const ALL: &[Writes] = &[
 fn sandbox() -> Sandbox {
     let s = Sandbox::new();
     s.generate("loop.parquet", &["900: A:loop:300"]);
+    s.write("before", b"nr_free_pages 9\npgfault 1\n");
+    s.write("after", b"nr_free_pages 9\npgfault 2\n");
     s.write("tiny.toml", include_str!("data/tiny.toml").as_bytes());
     crate::verify::made_up(&s.path("recording.parquet"), 200, |i| i < 100);
     s

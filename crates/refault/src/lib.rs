@@ -14,9 +14,11 @@
 //! | [`verify()`] | a recording beside the kernel that was recorded: how far the lab is to be trusted |
 //! | [`settings`] | settings of the engine, by the names that users give |
 //! | [`mod@compare`] | differences between results |
+//! | [`mod@explain`] | counters of a kernel at two moments, in sentences |
 //! | [`mod@curve`] | misses against memory, and the knee |
 //! | [`document`] | results as pages and comparisons have them, of JSON, too |
 //! | [`memory_size`], [`time`], [`words`], [`units`], [`names`] | sizes, times, numbers and names as people write and read them |
+//! | [`mod@whatif`] | a trace or a recording on another kernel, with other lists, with more or less memory |
 //! | [`watch`] | progress and cancel |
 //!
 //! A curve is a call (`examples/curve.rs` is a whole program):
@@ -59,6 +61,7 @@ pub mod bench;
 pub mod compare;
 pub mod curve;
 pub mod document;
+pub mod explain;
 pub mod loaded;
 pub mod memory_size;
 pub mod names;
@@ -74,16 +77,19 @@ pub mod time;
 pub mod units;
 pub mod verify;
 pub mod watch;
+pub mod whatif;
 pub mod words;
 
 pub use bench::bench;
 pub use compare::compare;
 pub use curve::curve;
+pub use explain::explain;
 pub use scenario::run_scenario;
 pub use size::size;
 pub use threads::{on_threads, threads};
 pub use verify::verify;
 pub use watch::Watch;
+pub use whatif::whatif;
 
 /// Any error; its text is one line that names the file or the setting, and the place.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -64,6 +64,11 @@ impl Watch {
         Watch { monitor: Some(monitor), ..self.clone() }
     }
 
+    /// The same handle, whose work is told to nobody.
+    pub(crate) fn quiet(&self) -> Watch {
+        Watch { monitor: None, ..self.clone() }
+    }
+
     /// Ends the work at the next place where it looks, with an error.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);

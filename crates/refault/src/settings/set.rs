@@ -1,6 +1,6 @@
 //! `--set KEY=VALUE`: the settings of the engine, by name.
 
-use refault_mm::{Config, Policy, SUBJECTS, Setting, ThpConfig, settings};
+use refault_mm::{Chosen, Config, Policy, SUBJECTS, Setting, ThpConfig, settings};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -21,7 +21,18 @@ impl FromStr for Set {
     }
 }
 
+impl std::fmt::Display for Set {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.0.name, self.1)
+    }
+}
+
 impl Set {
+    /// Chooses it for a policy of a scenario.
+    pub(crate) fn choose_in(&self, chosen: &mut Chosen) {
+        chosen.choose(self.0, self.1);
+    }
+
     /// Sets it.
     pub fn apply(&self, cfg: &mut Config) {
         self.0.set(cfg, self.1);

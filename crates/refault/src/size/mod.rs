@@ -36,8 +36,11 @@ mod trace;
 
 pub use flags::{FlagsOf, SAID_BY_RESULT, check_flags};
 pub use grid::Grid;
+pub(crate) use near::trust;
 pub use prepared::{Prepared, SizeKind, Subject};
+pub(crate) use recording::counts_faults;
 pub use request::{Limit, SizeRange, SizeRequest, policy_of_groups};
+pub(crate) use scenario::group_value;
 pub use search::SizeVerdict;
 pub use sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, Sampled, SizedObject, Sizing};
 pub use summary::SizeSummary;

@@ -14,7 +14,7 @@ const NEAR_RATIO: (f64, f64) = (1.1, 1.5);
 const FEW: f64 = 0.001;
 
 /// How far a metric is to be trusted that the kernel and the lab have had in these amounts.
-pub(super) fn trust(metric: Metric, kernel: f64, lab: f64, accesses: f64, span_s: f64) -> Confidence {
+pub(crate) fn trust(metric: Metric, kernel: f64, lab: f64, accesses: f64, span_s: f64) -> Confidence {
     if metric == Metric::HitRate {
         let off = (kernel - lab).abs();
         return match off {

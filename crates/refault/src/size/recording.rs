@@ -63,7 +63,7 @@ fn verdict_of(points: &[Point], searched: SizeVerdict) -> SizeVerdict {
 
 /// Whether many of the misses are faults on mapped files. The smaller its memory, the more of these
 /// a program has, and a recording lacks touches of mapped pages.
-fn counts_faults(compared: &Compared) -> bool {
+pub(crate) fn counts_faults(compared: &Compared) -> bool {
     let (faults, all) = (compared.by_mapping.kernel_misses, compared.total.kernel_misses);
     compared.evicted > 0 && faults >= FEW_FAULTS && faults.saturating_mul(MANY_FAULTS) >= all
 }

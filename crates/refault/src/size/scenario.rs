@@ -130,7 +130,7 @@ impl<'a> ScenarioSubject<'a> {
         };
         let metric = self.target.metric();
         let seconds = group.lived_seconds(result.seconds);
-        let value = value(metric, group, seconds);
+        let value = group_value(metric, group, seconds);
         if value.is_none() && failed.is_none() {
             let what = format!("tasks of {} measure no operation, so that there is no {}", group.path, metric.name());
             return Err(format!("{}: {what}; see measured in docs/reference/scenario-keys.md", self.file).into());
@@ -194,7 +194,7 @@ fn refaults(group: &MemcgResult) -> u64 {
 }
 
 /// The metric of a group; none if nothing was measured that it is of.
-fn value(metric: Metric, group: &MemcgResult, seconds: f64) -> Option<f64> {
+pub(crate) fn group_value(metric: Metric, group: &MemcgResult, seconds: f64) -> Option<f64> {
     if metric.needs_operations() && group.tasks.accesses == 0 {
         return None;
     }

@@ -83,6 +83,15 @@ impl Metric {
         NAMES.iter().find(|(_, metric)| *metric == self).map_or("", |(name, _)| name)
     }
 
+    /// The metric of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Metric, String> {
+        let found = NAMES.iter().find(|(known, _)| *known == name).map(|&(_, metric)| metric);
+        found.ok_or_else(|| format!("{name:?} is not a metric; known are {}", Metric::names(|_| true)))
+    }
+
     /// All names that some condition holds for.
     pub(super) fn names(which: impl Fn(Metric) -> bool) -> String {
         let names: Vec<_> = NAMES.iter().filter(|(_, metric)| which(*metric)).map(|(name, _)| *name).collect();
@@ -229,9 +238,7 @@ impl FromStr for Target {
             _ if rest.starts_with('<') => (Comparison::Below, &rest[1..]),
             _ => (Comparison::Above, &rest[1..]),
         };
-        let metric = NAMES.iter().find(|(known, _)| *known == name).map(|&(_, metric)| metric);
-        let metric = metric
-            .ok_or_else(|| format!("{text:?}: {name:?} is not a metric; known are {}", Metric::names(|_| true)))?;
+        let metric = Metric::named(name).map_err(|e| format!("{text:?}: {e}"))?;
         let upwards = matches!(comparison, Comparison::Above | Comparison::AtLeast);
         if upwards != metric.grows() {
             let (way, sign) = if metric.grows() { ("grows", '>') } else { ("falls", '<') };

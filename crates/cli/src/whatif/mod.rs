@@ -1,0 +1,55 @@
+//! `refault whatif`: a machine beside the same machine with something changed, by the library.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `args` | the flags, as a request |
+//! | `text` | the result for people |
+//!
+//! It calls `refault::whatif`. `main` calls `run`.
+
+mod args;
+mod text;
+
+use crate::given::Given;
+use crate::replay::{check_output, write};
+use crate::{Failure, print, say};
+pub use args::WhatIfArgs;
+use refault::whatif::{FailIf, WhatIf};
+use std::iter;
+
+/// Runs `refault whatif ...`, of whose flags `given` were; false: a condition of `--fail-if` holds.
+pub fn run(args: &WhatIfArgs, given: &Given) -> Result<bool, Failure> {
+    if let Some(path) = &args.output {
+        check_output(iter::once(args.subject.as_path()), path)?;
+    }
+    let result = args.result(given)?;
+    let (held, is_free) = held(&args.fail_if, &result)?;
+    let text = match args.json {
+        true => text::json(&result, args, given)?,
+        false => text::text(&result, &given.settings(&[]).line(&[])),
+    };
+    match &args.output {
+        Some(path) => write(path, text.as_bytes())?,
+        None => print(&text)?,
+    }
+    held.iter().for_each(|line| say(line));
+    Ok(is_free)
+}
+
+/// A line for each condition, and whether none holds.
+fn held(conditions: &[FailIf], result: &WhatIf) -> Result<(Vec<String>, bool), Failure> {
+    let (mut lines, mut is_free) = (Vec::new(), true);
+    for condition in conditions {
+        let held = condition.check(result)?;
+        is_free &= held.holds.is_empty();
+        let unknown = match held.unknown.as_slice() {
+            [] => String::new(),
+            names => format!("; not known: {}", names.join(", ")),
+        };
+        lines.push(match held.holds.as_slice() {
+            [] => format!("ok: {condition} holds for no change{unknown}"),
+            names => format!("failed: {condition} ({}) holds: {}{unknown}", condition.unit(), names.join(", ")),
+        });
+    }
+    Ok((lines, is_free))
+}

@@ -1,0 +1,114 @@
+//! Counters of a kernel at two moments, in sentences: what it did with memory in between.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `parse` | [`Counters`]: `/proc/vmstat`, `memory.stat`, `*.pressure` and more, as they are pasted |
+//! | `view` | the group or the machine between two moments |
+//! | `rules`, `limits` | a function for each sentence, with the counters behind it |
+//!
+//! Rules are few, and each says why it holds; where none does, that is said.
+
+mod limits;
+mod parse;
+mod rules;
+mod view;
+
+pub use parse::Counters;
+
+use crate::Failure;
+use refault_trace::Recording;
+use serde::Serialize;
+use view::{Scope, View};
+
+/// A cause, for the commands that tell more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Files that are in use do not fit.
+    Files,
+    /// Anonymous memory that is in use does not fit.
+    Anon,
+    /// Anonymous memory that stays although files come back.
+    IdleAnon,
+    /// Anonymous memory that left and stays away.
+    SwappedOut,
+    /// Swap without room.
+    SwapFull,
+    /// The limit of a group.
+    Limit,
+    /// The memory of the machine.
+    Machine,
+    /// Tasks that reclaim themselves.
+    DirectReclaim,
+    /// Pages that wait to be written.
+    Writeback,
+    /// Tasks that wait.
+    Pressure,
+}
+
+/// A sentence, with the counters behind it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The cause.
+    pub cause: Cause,
+    /// Whether it is of a group, or of the machine.
+    pub scope: Scope,
+    /// The sentence.
+    pub sentence: String,
+    /// Counters and sizes that it rests on, with their values.
+    pub because: Vec<String>,
+}
+
+/// What a kernel did between two moments.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Seconds between them; none: not known.
+    pub seconds: Option<f64>,
+    /// Sentences.
+    pub findings: Vec<Finding>,
+    /// What is not known, in sentences.
+    pub unknown: Vec<String>,
+    /// Commands that tell more.
+    pub next: Vec<String>,
+}
+
+/// Explains the time between two readings.
+///
+/// # Errors
+/// The second reading is the earlier one, or they have no counter in common.
+pub fn explain(before: &Counters, after: &Counters, seconds: Option<f64>) -> Result<Explanation, Failure> {
+    let views: Vec<View<'_>> =
+        [Scope::Group, Scope::Machine].into_iter().filter_map(|of| View::new(of, before, after, seconds)).collect();
+    if views.is_empty() {
+        return Err("the two readings have no counter in common; read the same files twice".into());
+    }
+    if let Some(name) = views.iter().find_map(View::falling) {
+        return Err(format!("{name} is smaller in the second reading: give the earlier one first").into());
+    }
+    let mut findings: Vec<Finding> = views.iter().flat_map(|view| rules::findings(view)).collect();
+    findings.extend(limits::group_or_machine(&views));
+    limits::of_group_alone(&views, &mut findings);
+    let unknown = limits::unknown(&views, &findings);
+    let next = limits::next(&findings);
+    Ok(Explanation { seconds, findings, unknown, next })
+}
+
+/// Explains a recording, by its first and its last look at the group and the machine.
+///
+/// # Errors
+/// It has fewer than two looks.
+pub fn explain_recording(recording: &Recording, name: &str) -> Result<Explanation, Failure> {
+    let series = &recording.series;
+    let (Some(first), Some(last)) = (series.snapshots.first(), series.snapshots.last()) else {
+        return Err(format!("{name}: has no snapshots of counters; read the files of the kernel twice").into());
+    };
+    if first.time_ns == last.time_ns {
+        return Err(format!("{name}: has one snapshot of counters, and two are needed; record longer").into());
+    }
+    let of = |values: &[u64]| Counters::of_series(&series.names, values, recording);
+    let seconds = (last.time_ns - first.time_ns) as f64 / 1e9;
+    explain(&of(&first.values), &of(&last.values), Some(seconds))
+}
+
+#[cfg(test)]
+mod tests;

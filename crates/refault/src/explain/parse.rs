@@ -1,0 +1,176 @@
+//! Readings as people paste them: files of the kernel one after the other, with or without the
+//! headings of `head` and `tail` (`==> memory.stat <==`).
+
+use refault_trace::Recording;
+use std::collections::BTreeMap;
+
+/// A file of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Vmstat,
+    Stat,
+    Meminfo,
+    Events,
+    SwapEvents,
+    /// Pressure of memory, io or cpu; whether it is the machine's.
+    Pressure(&'static str, bool),
+    /// A file that holds one number, such as `memory.max`.
+    Number(&'static str),
+    Other,
+}
+
+/// The largest value that is taken as it is, so that sums of pages in bytes are numbers.
+const MOST: u64 = 1 << 48;
+
+/// Files that hold one number.
+const NUMBERS: [&str; 6] =
+    ["memory.current", "memory.max", "memory.high", "memory.swap.current", "memory.swap.max", "memory.swappiness"];
+
+/// Counters and sizes at a moment. Sizes are in bytes, of `/proc/vmstat` in pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Figures of a group: names of `memory.stat`, `events.high`, `memory.some_us`, `memory.max`.
+    pub group: BTreeMap<String, u64>,
+    /// Figures of the machine: names of `/proc/vmstat`, `/proc/meminfo`, `memory.some_us`.
+    pub machine: BTreeMap<String, u64>,
+}
+
+impl Counters {
+    /// Reads what was pasted; lines of other files are passed over.
+    ///
+    /// # Errors
+    /// No line has a counter. `name` is what the error calls the text.
+    pub fn parse(text: &str, name: &str) -> Result<Counters, String> {
+        let (mut all, mut part) = (Counters::default(), None);
+        for line in text.lines().map(str::trim) {
+            match heading(line) {
+                Some(of) => part = Some(of),
+                None => part = all.line(line, part),
+            }
+        }
+        if all.group.is_empty() && all.machine.is_empty() {
+            return Err(format!(
+                "{name}: has no counter of the kernel; give /proc/vmstat, memory.stat or *.pressure, as `head -n -0 \
+                 FILE...` prints them"
+            ));
+        }
+        Ok(all)
+    }
+
+    /// Counters of a snapshot of a recording.
+    pub(super) fn of_series(names: &[String], values: &[u64], recording: &Recording) -> Counters {
+        let mut all = Counters::default();
+        for (name, &value) in names.iter().zip(values) {
+            let value = value.min(MOST);
+            match name.strip_prefix("vmstat.") {
+                Some(name) => all.machine.insert(name.to_owned(), value),
+                None if recording.group.is_none() => None,
+                None if name == "usage" => all.group.insert("memory.current".to_owned(), value),
+                None => all.group.insert(name.clone(), value),
+            };
+        }
+        let known = [("memory.max", recording.memory_max), ("memory.swap.max", recording.swap_max)];
+        for (name, value) in known.into_iter().filter(|_| recording.group.is_some()) {
+            all.group.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        all
+    }
+
+    /// Takes a line of a file, if it is known which; the file that the next line is of.
+    fn line(&mut self, line: &str, part: Option<Part>) -> Option<Part> {
+        let mut words = line.split_whitespace();
+        let (Some(name), value) = (words.next(), words.next()) else { return part };
+        if let Some(total) = line.rsplit_once("total=").filter(|_| matches!(name, "some" | "full")) {
+            self.pressure(name, total.1, part);
+            return part;
+        }
+        if let Some(Part::Number(file)) = part {
+            let number = if name == "max" { Some(u64::MAX) } else { name.parse::<u64>().ok().map(|n| n.min(MOST)) };
+            self.group.extend(number.map(|number| (file.to_owned(), number)));
+            return part;
+        }
+        let part = begun(name, line).or(part);
+        let Some(value) = value.and_then(|value| value.parse::<u64>().ok()) else { return part };
+        let (map, key, value) = match part {
+            Some(Part::Vmstat) => (&mut self.machine, name.to_owned(), value),
+            Some(Part::Meminfo) => {
+                (&mut self.machine, name.trim_end_matches(':').to_owned(), value.saturating_mul(1024))
+            }
+            Some(Part::Stat) => (&mut self.group, name.to_owned(), value),
+            Some(Part::Events) => (&mut self.group, format!("events.{name}"), value),
+            Some(Part::SwapEvents) => (&mut self.group, format!("swap.events.{name}"), value),
+            _ => return part,
+        };
+        map.insert(key, value.min(MOST));
+        part
+    }
+
+    fn pressure(&mut self, kind: &str, total: &str, part: Option<Part>) {
+        let (resource, is_machine) = match part {
+            Some(Part::Pressure(resource, is_machine)) => (resource, is_machine),
+            // Without a heading it is of memory, and of that which came before it.
+            _ => ("memory", self.group.is_empty()),
+        };
+        let map = if is_machine { &mut self.machine } else { &mut self.group };
+        map.extend(total.parse::<u64>().ok().map(|us| (format!("{resource}.{kind}_us"), us.min(MOST))));
+    }
+}
+
+/// The file that a heading names; none: the line is none.
+fn heading(line: &str) -> Option<Part> {
+    let path = line.strip_prefix("==>").and_then(|rest| rest.strip_suffix("<=="))?.trim();
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let resource = |name: &str| ["memory", "io", "cpu"].into_iter().find(|of| *of == name);
+    Some(match file {
+        "vmstat" => Part::Vmstat,
+        "meminfo" => Part::Meminfo,
+        "memory.stat" => Part::Stat,
+        "memory.events" | "memory.events.local" => Part::Events,
+        "memory.swap.events" => Part::SwapEvents,
+        file => match (file.strip_suffix(".pressure").and_then(resource), resource(file)) {
+            (Some(resource), _) => Part::Pressure(resource, false),
+            (None, Some(resource)) => Part::Pressure(resource, true),
+            (None, None) => NUMBERS.into_iter().find(|of| *of == file).map_or(Part::Other, Part::Number),
+        },
+    })
+}
+
+/// The file that begins with a line of this name.
+fn begun(name: &str, line: &str) -> Option<Part> {
+    match name {
+        "nr_free_pages" => Some(Part::Vmstat),
+        "anon" | "cache" => Some(Part::Stat),
+        "low" => Some(Part::Events),
+        "MemTotal:" if line.ends_with("kB") => Some(Part::Meminfo),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Counters {
+        Counters::parse(text, "pasted").unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn files_are_told_apart_with_headings_and_without() {
+        let headed = "==> /sys/fs/cgroup/a/memory.stat <==\nanon 5\nfile 7\n\n==> /sys/fs/cgroup/a/memory.max <==\nmax\n\
+                      ==> /proc/pressure/io <==\nsome avg10=0.00 avg60=0.00 avg300=0.00 total=9\n\
+                      ==> /proc/vmstat <==\nnr_free_pages 3\nworkingset_refault_file 4\n";
+        let all = parse(headed);
+        assert_eq!((all.group["anon"], all.group["memory.max"]), (5, u64::MAX));
+        assert_eq!((all.machine["io.some_us"], all.machine["workingset_refault_file"]), (9, 4));
+        let bare = parse("anon 5\nworkingset_refault_file 8\nlow 0\nhigh 2\nsome avg10=1.00 total=6\nMemTotal: 4 kB\n");
+        assert_eq!((bare.group["workingset_refault_file"], bare.group["events.high"]), (8, 2));
+        assert_eq!((bare.group["memory.some_us"], bare.machine["MemTotal"]), (6, 4096));
+    }
+
+    #[test]
+    fn a_text_without_counters_says_what_to_give() {
+        for text in ["", "hello world\n", "==> memory.stat <==\n", "pgscan -1\n", "anon x"] {
+            assert!(Counters::parse(text, "f").is_err_and(|e| e.starts_with("f: has no counter")), "{text}");
+        }
+    }
+}

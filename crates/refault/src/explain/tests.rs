@@ -1,0 +1,92 @@
+//! Readings whose cause is known: each has its sentence, and no other cause.
+
+use super::*;
+
+fn counters(text: &str) -> Counters {
+    Counters::parse(text, "reading").unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Causes of the time between two readings, of a minute.
+fn causes(before: &str, after: &str) -> Vec<Cause> {
+    let explanation = of(before, after);
+    explanation.findings.iter().map(|finding| finding.cause).collect()
+}
+
+fn of(before: &str, after: &str) -> Explanation {
+    explain(&counters(before), &counters(after), Some(60.0)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+const GROUP: &str = "==> memory.stat <==\nanon 0\ninactive_file 67108864\nactive_file 33554432\ninactive_anon 4096\n\
+                     active_anon 0\nworkingset_refault_file 5\nworkingset_activate_file 5\nworkingset_restore_file 0\n\
+                     pgscan 5\npgsteal 5\npswpin 0\npswpout 0\n==> memory.events <==\nlow 0\nhigh 0\nmax 0\noom_kill 0\n\
+                     ==> memory.pressure <==\nsome avg10=0.00 total=0\nfull avg10=0.00 total=0\n";
+
+/// The reading with other values.
+fn with(changes: &[(&str, &str)]) -> String {
+    changes.iter().fold(GROUP.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    })
+}
+
+#[test]
+fn nothing_short_is_said() {
+    let quiet = of(GROUP, GROUP);
+    assert!(quiet.findings.is_empty() && quiet.unknown[0].contains("memory was not short"), "{quiet:?}");
+    assert!(quiet.next.is_empty());
+}
+
+#[test]
+fn files_that_do_not_fit_are_told_from_scans() {
+    let refaults = ("refault_file 5", "refault_file 90000");
+    let in_use = of(GROUP, &with(&[refaults, ("activate_file 5", "activate_file 80000"), ("max 0", "max 300")]));
+    let sentences: Vec<_> = in_use.findings.iter().map(|finding| finding.sentence.as_str()).collect();
+    assert!(sentences.iter().any(|text| text.contains("in use do not fit: 89,995 pages")), "{sentences:?}");
+    assert!(sentences.iter().any(|text| text.contains("met its memory.max 300 times")), "{sentences:?}");
+    let scan = of(GROUP, &with(&[refaults, ("active_file 33554432", "active_file 0")]));
+    assert!(scan.findings.iter().any(|finding| finding.sentence.contains("scans larger than memory")), "{scan:?}");
+    assert!(scan.next.iter().any(|line| line.starts_with("refault record")), "{scan:?}");
+}
+
+#[test]
+fn swap_says_what_is_in_use_and_what_is_idle() {
+    let (out, back) = (("pswpout 0", "pswpout 50000"), ("pswpin 0", "pswpin 40000"));
+    assert_eq!(causes(GROUP, &with(&[out])), [Cause::SwappedOut]);
+    assert_eq!(causes(GROUP, &with(&[out, back])), [Cause::Anon]);
+    let anon = ("inactive_anon 4096", "inactive_anon 900000000");
+    let stays = of(GROUP, &(with(&[anon, ("refault_file 5", "refault_file 90000")]) + "==> memory.swap.max <==\n0\n"));
+    assert!(stays.findings.iter().any(|finding| finding.sentence.ends_with("memory.swap.max is 0")), "{stays:?}");
+}
+
+#[test]
+fn the_machine_has_kswapd_and_tasks() {
+    let machine = |kswapd: u64, direct: u64| {
+        format!("nr_free_pages 9\npgscan_kswapd {kswapd}\npgscan_direct {direct}\npgsteal_kswapd 0\npgsteal_direct 0\n")
+    };
+    assert_eq!(causes(&machine(0, 0), &machine(90_000, 10)), [Cause::Machine]);
+    assert_eq!(causes(&machine(0, 0), &machine(90_000, 90_000)), [Cause::DirectReclaim]);
+    let both = GROUP.to_owned() + "==> /proc/vmstat <==\n" + &machine(0, 0);
+    let of_group = with(&[("pgscan 5", "pgscan 70000")]) + "==> /proc/vmstat <==\n" + &machine(0, 0);
+    let found = of(&both, &of_group);
+    assert!(
+        found.findings.iter().any(|finding| finding.sentence.contains("not the memory of the machine")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn waiting_without_a_cause_is_not_explained() {
+    let waits = of(GROUP, &with(&[("some avg10=0.00 total=0", "some avg10=0.00 total=30000000")]));
+    assert!(waits.findings[0].sentence.contains("waited for memory in 50.0 % of the time"), "{waits:?}");
+    assert!(waits.unknown[0].starts_with("why tasks waited"), "{waits:?}");
+}
+
+#[test]
+fn readings_that_cannot_be_compared_are_errors() {
+    let error = |before: &str, after: &str| match explain(&counters(before), &counters(after), None) {
+        Ok(explanation) => panic!("{explanation:?}"),
+        Err(e) => e.to_string(),
+    };
+    assert!(error(&with(&[("pgscan 5", "pgscan 9")]), GROUP).contains("give the earlier one first"));
+    assert!(error("nr_free_pages 4\n", "anon 4\n").contains("no counter in common"));
+}

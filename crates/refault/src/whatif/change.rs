@@ -1,0 +1,195 @@
+//! A change of a machine, and a machine with and without it.
+
+use crate::memory_size::{Size as MemorySize, human};
+use crate::settings::Set;
+use refault_mm::{Kernel, Policy};
+use std::fmt;
+use std::str::FromStr;
+
+/// A limit in the place of today's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitChange(MemorySize);
+
+impl FromStr for LimitChange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LimitChange, String> {
+        MemorySize::parse(text, "today's limit").map(LimitChange)
+    }
+}
+
+impl LimitChange {
+    /// A share of today's limit.
+    pub fn percent(percent: f64) -> LimitChange {
+        LimitChange(MemorySize::percent(percent))
+    }
+
+    /// The limit in pages.
+    pub(super) fn pages(&self, page_size: u32, today: u64) -> u64 {
+        self.0.pages(page_size, today)
+    }
+}
+
+/// One setting that is otherwise.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// The kernel whose rules hold.
+    Kernel(Kernel),
+    /// The kind of lists.
+    Policy(Policy),
+    /// The limit.
+    Limit(LimitChange),
+    /// Preference of anonymous over file pages, 0 to 200.
+    Swappiness(u32),
+    /// The largest window of readahead of every file, a size.
+    ReadAhead(MemorySize),
+    /// The kind of swap.
+    Swap(SwapKind),
+    /// A setting of the engine.
+    Set(Set),
+}
+
+/// A kind of swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwapKind {
+    /// None at all.
+    None,
+    /// Compressed memory.
+    Zram,
+    /// A solid-state disk.
+    Disk,
+    /// Compressed pages in front of the device that there is.
+    Zswap,
+}
+
+impl SwapKind {
+    /// All of them.
+    pub const ALL: [SwapKind; 4] = [SwapKind::None, SwapKind::Zram, SwapKind::Disk, SwapKind::Zswap];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            SwapKind::None => "none",
+            SwapKind::Zram => "zram",
+            SwapKind::Disk => "disk",
+            SwapKind::Zswap => "zswap",
+        }
+    }
+}
+
+impl FromStr for SwapKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SwapKind, String> {
+        let known = || SwapKind::ALL.map(SwapKind::name).join(", ");
+        SwapKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| format!("{text:?} is no kind of swap; write {}", known()))
+    }
+}
+
+impl Change {
+    /// The flag that names it.
+    pub fn flag(&self) -> &'static str {
+        match self {
+            Change::Kernel(_) => "kernel",
+            Change::Policy(_) => "policy",
+            Change::Limit(_) => "limit",
+            Change::Swappiness(_) => "swappiness",
+            Change::ReadAhead(_) => "read-ahead",
+            Change::Swap(_) => "swap",
+            Change::Set(_) => "set",
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Kernel(kernel) => write!(f, "kernel {}", kernel.name()),
+            Change::Policy(policy) => write!(f, "policy {policy}"),
+            Change::Limit(LimitChange(size)) => write!(f, "limit {size}"),
+            Change::Swappiness(n) => write!(f, "swappiness {n}"),
+            Change::ReadAhead(size) => write!(f, "readahead {size}"),
+            Change::Swap(kind) => write!(f, "swap {}", kind.name()),
+            Change::Set(set) => write!(f, "{set}"),
+        }
+    }
+}
+
+/// A machine that runs.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) kernel: Kernel,
+    pub(super) policy: Policy,
+    /// The limit in pages, and bytes a page.
+    pub(super) memory_pages: u64,
+    pub(super) page_size: u32,
+    pub(super) swappiness: u32,
+    /// The largest window in pages; none: as each file has it.
+    pub(super) read_ahead: Option<u32>,
+    /// The kind of swap; none: as it is today.
+    pub(super) swap: Option<SwapKind>,
+    pub(super) set: Vec<Set>,
+    pub(super) seed: u64,
+}
+
+impl Setup {
+    /// The same with something else.
+    pub(super) fn with(mut self, change: &Change) -> Setup {
+        match change {
+            Change::Kernel(kernel) => self.kernel = *kernel,
+            Change::Policy(policy) => self.policy = *policy,
+            Change::Limit(limit) => self.memory_pages = limit.pages(self.page_size, self.memory_pages),
+            Change::Swappiness(n) => self.swappiness = *n,
+            Change::ReadAhead(size) => {
+                let pages = size.pages(self.page_size, 0);
+                self.read_ahead = Some(u32::try_from(pages).unwrap_or(u32::MAX));
+            }
+            Change::Swap(kind) => self.swap = Some(*kind),
+            Change::Set(set) => self.set.push(set.clone()),
+        }
+        self
+    }
+
+    /// The limit in words.
+    pub(super) fn limit_in_words(&self) -> String {
+        match self.memory_pages {
+            u64::MAX => "no limit".to_owned(),
+            pages => human(pages.saturating_mul(u64::from(self.page_size))),
+        }
+    }
+
+    /// Policy, kernel and limit in words.
+    pub(super) fn in_words(&self) -> String {
+        format!("{} of Linux {} in {}", self.policy, self.kernel.name(), self.limit_in_words())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_of_the_machine_as_it_is() {
+        let today = Setup {
+            kernel: Kernel::V6_12,
+            policy: Policy::Lru,
+            memory_pages: 1000,
+            page_size: 4096,
+            swappiness: 60,
+            read_ahead: None,
+            swap: None,
+            set: Vec::new(),
+            seed: 0,
+        };
+        let with = |change: Change| today.clone().with(&change);
+        let limit = |text: &str| with(Change::Limit(text.parse().unwrap_or_else(|e| panic!("{e}")))).memory_pages;
+        assert_eq!([limit("75%"), limit("1M"), limit("150%"), limit("7p")], [750, 256, 1500, 7]);
+        let none = MemorySize::absolute("0").unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(with(Change::ReadAhead(none)).read_ahead, Some(0));
+        assert_eq!(Change::Limit(LimitChange::percent(50.0)).to_string(), "limit 50%");
+        assert!("disc".parse::<SwapKind>().is_err_and(|e| e.contains("none, zram, disk, zswap")));
+    }
+}

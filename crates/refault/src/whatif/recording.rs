@@ -1,0 +1,285 @@
+//! A recording of a kernel: the machine that was recorded, with its readahead.
+
+use super::answer::MetricTrust;
+use super::change::{Change, Setup};
+use super::request::WhatIfRequest;
+use super::subject::{Measured, Outcome, Subject};
+use crate::memory_size::{Size as MemorySize, human};
+use crate::recording::{Compared, Estimate, Interval, Loaded, Settings, run};
+use crate::settings::{check_acts, kernel_of, policy_of, swappiness_of};
+use crate::size::{Confidence, Metric, counts_faults, trust};
+use crate::words::grouped;
+use crate::{Failure, Watch, on_threads, threads};
+use refault_trace::{RecordSource, Records};
+use std::sync::Mutex;
+
+const PAGE_SIZE: u64 = 4096;
+
+const METRICS: [Metric; 3] = [Metric::Misses, Metric::HitRate, Metric::ReadBytes];
+
+/// Differences of no more misses than this are none, nor below a thousandth of the accesses.
+const FEW: u64 = 100;
+
+/// Distance of the lab from kernels beyond that under today's limit, in hits of all accesses
+/// (docs/measurements/real-kernels.md).
+const POINTS: f64 = 0.002;
+
+/// Share of the pages that come in, above which pages brought in by others get a remark.
+const OTHERS: f64 = 0.05;
+
+/// A recording, and its machine today.
+pub(super) struct RecordingSubject {
+    loaded: Loaded,
+    today: Setup,
+    limit_is: &'static str,
+    /// The kernel's own figures are of this machine.
+    is_as_recorded: bool,
+    read_ahead_pages: u64,
+    /// Today's run beside the kernel.
+    compared: Mutex<Option<Compared>>,
+}
+
+impl RecordingSubject {
+    /// Reads a recording.
+    pub(super) fn read(
+        mut source: Box<dyn RecordSource>,
+        request: &WhatIfRequest,
+        watch: &Watch,
+    ) -> Result<RecordingSubject, Failure> {
+        let kept = Records::read(&mut source)?;
+        watch.check()?;
+        let loaded = Loaded::read(&mut kept.clone())?;
+        let recording = &loaded.recording;
+        let footprint = loaded.footprint_pages();
+        let recorded = recording.memory_max.map(|bytes| bytes / PAGE_SIZE).filter(|&pages| pages > 0);
+        let besides = loaded.besides_files_pages();
+        let (memory_pages, limit_is) = match (&request.memory, recorded) {
+            (Some(size), _) => (size.pages(PAGE_SIZE as u32, footprint), "as given"),
+            (None, Some(pages)) => (pages, "as recorded"),
+            (None, None) => (besides + footprint / 2, "half of its files; it had none, --memory says another"),
+        };
+        if memory_pages == 0 || memory_pages >= u64::MAX / 2 {
+            return Err("--memory: is no limit that a group can have; write 512M or 50%".into());
+        }
+        let today = Setup {
+            kernel: request.from_kernel.unwrap_or(kernel_of(recording)),
+            policy: request.from_policy.unwrap_or(policy_of(recording)),
+            memory_pages,
+            page_size: PAGE_SIZE as u32,
+            swappiness: swappiness_of(recording).unwrap_or(60),
+            read_ahead: None,
+            swap: None,
+            set: Vec::new(),
+            seed: request.seed.unwrap_or(0),
+        };
+        let is_as_recorded = recorded == Some(memory_pages)
+            && (today.kernel, today.policy) == (kernel_of(recording), policy_of(recording));
+        let settings = Settings::of(recording, None, None, false);
+        let read_ahead_pages = loaded.read_ahead_pages(&settings).into();
+        let compared = Mutex::default();
+        Ok(RecordingSubject { loaded, today, limit_is, is_as_recorded, read_ahead_pages, compared })
+    }
+
+    fn settings(&self, machine: &Setup) -> Settings {
+        let mut settings = Settings::of(&self.loaded.recording, Some(machine.policy), Some(machine.kernel), false);
+        settings.memory_pages = Some(machine.memory_pages);
+        settings.read_ahead = machine.read_ahead;
+        settings.config.seed = machine.seed;
+        machine.set.iter().for_each(|set| set.apply(&mut settings.config));
+        settings
+    }
+
+    /// Today's run beside the kernel, if that is what was recorded.
+    fn with_today<R>(&self, of: impl FnOnce(&Compared) -> R) -> Option<R> {
+        let compared = self.compared.lock().ok()?;
+        compared.as_ref().filter(|compared| !compared.is_out_of_memory).map(of)
+    }
+
+    /// Whether faults on mapped files decide what misses.
+    fn counts_faults(&self) -> bool {
+        self.with_today(counts_faults).unwrap_or(false)
+    }
+}
+
+fn outcome(compared: &Compared) -> Outcome {
+    if compared.is_out_of_memory {
+        return Outcome { values: Vec::new(), failed: Some("out of memory"), remark: None };
+    }
+    let estimate = Estimate::of(compared);
+    let (least, likely, most) = estimate.hit_rate();
+    let count = |of: Interval, unit: u64| {
+        let scaled = |n: u64| (n * unit) as f64;
+        Some(Measured { low: scaled(of.low), value: scaled(of.best), high: scaled(of.high) })
+    };
+    Outcome {
+        values: vec![
+            count(estimate.misses, 1),
+            Some(Measured { low: least, value: likely, high: most }),
+            count(estimate.read_pages, PAGE_SIZE),
+        ],
+        failed: None,
+        remark: (estimate.first_touches > 0).then(|| {
+            let open = estimate.first_touches as f64 / estimate.accesses.max(1) as f64;
+            format!("{:.1} % open", 100.0 * open)
+        }),
+    }
+}
+
+impl Subject for RecordingSubject {
+    fn name(&self) -> &str {
+        &self.loaded.name
+    }
+
+    fn about(&self) -> String {
+        let recording = &self.loaded.recording;
+        format!(
+            "a recording of Linux {}, {} accesses of files ({} touched), readahead {}",
+            recording.kernel,
+            grouped(self.loaded.accesses),
+            human(self.loaded.footprint_pages() * PAGE_SIZE),
+            human(self.read_ahead_pages * PAGE_SIZE),
+        )
+    }
+
+    fn today(&self) -> &Setup {
+        &self.today
+    }
+
+    fn limit_is(&self) -> &'static str {
+        self.limit_is
+    }
+
+    fn metrics(&self) -> &[Metric] {
+        &METRICS
+    }
+
+    fn refuses(&self, change: &Change) -> Option<String> {
+        match change {
+            Change::Swappiness(_) | Change::Swap(_) => Some(
+                "is not known of a recording, which has touches of files; a scenario of the machine, or a trace with \
+                 anonymous memory, can say"
+                    .to_owned(),
+            ),
+            Change::Limit(limit) => match limit.pages(PAGE_SIZE as u32, self.today.memory_pages) {
+                0 => Some("is less than a page".to_owned()),
+                u64::MAX => Some("max: with no limit nothing is reclaimed; write 512M or 150%".to_owned()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// None, a quarter of today's, and four times as much.
+    fn read_ahead(&self) -> Vec<MemorySize> {
+        let sizes = [0, self.read_ahead_pages / 4, self.read_ahead_pages * 4];
+        let mut all: Vec<u64> = sizes.into_iter().filter(|&pages| pages != self.read_ahead_pages).collect();
+        all.dedup();
+        let size = |pages: &u64| MemorySize::absolute(&human(pages * PAGE_SIZE)).ok();
+        all.iter().filter_map(size).collect()
+    }
+
+    fn check(&self, machine: &Setup) -> Result<(), Failure> {
+        let config = self.settings(machine).config;
+        config.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
+        Ok(check_acts(&machine.set, [(machine.policy.name(), Some(&config))].into_iter())?)
+    }
+
+    fn run(&self, machines: &[Setup], of_threads: Option<u16>, watch: &Watch) -> Result<Vec<Outcome>, Failure> {
+        let total = self.loaded.accesses * machines.len() as u64;
+        let progress = watch.accesses(format!("replaying {}", self.loaded.name), Some(total));
+        let places: Vec<usize> = (0..machines.len()).collect();
+        let done = on_threads(threads(of_threads), &places, &|at| {
+            watch.check()?;
+            let compared = run(&self.loaded, &self.settings(&machines[at]))?;
+            progress.add(self.loaded.accesses);
+            let outcome = outcome(&compared);
+            if at == 0 && self.is_as_recorded {
+                *self.compared.lock().map_err(|e| e.to_string())? = Some(compared);
+            }
+            Ok(outcome)
+        });
+        watch.check()?;
+        Ok(done.map_err(|e| format!("{}: {e}", self.loaded.name))?)
+    }
+
+    fn trust(&self, _today: &Outcome) -> Vec<MetricTrust> {
+        let of = |compared: &Compared| {
+            let accesses = compared.total.accesses.max(1) as f64;
+            let rate = |misses: u64| 1.0 - misses as f64 / accesses;
+            let estimate = Estimate::of(compared);
+            METRICS.map(|metric| {
+                let (kernel, lab) = match metric {
+                    Metric::Misses => (compared.total.kernel_misses as f64, estimate.misses.best as f64),
+                    Metric::HitRate => (rate(compared.total.kernel_misses), estimate.hit_rate().1),
+                    _ => (compared.kernel_reads.bytes() as f64, (estimate.read_pages.best * PAGE_SIZE) as f64),
+                };
+                let trust = match metric == Metric::HitRate && counts_faults(compared) {
+                    true => Confidence::Refused,
+                    false => trust(metric, kernel, lab, accesses, 1.0),
+                };
+                MetricTrust { metric, kernel, lab, trust }
+            })
+        };
+        self.with_today(of).map_or(Vec::new(), Vec::from)
+    }
+
+    fn least(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::Misses => FEW.min(self.loaded.accesses / 1000) as f64,
+            Metric::ReadBytes => (FEW * PAGE_SIZE) as f64,
+            _ => 0.0,
+        }
+    }
+
+    fn distance(&self, metric: Metric, _today: &Setup, _other: &Setup) -> f64 {
+        match metric {
+            Metric::Misses => POINTS * self.loaded.accesses as f64,
+            Metric::HitRate => POINTS,
+            _ => 0.0,
+        }
+    }
+
+    fn doubts(&self, metric: Metric, changes: &[Change]) -> Option<String> {
+        let is_of_bits = |change: &Change| matches!(change, Change::Kernel(_) | Change::Policy(_) | Change::Set(_));
+        if !self.counts_faults() {
+            return None;
+        }
+        if metric == Metric::HitRate {
+            return Some(
+                "hit rate: many of the misses are faults on mapped files, and how many faults there are depends on \
+                 the limit; misses and disk reads are nearer"
+                    .to_owned(),
+            );
+        }
+        changes.iter().any(is_of_bits).then(|| {
+            "kernel, policy, settings: many of the misses are faults on mapped files, whose touches in place a \
+             recording does not have, and kernels choose by these"
+                .to_owned()
+        })
+    }
+
+    fn unknown(&self) -> Vec<String> {
+        let mut all = vec![
+            "swap, swappiness: touches of anonymous memory are not replayed; it takes the room that it had".to_owned(),
+        ];
+        if !self.is_as_recorded {
+            all.push(
+                "how near the lab is: today's machine is not the one that was recorded, so that no kernel is beside it"
+                    .to_owned(),
+            );
+        }
+        let lost = self.loaded.recording.lost;
+        if lost > 0 {
+            all.push(format!("{} events that were lost", grouped(lost)));
+        }
+        all.extend(self.loaded.direct_io_in_words());
+        if self.loaded.others_part() >= OTHERS {
+            all.push(format!(
+                "{:.0} % of the pages of these files that came in were brought in by others: the answer holds as \
+                 long as they go on as they did",
+                100.0 * self.loaded.others_part()
+            ));
+        }
+        all
+    }
+}

@@ -1,0 +1,14 @@
+//! Readings of the kernel's files, as people paste them: parsed, and explained.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refault::explain::{Counters, explain};
+
+fuzz_target!(|text: &[u8]| {
+    let text = String::from_utf8_lossy(text);
+    let (before, after) = text.split_once("----").unwrap_or(("", &text));
+    let (Ok(before), Ok(after)) = (Counters::parse(before, "before"), Counters::parse(after, "after")) else { return };
+    if let Ok(explanation) = explain(&before, &after, Some(1.0)) {
+        assert!(!explanation.findings.is_empty() || !explanation.unknown.is_empty());
+    }
+});
