@@ -1,4 +1,5 @@
-//! Columns of text: the first line describes them, the others are the trace.
+//! Text of every format: the first line is its name or describes its columns, the others are the
+//! trace.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

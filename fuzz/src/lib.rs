@@ -25,7 +25,7 @@ pub fn load(bytes: &[u8], format: Option<Format>) {
     }
 }
 
-/// Reads text in columns that its first line describes: `FIELDS` or the name of some.
+/// Reads text of the format that its first line names, or in the columns that it describes.
 pub fn columns(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |b| *b == b'\n');
     let (first, rest) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));

@@ -72,7 +72,7 @@ def replay(
     """Replays a trace at memory sizes under policies: a row for each.
 
     ``memory`` is one size or several, the ``memory.max`` of the group that the trace runs in: by
-    default 10 %, 25 % and 50 % of its distinct pages. ``policy`` is one or several, by default
+    default 10 %, 25 % and 50 % of its distinct pages; ``0.1`` is the first of these. ``policy`` is one or several, by default
     ``lru``, ``mglru`` and ``opt``: names (``lru``, ``lru-2013``, ``lru-none``, ``lru-shadow``,
     ``mglru``, ``mglru-shadow``, ``opt``, or ``all`` of these; those that are plug-ins, such as
     ``sieve``), or classes derived from ``refault.Policy``, whose rows come behind the others of a
@@ -114,6 +114,8 @@ def _replay(
     settings: Any,
     warn: bool = True,
 ) -> ReplayResult:
+    known = (*_words.FLAGS, *_words.READING, *_words.LOADING)
+    _words.check("curve" if is_curve else "replay", (*known, "memory", "policy", "miss_bits"), settings)
     of_file = {name: settings[name] for name in (*_words.READING, *_words.LOADING) if name in settings}
     if isinstance(trace, Trace):
         if of_file:
@@ -126,12 +128,12 @@ def _replay(
         warnings.warn(f"{trace.name}: {_policy.nothing_for(idle)}", stacklevel=3)
     asked = {
         **_words.texts(settings, _words.FLAGS),
-        "memory": _words.given(memory),
+        "memory": _words.sizes(memory),
         "policy": named,
         "curve": is_curve,
         "miss_bits": miss_bits,
         # A recording refuses it, as the command does.
         "via": _words.given(of_file.get("via")),
-        "set": _words.sets(settings, (*_words.FLAGS, *_words.READING, *_words.LOADING)),
+        "set": _words.sets(settings, known),
     }
     return ReplayResult(*_refault.replay(trace._inner, asked, classes))

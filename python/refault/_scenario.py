@@ -67,8 +67,12 @@ class ScenarioResult:
 
     @property
     def tasks(self) -> Table:
-        """A row for each task of each run; times in seconds, latencies in nanoseconds."""
-        return self._each("tasks")
+        """A row for each task of each run; times in seconds, latencies in nanoseconds.
+
+        The latency is a column for each of its values: ``mean_ns``, ``p50_ns``, ``p90_ns``, ``p99_ns``,
+        ``p999_ns`` and ``max_ns``.
+        """
+        return Table([json.dumps(_flat(row)) for row in self._each("tasks").rows])
 
     @property
     def groups(self) -> Table:
@@ -78,6 +82,9 @@ class ScenarioResult:
     def series(self, run: int = 0) -> Table:
         """The time series of a run: a row for each sample."""
         return Table(csv=self._series[run])
+
+    def __str__(self) -> str:
+        return str(self.tasks)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{run['scenario']} {run['policy']}" for run in self.runs)
@@ -90,6 +97,17 @@ class ScenarioResult:
             lines[run["policy"]] = list(zip(series.column("seconds"), series.column("free_pages")))
         picture = _svg.shown(lambda: _svg.lines(lines, "virtual seconds", "free pages", y_percent=False))
         return picture + self.tasks._repr_html_()
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a task with the values of its latency as values of their own."""
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if name == "latency_ns" and isinstance(value, Mapping):
+            flat.update({f"{key}_ns": one for key, one in value.items()})
+        else:
+            flat[name] = value
+    return flat
 
 
 def _text(keys: Mapping[str, Any]) -> str:

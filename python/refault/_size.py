@@ -28,6 +28,7 @@ FLAGS = (
     "swappiness",
     "via",
     "warm_up",
+    "as_page_cache",
     *_words.READING,
 )
 
@@ -69,6 +70,17 @@ class SizeResult:
         """Every size that was tried, as a table; ``low`` and ``high`` are the bounds of its ``value``."""
         return Table([json.dumps(point) for point in self.result["points"]])
 
+    def to_pandas(self) -> Any:
+        """The sizes that were tried as a DataFrame of pandas."""
+        return self.points.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The sizes that were tried as a DataFrame of Polars."""
+        return self.points.to_polars()
+
+    def __str__(self) -> str:
+        return f"{self._answer()}\n{self.points}"
+
     def __repr__(self) -> str:
         return f"<refault.SizeResult: {self._answer()}>"
 
@@ -103,10 +115,13 @@ def size(
     ``group`` a path, needed for scenarios; ``limit`` is ``max`` (the default), ``high``, ``low`` or ``min``;
     ``range`` such as ``"64M..1G"`` and ``resolution`` a size. Settings are ``policy``,
     ``kernel``, ``seed``, ``scale``, ``threads``, ``memcg_limits``, of traces ``memory``,
-    ``swap_max``, ``swappiness``, ``via`` and the keys of ``--set``, and of recordings ``warm_up``.
+    ``swap_max``, ``swappiness``, ``via`` and the keys of ``--set``, ``as_page_cache`` of traces that lack hits,
+    as of block devices, and of recordings ``warm_up``.
     """
+    _words.check("size", FLAGS, settings)
     own = {"group": group, "target": target, "limit": limit, "range": range, "resolution": resolution}
     flags = {name: value for name, value in {**settings, **own}.items() if name in FLAGS}
+    flags.update({name: _words.size(flags[name]) for name in ("memory", "resolution") if name in flags})
     texts = _words.texts(flags, FLAGS)
     given = [
         (name.replace("_", "-"), None if name in _words.ON else texts[name])

@@ -10,6 +10,20 @@ Points = Sequence[tuple[float, float]]
 
 SMALL = {"font.size": 8, "svg.fonttype": "none", "svg.hashsalt": "refault"}
 
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
+"""Colours of lines, in the order of the report (``crates/report/src/model.rs``)."""
+
+OF_POLICIES = {
+    "lru": "#0072b2",
+    "mglru": "#d55e00",
+    "opt": "#000000",
+    "lru-2013": "#56b4e9",
+    "lru-none": "#808080",
+    "lru-shadow": "#cc79a7",
+    "mglru-shadow": "#e69f00",
+}
+"""Colours that the report gives to policies."""
+
 
 def picture(width: float, height: float, draw: Callable[[Any], None]) -> str:
     """A picture of so many inches; ``draw`` gets its axes. The same data give the same text."""
@@ -21,6 +35,7 @@ def picture(width: float, height: float, draw: Callable[[Any], None]) -> str:
     with matplotlib.rc_context(SMALL):
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.add_subplot()
+        axes.set_prop_cycle(color=COLOURS)
         axes.spines[["top", "right"]].set_visible(False)
         draw(axes)
         text = io.StringIO()
@@ -36,7 +51,7 @@ def lines(series: Mapping[str, Points], x_label: str, y_label: str, *, y_percent
 
     def draw(axes: Any) -> None:
         for name, line in series.items():
-            axes.plot(*zip(*line), marker=".", linewidth=1.2, label=name, gid=f"line of {name}")
+            axes.plot(*zip(*line), marker=".", linewidth=1.2, label=name, color=OF_POLICIES.get(name), gid=f"line of {name}")
         axes.set(xlabel=x_label, ylabel=y_label, xlim=(0, None))
         axes.grid(axis="y", alpha=0.3)
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)

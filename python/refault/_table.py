@@ -65,6 +65,20 @@ class Table:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)
 
+    def to_pandas(self) -> Any:
+        """The table as a DataFrame of pandas; what is nested is a column for each value in it."""
+        import pandas
+
+        if hasattr(pandas.DataFrame, "from_arrow"):
+            return pandas.DataFrame.from_arrow(self)
+        return pandas.DataFrame({name: self.column(name) for name in self.columns})
+
+    def to_polars(self) -> Any:
+        """The table as a DataFrame of Polars."""
+        import polars
+
+        return polars.DataFrame(self)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._table.__arrow_c_stream__(requested_schema)
 
@@ -74,8 +88,22 @@ class Table:
     def __repr__(self) -> str:
         return f"<refault.{type(self).__name__}: {len(self)} rows, {len(self.columns)} columns>"
 
+    def __str__(self) -> str:
+        names = self._shown()
+        columns = [[name, *map(plain, self.column(name)[:SHOWN])] for name in names]
+        widths = [max(map(len, column)) for column in columns]
+        is_text = [any(isinstance(value, str) for value in self.column(name)) for name in names]
+        lines = [
+            "  ".join(c.ljust(w) if left else c.rjust(w) for c, w, left in zip(row, widths, is_text)).rstrip()
+            for row in zip(*columns)
+        ]
+        more = [f"and {len(self) - SHOWN} more rows"] if len(self) > SHOWN else []
+        hidden = len(self.columns) - len(names)
+        rest = [f"and {hidden} more columns: .columns has their names"] if hidden else []
+        return "\n".join([*lines, *more, *rest])
+
     def _shown(self) -> list[str]:
-        """The columns that a notebook shows."""
+        """The columns that are printed, and that a notebook shows."""
         return self.columns[:12]
 
     def _repr_html_(self) -> str:
@@ -89,10 +117,15 @@ class Table:
 
 def cell(value: Any) -> str:
     """A value as a cell of HTML."""
+    return html.escape(plain(value))
+
+
+def plain(value: Any) -> str:
+    """A value as people read it."""
     if value is None:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.6g}"
-    return html.escape(str(value))
+    return str(value)

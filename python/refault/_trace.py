@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from . import _refault, _words
-from ._words import Path
+from ._words import Path, Size
 
 
 class Trace:
@@ -18,8 +20,19 @@ class Trace:
     Made by ``read``, ``from_numpy``, ``from_arrow`` and ``generate``.
     """
 
-    def __init__(self, inner: _refault.Trace) -> None:
+    def __init__(self, inner: _refault.Trace, loading: dict[str, Any] | None = None) -> None:
         self._inner = inner
+        self._loading = loading or {}
+        # The file of a trace that was unpickled, which goes with it.
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __reduce__(self) -> Any:
+        """Pickles the accesses, so that another process or machine needs no file of this one."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.parquet")
+            self.write(path)
+            with open(path, "rb") as file:
+                return _unpickled, (file.read(), self.name, self._loading)
 
     @staticmethod
     def read(
@@ -51,7 +64,7 @@ class Trace:
             _words.READING,
         )
         loading = _words.texts({"via": via, "max_accesses": max_accesses}, _words.LOADING)
-        return Trace(_refault.Trace.read_file(_words.path(path), reading, loading))
+        return Trace(_refault.Trace.read_file(_words.path(path), reading, loading), {"via": via, "max_accesses": max_accesses})
 
     @staticmethod
     def from_numpy(
@@ -123,7 +136,7 @@ class Trace:
         if not every:
             raise ValueError("no phase given; a workload has one at least")
         loading = _words.texts({"via": via, "max_accesses": max_accesses}, _words.LOADING)
-        return Trace(_refault.Trace.of_workload(every, seed, loading))
+        return Trace(_refault.Trace.of_workload(every, seed, loading), {"via": via, "max_accesses": max_accesses})
 
     def info(self) -> dict[str, Any]:
         """What it holds, as ``refault trace info --json``: accesses, distinct pages, objects, ..."""
@@ -133,9 +146,9 @@ class Trace:
         """Writes it in the native format (Parquet with zstd), whole or not at all."""
         self._inner.write_file(_words.path(path))
 
-    def pages(self, size: str | int) -> int:
+    def pages(self, size: Size) -> int:
         """A size of memory in pages, as a replay takes it: shares to the nearest, bytes rounded down."""
-        return self._inner.pages(_words.text(size))
+        return self._inner.pages(_words.text(_words.size(size)))
 
     @property
     def name(self) -> str:
@@ -145,7 +158,7 @@ class Trace:
     @property
     def path(self) -> str | None:
         """The file that it was read from."""
-        path = self._inner.path
+        path = None if self._folder else self._inner.path
         return None if path is None else str(path)
 
     @property
@@ -173,6 +186,17 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<refault.Trace {self.name!r}: {self.accesses:,} accesses to {self.footprint_pages:,} pages>"
+
+
+def _unpickled(data: bytes, name: str, loading: dict[str, Any]) -> Trace:
+    """A trace of the bytes of its file, which is kept as long as it is."""
+    folder = tempfile.TemporaryDirectory()
+    path = os.path.join(folder.name, name.replace("/", "_") + ".parquet")
+    with open(path, "wb") as file:
+        file.write(data)
+    trace = Trace.read(path, **loading)
+    trace._folder = folder
+    return trace
 
 
 def _array(name: str, given: Any, length: int | None) -> Any:

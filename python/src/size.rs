@@ -45,6 +45,7 @@ pub(crate) struct SizeSettings {
     swappiness: Text,
     via: Text,
     warm_up: Text,
+    as_page_cache: bool,
     /// Keys of `--set`.
     set: Vec<Set>,
     /// Names of the flags that were given, and their values; none: one that is on.
@@ -76,6 +77,7 @@ impl SizeSettings {
             swappiness: number("swappiness <N>", &self.swappiness, &(0..=200))?,
             via: via(&self.via)?,
             warm_up: one("warm-up <TIME|PERCENT|auto>", &self.warm_up)?.unwrap_or(plain.warm_up),
+            as_page_cache: self.as_page_cache,
             set: sets(&self.set)?,
             sampling: None,
             flags: partial_flags(|flag| self.has(flag)),

@@ -198,8 +198,8 @@ fn a_trace_with_times_has_rates() {
         text += &format!("{},host,0,Read,{},4096,1\n", 128_166_372_000_000_000 + i * 100_000, i % 40 * 4096);
     }
     s.write("disk.csv", text.as_bytes());
-    let run =
-        |target: &str| s.run(&["size", "disk.csv", "--format", "msr", "--policy", "lru", "--json", "--target", target]);
+    let msr = ["size", "disk.csv", "--format", "msr", "--as-page-cache", "--policy", "lru", "--json", "--target"];
+    let run = |target: &str| s.run(&[&msr[..], &[target]].concat());
     let found: Value = serde_json::from_str(&ok(&run("refaults_per_s<1"))).expect("JSON");
     assert!(found["answer_pages"].as_u64() >= Some(40), "{found}");
     assert!(

@@ -214,3 +214,27 @@ fn regression_a_policy_that_counts_no_refaults_has_no_answer_about_them() {
     assert!(said.contains("--target refaults_per_access: lru-none keeps no shadows"), "{said}");
     ok(&s.run(&[&asked[..], &["lru"]].concat()));
 }
+
+/// Requests to a disk are what a page cache let through: no size of one follows, unless it is said
+/// that they are all.
+#[test]
+fn a_trace_that_lacks_hits_is_sized_only_when_told() {
+    let s = Sandbox::new();
+    let line = |n: u64| format!("  8,0 0 {n} 0.{n:06} 7 Q R {} + 8 [app]\n", n * 7 % 400 * 8);
+    s.write("sda.txt", (1..2000).map(line).collect::<String>().as_bytes());
+    s.write("pages.txt", (1..2000).map(|n| format!("{}\n", n * 7 % 400)).collect::<String>().as_bytes());
+    let said = error(&s.run(&["size", "sda.txt"]));
+    assert!(said.contains("sda.txt: requests to a block device are what a page cache let through"), "{said}");
+    assert!(said.contains("--as-page-cache sizes") && said.lines().count() == 1, "{said}");
+    ok(&s.run(&["size", "sda.txt", "--as-page-cache"]));
+    let said = error(&s.run(&["size", "pages.txt", "--as-page-cache"]));
+    assert!(said.contains("--as-page-cache: is for traces that lack hits"), "{said}");
+    // A converted trace is no other.
+    ok(&s.run(&["trace", "convert", "sda.txt", "sda.parquet"]));
+    let said = error(&s.run(&["size", "sda.parquet"]));
+    assert!(said.contains("no size of a page cache follows"), "{said}");
+    // Other commands say it, and go on.
+    let replayed = s.run(&["replay", "sda.parquet", "--memory", "50%"]);
+    assert!(String::from_utf8_lossy(&replayed.stderr).contains("its hits are not here"), "{replayed:?}");
+    ok(&replayed);
+}

@@ -49,6 +49,7 @@ impl Columns {
             Field::Key => "key".into(),
             Field::Object => "object".into(),
             Field::Task => "task".into(),
+            Field::Count => "count".into(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! descriptions with a name.
 
 use crate::error::TraceError;
+use crate::seen::Seen;
 use std::str::FromStr;
 
 /// A description of columns: `time:us,object,op=R|W,offset:bytes,size:512`.
@@ -18,6 +19,8 @@ pub struct Columns {
     pub(crate) sure: SureUnits,
     /// Whether places are addresses of memory, and not places on a disk.
     pub(crate) is_memory: bool,
+    /// Accesses that such a trace has, where its format says it.
+    pub(crate) seen: Option<Seen>,
 }
 
 /// Units that are meant as they are said, whatever the numbers look like: `offset:512!`.
@@ -51,6 +54,8 @@ pub(crate) enum Field {
     Size(Unit),
     /// A name in place of a number, such as the name of an object of a cache: each name is a page.
     Key,
+    /// Number of times that the access is made; 0 is none.
+    Count,
     /// The object (file, disk, volume) by its name.
     Object,
     /// The task by its name or number.
@@ -68,64 +73,10 @@ pub(crate) enum Unit {
     Pages,
 }
 
-/// Descriptions by name: format, separator, lines at the front, columns, and what it is.
-const NAMED: [(&str, &str, u64, &str, &str); 17] = [
-    ("alibaba", ",", 0, "object,op=R|W,offset:bytes,size:bytes,time:us", "Alibaba's block traces of 2020"),
-    ("tencent", ",", 0, "time:s,offset:512,size:512,op=0|1,object", "Tencent's block traces"),
-    ("systor", ",", 0, "time:s,_,op=R|W|*,object,offset:bytes,size:bytes", "Systor '17: enterprise block traces"),
-    ("spc", ",", 0, "object,offset:512,size:bytes,op=R|W,time:s", "SPC-1, UMass: block traces"),
-    (
-        "twitter",
-        ",",
-        0,
-        "time:s,key,_,_,_,op=get+gets|set+add+replace+cas+append+prepend+incr+decr|delete,_",
-        "Twitter's cache traces; each key is a page",
-    ),
-    ("libcachesim-csv", ",", 0, "time:s,key,_", "csv of libCacheSim, time,id,size; each id is a page"),
-    ("camelab", "space", 0, "time:s,op=R|W,offset:512,size:512,_", "CAMELab's block traces"),
-    ("mqsim", "space", 0, "time:ns,object,offset:512,size:512,op=1|0", "traces of MQSim"),
-    ("fiu", "space", 0, "time:ns,_,task,offset:512,size:512,op=R|W,*", "FIU's block traces"),
-    (
-        "ibm-cos",
-        "space",
-        0,
-        "time:ms,op=REST.GET.OBJECT+REST.HEAD.OBJECT|REST.PUT.OBJECT+REST.COPY.OBJECT|REST.DELETE.OBJECT,key,*",
-        "IBM's object store; each object is a page",
-    ),
-    (
-        "blkparse",
-        "space",
-        0,
-        "object,_,_,time:s,task,is=Q,rwbs,offset:512,_,size:512,*",
-        "text of blkparse: requests queued",
-    ),
-    ("biosnoop", "space", 0, "time:s,_,task,object,op=R|W,offset:512,size:bytes,_", "output of biosnoop"),
-    (
-        "fio-iolog-2",
-        "space",
-        1,
-        "object,op=read|write|add+open+close+sync+datasync+trim+wait,offset:bytes,size:bytes",
-        "iolog of fio, version 2",
-    ),
-    (
-        "fio-iolog-3",
-        "space",
-        1,
-        "time:us,object,op=read|write|add+open+close+sync+datasync+trim+wait,offset:bytes,size:bytes",
-        "iolog of fio, version 3",
-    ),
-    ("dinero", "space", 0, "op=0+2|1,offset:hex", "traces of Dinero: accesses to memory"),
-    ("pinatrace", "space", 0, "_,op=R|W,offset:hex", "output of Pin's pinatrace: accesses to memory"),
-    ("prospero", "space", 0, "_,op=R|W,offset:bytes,size:bytes", "traces of Prospero: accesses to memory"),
-];
-
 /// A format with a reader of its own as columns, for files that differ from it in what is between
 /// fields or on top.
 pub(crate) const MSR: &str = "time:100ns,object,object,op=Read|Write,offset:bytes,size:bytes,_";
 pub(crate) const MSR_SECONDS: &str = "time:s,object,object,op=Read|Write,offset:bytes,size:bytes,_";
-
-/// Descriptions of accesses to memory.
-const OF_MEMORY: [&str; 3] = ["dinero", "pinatrace", "prospero"];
 
 impl Columns {
     /// Columns that begin after `skip_lines` lines. Separator: `space` for any number of blanks, or
@@ -142,20 +93,8 @@ impl Columns {
         };
         let mut sure = SureUnits::default();
         let fields = fields.split(',').map(|text| sure_field(text.trim(), &mut sure)).collect::<Result<Vec<_>, _>>()?;
-        let columns = Columns { fields, separator, skip_lines, sure, is_memory: false };
+        let columns = Columns { fields, separator, skip_lines, sure, is_memory: false, seen: None };
         columns.check().map(|()| columns)
-    }
-
-    /// The description of a format of others by its name.
-    pub fn named(name: &str) -> Option<Columns> {
-        let (_, separator, skip_lines, fields, _) = NAMED.iter().find(|named| named.0 == name)?;
-        let columns = Columns::new(fields, separator, *skip_lines).expect("a test reads each");
-        Some(Columns { is_memory: OF_MEMORY.contains(&name), ..columns })
-    }
-
-    /// Formats of others that are read as columns: name, columns, and what each is.
-    pub fn all_named() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-        NAMED.into_iter().map(|(name, _, _, fields, what)| (name, fields, what))
     }
 
     /// The same columns with another separator, or that begin after other lines.
@@ -180,11 +119,12 @@ impl Columns {
         let count = |is: fn(&Field) -> bool| self.fields.iter().filter(|field| is(field)).count();
         let error = |what: &str| Err(TraceError::usage("columns", what));
         let places = count(|f| matches!(f, Field::Offset(_) | Field::Key));
-        let single: [fn(&Field) -> bool; 4] = [
+        let single: [fn(&Field) -> bool; 5] = [
             |f| matches!(f, Field::Time(_)),
             |f| matches!(f, Field::Op { .. } | Field::Rwbs),
             |f| matches!(f, Field::Size(_)),
             |f| matches!(f, Field::Task),
+            |f| matches!(f, Field::Count),
         ];
         let rest = self.fields.iter().position(|f| *f == Field::Rest);
         match () {
@@ -192,7 +132,9 @@ impl Columns {
             () if count(|f| matches!(f, Field::Key | Field::Size(_))) > 1 => {
                 error("a key is a page, whatever its size: leave the size out, with _ in its place")
             }
-            () if single.iter().any(|is| count(*is) > 1) => error("each of time, op, size and task is there once"),
+            () if single.iter().any(|is| count(*is) > 1) => {
+                error("each of time, op, size, task and count is there once")
+            }
             () if rest.is_some_and(|at| at + 1 != self.fields.len()) => {
                 error("* is the rest of a line, so it is the last")
             }
@@ -245,14 +187,15 @@ fn field(text: &str) -> Result<Field, TraceError> {
         "key" => plain(Field::Key),
         "object" => plain(Field::Object),
         "task" => plain(Field::Task),
+        "count" => plain(Field::Count),
         "rwbs" => plain(Field::Rwbs),
         "page" => plain(Field::Offset(Unit::Pages)),
         "time" => time_unit(unit).map(Field::Time).map_err(error),
         "offset" => number_unit(unit).map(Field::Offset).map_err(error),
         "size" => number_unit(unit).map(Field::Size).map_err(error),
         _ => Err(error(
-            "is not known; one of time:UNIT, op=READS|WRITES, rwbs, offset:UNIT, page, key, size:UNIT, object, task, \
-             is=WORD, _ and *"
+            "is not known; one of time:UNIT, op=READS|WRITES, rwbs, offset:UNIT, page, key, size:UNIT, count, object, \
+             task, is=WORD, _ and *"
                 .into(),
         )),
     }

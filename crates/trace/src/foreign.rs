@@ -1,6 +1,9 @@
 //! Formats of others that are not read, by their marks: what a file is, and how its accesses could
 //! be written so that they are read.
 
+use crate::formats::events;
+use crate::open::is_address_and_kind;
+
 /// A format that is not read.
 pub(crate) struct UnreadFormat {
     /// Description of the kind of file.
@@ -20,10 +23,13 @@ pub(crate) enum WayOut {
 
 const UNPACK: &str = "which is to be unpacked: give the file in it";
 const NO_TRACE: &str = "which is no trace";
-const MEMORY: &str = "which is not read; accesses to memory are, written as address: l 0xADDRESS 0 for a load and s \
-                      for a store";
 const KEYS: &str = "which is not read; keys are, written as plain: a number for each, one a line";
-const EVENTS: &str = "which is not read; refault record makes recordings of the page cache";
+const EVENTS: &str = "which has no event that is read: filemap and block events, page faults and sys_enter_pread64 are; \
+                      refault record makes recordings of the page cache";
+const SAMPLES: &str = "which is one access in thousands, so that no replay follows from it; lackey, drmemtrace and \
+                       drcachesim's view have all, and refault record --touches samples accessed bits";
+const REGIONS: &str = "which has counts of regions and intervals, and no order of accesses in them, so that it cannot be \
+                       replayed; refault record --touches samples accessed bits page by page";
 
 fn foreign(what: &'static str, then: &'static str) -> Option<UnreadFormat> {
     Some(UnreadFormat { what, then: WayOut::Advice(then) })
@@ -40,11 +46,8 @@ fn described(what: &'static str, columns: &'static str) -> Option<UnreadFormat> 
 /// The format of the front of a file, if it is known and not read. `lines` are the first ones that
 /// say something; none: it is no text.
 pub(crate) fn of(head: &[u8], lines: Option<&[&[u8]]>) -> Option<UnreadFormat> {
-    if head.get(257..262) == Some(b"ustar") {
-        return foreign("a tar archive", UNPACK);
-    }
     if head.get(1..4) == Some(b"tae") || head.starts_with(b"eat") {
-        return foreign("a binary trace of blktrace", "of which blkparse makes text");
+        return foreign("a binary trace of blktrace", "which --format blktrace reads");
     }
     let marks: [(&[u8], &str, &str); 12] = [
         (b"PERFILE2", "a file of perf record", "of which perf script makes text"),
@@ -107,9 +110,12 @@ fn of_fields(fields: &[&str], line: &str) -> Option<UnreadFormat> {
         3.. if is(0, &["time", "timestamp"]) && is(1, &["obj_id", "object_id", "id", "key"]) => {
             named("a csv of a cache (time, id, size)", "libcachesim-csv")
         }
-        4..=6 if (0..fields.len()).all(number) && is(2, &["0", "1", "2"]) && line.contains(", ") => foreign(
+        6.. if (0..fields.len()).all(number) && is(2, &["0", "1", "2"]) && line.contains(", ") => {
+            named("a log of fio with offsets (time, value, direction, block size, offset)", "fio-log")
+        }
+        4 | 5 if (0..fields.len()).all(number) && is(2, &["0", "1", "2"]) && line.contains(", ") => foreign(
             "a log of fio (time, value, direction, block size)",
-            "which says how long requests took, not of what",
+            "which says how long requests took, not of what; with log_offset=1 it says that",
         ),
         5 if number(0) && !fields[0].contains('.') && is(1, &kinds) && number(2) && number(3) => {
             named("a block trace of Alibaba (device,kind,offset,length,time)", "alibaba")
@@ -127,11 +133,9 @@ fn of_fields(fields: &[&str], line: &str) -> Option<UnreadFormat> {
             named("a cache trace of Twitter (time,key,key size,value size,client,kind,ttl)", "twitter")
         }
         5.. if is(0, &["op_time"]) && is(1, &["key"]) && is(3, &["op"]) => {
-            described("a cache trace of Meta", "time:s,key,_,op=GET+GET_LEASE|SET+SET_LEASE|*,*")
+            named("a cache trace of Meta", "meta-kv-2022")
         }
-        5.. if is(0, &["key"]) && is(1, &["op"]) => {
-            described("a cache trace of Meta", "key,op=GET+GET_LEASE|SET+SET_LEASE|*,*")
-        }
+        5.. if is(0, &["key"]) && is(1, &["op"]) => named("a cache trace of Meta", "meta-kv"),
         _ => None,
     }
 }
@@ -153,12 +157,11 @@ fn of_words(words: &[&str], line: &str) -> Option<UnreadFormat> {
         ["fio", "version", "3", ..] => named("an iolog of fio, version 3", "fio-iolog-3"),
         ["fio", "version", "2", ..] => named("an iolog of fio, version 2", "fio-iolog-2"),
         ["fio", "version", ..] => foreign("an iolog of fio", "of which versions 2 and 3 are read"),
-        ["base_time_absolute:", ..] => foreign("output of DAMON's damo", EVENTS),
-        ["RES", "PAGES", "SIZE", "FILE"] => {
-            foreign("output of fincore", "which says what is in memory, and of no accesses")
-        }
-        ["Output", "format:"] => foreign("output of drcachesim's view tool", MEMORY),
-        [first, ..] if first.starts_with("<--record#") => foreign("output of drcachesim's view tool", MEMORY),
+        ["base_time_absolute:", ..] => foreign("output of DAMON's damo", REGIONS),
+        ["RES", "PAGES", "SIZE", "FILE"] => foreign(
+            "output of fincore",
+            "which says how much is in memory, and of no accesses; refault record sees them",
+        ),
         [time, "R" | "W", sector, count, flags]
             if time.contains('.') && [sector, count, flags].iter().all(|w| whole(w)) =>
         {
@@ -179,9 +182,13 @@ fn of_words(words: &[&str], line: &str) -> Option<UnreadFormat> {
         _ if has("block_rq_") || has("mm_filemap_") || line.starts_with("cpus=") => {
             foreign("text of ftrace or trace-cmd", EVENTS)
         }
-        _ if has("page-faults:") || has("cpu/mem-") => foreign("text of perf script", EVENTS),
-        _ if has("majfault [") || has("minfault [") => foreign("text of perf trace", EVENTS),
-        _ if has("(") && has(") = ") => foreign("output of strace", EVENTS),
+        _ if has("cpu/mem-") || has("cpu_core/mem-") || has(" ldlat=") => foreign("samples of perf mem", SAMPLES),
+        _ if has("page-faults:") => foreign("text of perf script", EVENTS),
+        _ if has("majfault [") || has("minfault [") => named("text of perf trace -F", "perf-trace"),
+        _ if has("(") && has(") = ") => named("output of strace", "strace"),
+        [address, kind] if is_address_and_kind(address.as_bytes(), kind.as_bytes()) => {
+            named("a trace of Ramulator (address, R or W; if numbers are pages: --format plain)", "ramulator")
+        }
         _ if has("\"GET /") || has("\"POST /") || has("\"HEAD /") => foreign("a log of a web server", KEYS),
         [_, "R" | "W", address, _] if address.len() > 9 => {
             named("a trace of Prospero (number, kind, address, size)", "prospero")
@@ -189,6 +196,7 @@ fn of_words(words: &[&str], line: &str) -> Option<UnreadFormat> {
         [_, "R" | "W", address] if address.starts_with("0x") || address.len() > 9 => {
             named("output of pinatrace (instruction, kind, address)", "pinatrace")
         }
+        _ if events::is_event(line.as_bytes()) => foreign("text of perf script or ftrace", EVENTS),
         [first, ..] if first.starts_with('{') || first.starts_with('[') => {
             foreign("JSON", "which is not read as a trace")
         }

@@ -38,6 +38,22 @@ pub enum Format {
     Address,
     /// drmemtrace entries, usually in a zip.
     Drmemtrace,
+    /// Text of blkparse.
+    Blkparse,
+    /// Binary records of blktrace.
+    Blktrace,
+    /// Output of biosnoop.
+    Biosnoop,
+    /// Output of strace.
+    Strace,
+    /// Events of the kernel as text of perf script, trace-cmd report or tracefs.
+    Events,
+    /// Output of `perf trace -F`.
+    PerfTrace,
+    /// Output of drcachesim's view tool.
+    DrcachesimView,
+    /// Page cache events of io-tracer.
+    IoTracer,
     /// Text in columns, which [`crate::Columns`] describe.
     Columns,
     /// Made by a generator, not read from a file.
@@ -45,7 +61,7 @@ pub enum Format {
 }
 
 /// Every format with the name that `--format` takes and what it is.
-const NAMES: [(Format, &str, &str); 15] = [
+const NAMES: [(Format, &str, &str); 23] = [
     (Format::Native, "native", "refault's own: Parquet with zstd"),
     (Format::OracleGeneral, "oracle-general", "24-byte records: time, id, size, next access"),
     (Format::Vscsi, "vscsi", "SCSI commands, version 1 or 2"),
@@ -61,6 +77,14 @@ const NAMES: [(Format, &str, &str); 15] = [
     (Format::Lackey, "lackey", "valgrind --tool=lackey --trace-mem=yes"),
     (Format::Address, "address", "text: l|s 0xADDRESS instructions"),
     (Format::Drmemtrace, "drmemtrace", "DynamoRIO memory trace entries, usually in a zip"),
+    (Format::Blkparse, "blkparse", "text of blkparse: requests to block devices"),
+    (Format::Blktrace, "blktrace", "binary records of blktrace"),
+    (Format::Biosnoop, "biosnoop", "output of biosnoop"),
+    (Format::Strace, "strace", "output of strace: reads and writes of files"),
+    (Format::Events, "events", "text of perf script, trace-cmd report or ftrace: filemap, block, faults, pread64"),
+    (Format::PerfTrace, "perf-trace", "output of perf trace -F: page faults"),
+    (Format::DrcachesimView, "drcachesim-view", "output of drcachesim's view tool"),
+    (Format::IoTracer, "io-tracer", "page cache events of io-tracer, csv"),
 ];
 
 impl Format {

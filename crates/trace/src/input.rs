@@ -1,6 +1,7 @@
 //! Bytes in: a file or standard input, decompressed, with the offset of every byte known.
 
 use crate::error::{ErrorKind, Place, TraceError, plain_io};
+use crate::tar::{self, TarReader};
 use crate::zip::ZipReader;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,6 +13,9 @@ const HEAD: usize = 64 * 1024;
 /// Memory that a decompressor may use: a window of 128 MiB, the largest that common tools write.
 const XZ_MEMORY: u64 = 192 << 20;
 const ZSTD_WINDOW_LOG: u32 = 27;
+
+/// Compressions and archives in each other.
+const MOST_LAYERS: usize = 4;
 
 /// Advice without a trace.
 const MAKES_TRACES: &str = "refault record and refault trace generate make traces";
@@ -58,25 +62,33 @@ impl Input {
         Self::from_reader(name, Box::new(file))
     }
 
-    /// Reads from any stream of bytes; compression is seen by content.
+    /// Reads from any stream of bytes; compression and archives are seen by content, and in each
+    /// other, as in `trace.csv.gz` in a tar.
     pub fn from_reader(name: impl Into<String>, mut raw: Stream) -> Result<Self, TraceError> {
         let name = name.into();
-        let front = read_head(&mut raw).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
-        let whole: Stream = Box::new(io::Cursor::new(front.clone()).chain(raw));
-        let Some(kind) = compression(&front) else {
-            return Ok(Self::with(name, None, front, whole));
-        };
-        let mut stream = decompress(kind, whole).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
-        let mut head = Vec::new();
-        let mut taken = stream.by_ref().take(HEAD as u64);
-        // Bytes before a broken place are read first; the error comes again when it is reached.
-        let failure = taken.read_to_end(&mut head).err();
-        let rest: Stream = match failure {
-            None => stream,
-            Some(e) => Box::new(Failing(Some(e))),
-        };
-        let stream = Box::new(io::Cursor::new(head.clone()).chain(rest));
-        Ok(Self::with(name, Some(kind), head, stream))
+        let mut front = read_head(&mut raw).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
+        let mut stream: Stream = Box::new(io::Cursor::new(front.clone()).chain(raw));
+        let mut compressed = None;
+        for _ in 0..MOST_LAYERS {
+            let Some(kind) = compression(&front) else { break };
+            compressed = Some(kind);
+            stream = decompress(kind, stream).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
+            let mut head = Vec::new();
+            let mut taken = stream.by_ref().take(HEAD as u64);
+            // Bytes before a broken place are read first; the error comes again when it is reached.
+            let failure = taken.read_to_end(&mut head).err();
+            let rest: Stream = match failure {
+                None => stream,
+                Some(e) if head.is_empty() && kind == "tar" => {
+                    let (error, what) = broken(kind, &e);
+                    return Err(TraceError::new(error, name, Place::DecompressedByte(0), what));
+                }
+                Some(e) => Box::new(Failing(Some(e))),
+            };
+            stream = Box::new(io::Cursor::new(head.clone()).chain(rest));
+            front = head;
+        }
+        Ok(Self::with(name, compressed, front, stream))
     }
 
     /// `stream` starts with `head`.
@@ -164,13 +176,18 @@ impl Input {
             let what = format!("cannot be read: {}", plain_io(error));
             return TraceError::new(ErrorKind::Io, &*self.name, Place::Byte(self.offset), what);
         };
-        let (kind, what) = match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                (ErrorKind::Truncated, format!("the {kind} data ends early; the file is truncated"))
-            }
-            _ => (ErrorKind::Malformed, format!("the {kind} data is broken: {}", plain_io(error))),
-        };
+        let (kind, what) = broken(kind, error);
         self.error_at(kind, self.offset, what)
+    }
+}
+
+/// The error of data in a compression or an archive.
+fn broken(kind: &str, error: &io::Error) -> (ErrorKind, String) {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            (ErrorKind::Truncated, format!("the {kind} data ends early; the file is truncated"))
+        }
+        _ => (ErrorKind::Malformed, format!("the {kind} data is broken: {}", plain_io(error))),
     }
 }
 
@@ -202,6 +219,7 @@ fn compression(front: &[u8]) -> Option<&'static str> {
         [0x1f, 0x8b, 0x08, ..] => Some("gzip"),
         [b'P', b'K', 3, 4, ..] => Some("zip"),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz"),
+        _ if tar::looks_like(front) => Some("tar"),
         _ => None,
     }
 }
@@ -214,6 +232,7 @@ fn decompress(kind: &str, stream: Stream) -> io::Result<Stream> {
             Box::new(decoder)
         }
         "gzip" => Box::new(flate2::read::MultiGzDecoder::new(stream)),
+        "tar" => Box::new(TarReader::new(stream)),
         "zip" => Box::new(ZipReader::new(BufReader::new(stream))),
         _ => {
             let flags = liblzma::stream::CONCATENATED;

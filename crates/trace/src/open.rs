@@ -4,18 +4,21 @@ use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
 use crate::formats::{self, drmemtrace, native, oracle_general, pgtrace, vscsi};
 use crate::input::Input;
+use crate::marks::{self, Mark};
 use crate::options::OpenOptions;
 use crate::record::{Header, RecordSource};
 use crate::text::BOM;
 use crate::units::{self, LOOKED_AT};
 use crate::unknown::{self, is_text};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Opens a trace: a file, or standard input for `-`.
 pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
     opts.check()?;
     let input = Input::open(path)?;
-    let format = pick(&input, path, opts)?;
+    let (format, opts) = pick(&input, path, opts)?;
+    let opts = &*opts;
     if format == Format::Native && path.is_file() && input.compression().is_none() {
         opts.check_format(format)?;
         // Parquet is read from its end: a pipe must be spooled, a file need not be.
@@ -40,14 +43,16 @@ pub fn read_header(path: &Path, opts: &OpenOptions) -> Result<Header, TraceError
 pub fn open_input(input: Input, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
     opts.check()?;
     let name = input.name().to_owned();
-    let format = pick(&input, Path::new(&name), opts)?;
-    formats::reader(format, input, opts)
+    let (format, opts) = pick(&input, Path::new(&name), opts)?;
+    formats::reader(format, input, &opts)
 }
 
-fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceError> {
+/// The format, and the options with the columns that a mark says.
+fn pick<'o>(input: &Input, path: &Path, opts: &'o OpenOptions) -> Result<(Format, Cow<'o, OpenOptions>), TraceError> {
+    let plain = |format| Ok((format, Cow::Borrowed(opts)));
     if let Some(format) = opts.format {
         return match unknown::no_text(input.head(), format) {
-            None => Ok(format),
+            None => plain(format),
             Some(what) => Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what)),
         };
     }
@@ -55,6 +60,15 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
     let head = head.strip_prefix(BOM).filter(|text| unknown::is_text(text)).unwrap_or(head);
     if head.is_empty() {
         return Err(empty(input.name(), None));
+    }
+    match marks::of(head) {
+        Some(Mark::Format(format)) => return plain(format),
+        Some(Mark::Columns(columns)) => {
+            let opts = OpenOptions { columns: Some(columns), ..opts.clone() };
+            opts.check()?;
+            return Ok((Format::Columns, Cow::Owned(opts)));
+        }
+        None => {}
     }
     let candidates = by_content(head);
     let named = by_name(path);
@@ -65,7 +79,7 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
         _ => None,
     };
     match picked.filter(|format| unknown::may_be(head, *format)) {
-        Some(format) => Ok(format),
+        Some(format) => plain(format),
         None => {
             let what = unknown::about(head, named);
             Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what))
@@ -131,9 +145,18 @@ fn line_format(line: &[u8]) -> Option<Format> {
         (4, 4) => Some(Format::Arc),
         (1, 1) => Some(Format::Plain),
         (1, 0) if words[0].starts_with(b"0x") => Some(Format::Plain),
+        (2, _) if is_address_and_kind(words[0], words[1]) => None,
         (2, _) if matches!(words[1], b"r" | b"w" | b"R" | b"W") => Some(Format::Plain),
         _ => None,
     }
+}
+
+/// Whether a line is of Ramulator: a hexadecimal address of 1 MiB and more, which is large for a
+/// page, and R or W in capital letters.
+pub(crate) fn is_address_and_kind(address: &[u8], kind: &[u8]) -> bool {
+    let digits = address.strip_prefix(b"0x").unwrap_or(b"");
+    let is_large = digits.len() > 5 && digits.iter().all(u8::is_ascii_hexdigit);
+    is_large && matches!(kind, b"R" | b"W")
 }
 
 /// The format that a file name promises, behind the suffix of a compression.
@@ -155,7 +178,10 @@ fn by_name(path: &Path) -> Option<Format> {
 }
 
 fn strip_compression(name: &str) -> &str {
-    [".zst", ".gz", ".xz", ".zip"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+    [".tar.zst", ".tar.gz", ".tar.xz", ".tgz", ".tar", ".zst", ".gz", ".xz", ".zip"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name)
 }
 
 /// The name of a trace for tables: the file name without compression and the last suffix.

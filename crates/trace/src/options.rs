@@ -5,6 +5,17 @@ use crate::error::TraceError;
 use crate::format::Format;
 use std::str::FromStr;
 
+/// Formats of tools whose numbers have one unit.
+const OF_TRACERS: [Format; 7] = [
+    Format::Blkparse,
+    Format::Blktrace,
+    Format::Biosnoop,
+    Format::Strace,
+    Format::Events,
+    Format::PerfTrace,
+    Format::DrcachesimView,
+];
+
 /// How a trace is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
@@ -22,7 +33,7 @@ pub struct OpenOptions {
     pub tick_ns: Option<u64>,
     /// Bytes a page, for formats that give addresses. A power of two from 512 to 2 MiB.
     pub page_size: u32,
-    /// lackey and drmemtrace only: instruction fetches count as reads.
+    /// lackey, drmemtrace and drcachesim-view only: instruction fetches count as reads.
     pub instructions: bool,
     /// Refuse numbers that may be meant in another unit, instead of saying so in
     /// [`Header::doubts`](crate::Header::doubts).
@@ -59,13 +70,14 @@ impl OpenOptions {
 
     /// Refuses options that a format has no use for, so that none is accepted and ignored.
     pub(crate) fn check_format(&self, format: Format) -> Result<(), TraceError> {
-        use Format::{Drmemtrace, Lackey, Msr, Native, OracleGeneral, PgTrace, Vscsi};
-        let has_pages = matches!(format, Native | PgTrace);
+        use Format::{DrcachesimView, Drmemtrace, IoTracer, Lackey, Msr, Native, OracleGeneral, PgTrace, Vscsi};
+        let has_pages = matches!(format, Native | PgTrace | IoTracer);
+        let has_units = has_pages || OF_TRACERS.contains(&format);
         let misplaced = [
             (self.raw_ids && format != OracleGeneral, "--raw-ids"),
-            (self.instructions && !matches!(format, Lackey | Drmemtrace), "--instructions"),
+            (self.instructions && !matches!(format, Lackey | Drmemtrace | DrcachesimView), "--instructions"),
             (self.tick_ns.is_some() && !matches!(format, Msr | Vscsi | OracleGeneral), "--tick-ns"),
-            (self.block_bytes.is_some() && has_pages, "--block-bytes"),
+            (self.block_bytes.is_some() && has_units, "--block-bytes"),
             (self.page_size != OpenOptions::default().page_size && has_pages, "--page-size"),
         ];
         match misplaced.into_iter().find(|(is_misplaced, _)| *is_misplaced) {

@@ -3,6 +3,7 @@
 use crate::error::TraceError;
 use crate::format::Format;
 use crate::recording::{Recording, Touches};
+use crate::seen::Seen;
 use serde::{Deserialize, Serialize};
 
 /// Backing of the pages of an object.
@@ -281,6 +282,8 @@ pub struct Header {
     /// Reasons why numbers read so far may be meant in another unit than they are read in, and the
     /// flags for it.
     pub doubts: Vec<String>,
+    /// Accesses that it has of those that were made, where its format says it.
+    pub seen: Option<Seen>,
     /// Other remarks on how it was read.
     pub remarks: Vec<String>,
     /// Why nothing has been read so far, where all lines were passed over.
@@ -303,6 +306,7 @@ impl Header {
             records_hint: None,
             has_checksums: false,
             doubts: Vec::new(),
+            seen: None,
             remarks: Vec::new(),
             passed_over: None,
         }
@@ -313,7 +317,8 @@ impl Header {
         let without = self.format == Format::Native && !self.has_checksums;
         let without = without
             .then(|| "carries no checksums, so that damage is not seen; refault trace convert adds them".to_owned());
-        self.doubts.iter().chain(&self.remarks).cloned().chain(without).collect()
+        let seen = self.seen.map(|seen| seen.note().to_owned());
+        self.doubts.iter().cloned().chain(seen).chain(self.remarks.iter().cloned()).chain(without).collect()
     }
 
     /// The same with one object, which is what formats without objects have.

@@ -18,6 +18,17 @@ const TRIED: usize = 64;
 /// The formats of lines, in the order in which a tie is decided.
 const OF_LINES: [Format; 6] = [Format::Msr, Format::Arc, Format::Plain, Format::Lirs, Format::Lackey, Format::Address];
 
+/// Formats of lines that have marks, so that no other file is taken for one.
+const WITH_MARKS: [Format; 7] = [
+    Format::Blkparse,
+    Format::Biosnoop,
+    Format::Strace,
+    Format::Events,
+    Format::PerfTrace,
+    Format::DrcachesimView,
+    Format::IoTracer,
+];
+
 /// Text has no control characters but white space.
 pub(crate) fn is_text(head: &[u8]) -> bool {
     head.iter().all(|b| !b.is_ascii_control() || matches!(b, b'\t' | b'\r' | b'\n'))
@@ -39,7 +50,7 @@ fn bad_byte(line: &[u8]) -> Option<u8> {
 
 /// Says of a file that is to be read as text that its bytes are none; `None`: it may be.
 pub(crate) fn no_text(head: &[u8], format: Format) -> Option<String> {
-    let is_of_lines = format == Format::Columns || OF_LINES.contains(&format);
+    let is_of_lines = format == Format::Columns || OF_LINES.contains(&format) || WITH_MARKS.contains(&format);
     if !is_of_lines || is_text(head) || is_mostly_text(head) {
         return None;
     }

@@ -11,4 +11,7 @@ mod native;
 mod parquet;
 mod random;
 mod real;
+mod sent;
 mod separators;
+mod tar;
+mod tracers;

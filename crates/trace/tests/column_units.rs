@@ -55,13 +55,14 @@ fn described() -> Vec<Described> {
         name: name.to_owned(),
         fields: fields(text),
         separator: if what.contains("SPC")
-            || ["alibaba", "tencent", "systor", "twitter", "libcachesim-csv"].contains(&name)
+            || ["alibaba", "tencent", "systor", "twitter", "libcachesim-csv", "meta-kv", "meta-kv-2022", "fio-log"]
+                .contains(&name)
         {
             ","
         } else {
             " "
         },
-        lines: u64::from(name.starts_with("fio")),
+        lines: u64::from(name.starts_with("fio-iolog")),
         is_memory: what.contains("memory"),
     });
     let places = ["page", "offset:bytes", "offset:512", "offset:pages", "offset:4096"];
@@ -204,7 +205,7 @@ fn read_as_meant(text: &str, opts: &OpenOptions, how: Writing, what: &str) {
 fn nothing_tells(of: &Described, field: &str, unit: u64) -> Option<&'static str> {
     let is = |place: u64, size: u64| of.unit("offset") == Some(place) && of.unit("size") == Some(size);
     match (&*of.name, field) {
-        ("dinero" | "pinatrace", "offset") => Some("there are no sizes, and programs touch bytes, too"),
+        ("dinero" | "pinatrace" | "ramulator", "offset") => Some("there are no sizes, and programs touch bytes, too"),
         (_, "size") if of.is_memory => Some("programs touch as many bytes as they like"),
         (_, "size") if is(4096, 1) => Some("values of a cache are as long as they like"),
         (_, "both") if is(4096, 1) && unit == 4096 => Some("as above: the places are pages"),
@@ -337,8 +338,11 @@ fn samples_are_not_doubted() {
         ("mqsim", "mqsim.trace"),
         ("fiu", "fiu.blkparse"),
         ("ibm-cos", "ibm-cos.txt"),
-        ("blkparse", "blkparse.txt"),
-        ("biosnoop", "biosnoop.txt"),
+        ("meta-kv", "meta-kv-old.csv"),
+        ("meta-kv-2022", "meta-kv-2022.csv"),
+        ("libcachesim-txt", "ids-str.txt"),
+        ("fio-log", "fio_lat.1.log"),
+        ("ramulator", "ramulator.trace"),
         ("fio-iolog-2", "fio-v2.log"),
         ("fio-iolog-3", "fio-v3.log"),
         ("dinero", "dinero.din"),

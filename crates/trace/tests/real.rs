@@ -127,21 +127,41 @@ fn pgtrace() {
 fn regression_samples_of_reports_are_read_doubted_or_named() {
     let Some(reports) = reports() else { return };
     let honest = [
+        "biosnoop.txt",
+        "blkparse-D.txt",
+        "blkparse.txt",
         "block.oracleGeneral",
+        "drcachesim-view.txt",
+        "fio-v2.log",
+        "fio-v3.log",
         "foo.csv",
+        "ftrace-filemap.txt",
         "ids-crlf.txt",
         "ids.txt",
         "lackey.txt",
+        "lcs-alpha.csv",
+        "lcs-num.csv",
+        "meta-kv-2022.csv",
+        "meta-kv-old.csv",
         "msr-crlf.csv",
         "msr-header.csv",
         "msr-lower.csv",
         "msr-space.csv",
         "msr.csv",
         "msr.csv.zst",
+        "msr.tar",
+        "msr.tar.gz",
+        "msr.tar.zst",
+        "perf-script.txt",
+        "perf-trace-F.txt",
+        "sda.blktrace.0",
+        "strace.txt",
+        "systor17.csv",
+        "trace-cmd-block.txt",
         "v1.vscsi",
         "v2.vscsi",
     ];
-    let doubted = ["ids-hash64.txt", "kv20k.oracleGeneral.zst", "kvsmall.oracleGeneral", "ramulator.trace"];
+    let doubted = ["ids-hash64.txt", "kv20k.oracleGeneral.zst", "kvsmall.oracleGeneral"];
     let mut files = 0;
     for entry in std::fs::read_dir(reports.join("formats")).expect("a folder") {
         let path = entry.expect("a file").path();

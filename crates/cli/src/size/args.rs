@@ -150,6 +150,11 @@ pub struct SizeTraceArgs {
     #[arg(long, value_name = "HOW", default_value = "fd")]
     pub(super) via: ViaArg,
 
+    /// Size a cache that is asked for nothing but what the trace has, where hits of the page cache
+    /// are not in it, as in traces of block devices; else these are refused
+    #[arg(long)]
+    pub(super) as_page_cache: bool,
+
     /// Start of a recording that is left out of account: a time (30s, 2m), a part of it
     /// (25%), or auto: nothing, for a warm service begins with what it had in memory, and what that
     /// leaves open is said
@@ -187,6 +192,7 @@ impl SizeArgs {
             swap_max: of_trace.swap_max.size().cloned(),
             swappiness: given.has("swappiness").then_some(of_trace.swappiness),
             via: of_trace.via.into(),
+            as_page_cache: of_trace.as_page_cache,
             warm_up: of_trace.warm_up,
             set: of_trace.set.clone(),
             sampling: of_trace.sample.sampling(),

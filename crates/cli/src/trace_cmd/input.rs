@@ -16,8 +16,9 @@ use std::sync::{Arc, Mutex};
 pub struct InputArgs {
     /// Format of the trace [default: seen by content, then by name]: native, oracle-general, vscsi,
     /// msr, plain, arc, lirs, u32le, u32be, u64le, u64be, pgtrace, lackey, address, drmemtrace,
+    /// blkparse, blktrace, biosnoop, strace, events, perf-trace, drcachesim-view, io-tracer,
     /// columns:FIELDS such as columns:time:us,object,op=R|W,offset:bytes,size:bytes, or the name of
-    /// columns (alibaba, tencent, systor, spc, twitter, blkparse, ...: docs/reference/formats.md)
+    /// columns (alibaba, tencent, systor, spc, twitter, meta-kv, ...: docs/reference/formats.md)
     #[arg(long, value_name = "FORMAT", value_parser = format_of)]
     format: Option<OpenOptions>,
 
@@ -48,7 +49,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "BYTES")]
     page_size: Option<u32>,
 
-    /// lackey and drmemtrace: count instruction fetches as reads [default: skip them]
+    /// lackey, drmemtrace and drcachesim-view: count instruction fetches as reads [default: skip them]
     #[arg(long)]
     instructions: bool,
 

@@ -35,6 +35,7 @@ const OF_TRACES: &[&str] = &[
     "swap-max",
     "swappiness",
     "via",
+    "as-page-cache",
     "set",
     "sample",
     "sample-unit",
@@ -58,7 +59,7 @@ const OF_SCENARIOS: &[&str] = &["scale"];
 const OF_FILES: &[&str] = &["format", "raw-ids", "block-bytes", "tick-ns", "page-size", "instructions", "strict"];
 
 /// Flags of traces that a recording answers itself.
-const ANSWERED: &[&str] = &["via", "memory", "swap-max"];
+const ANSWERED: &[&str] = &["via", "memory", "swap-max", "as-page-cache"];
 
 /// Flags that a result says by its own fields, so that its settings leave them out.
 pub const SAID_BY_RESULT: [&str; 7] = ["policy", "seed", "group", "target", "limit", "range", "resolution"];

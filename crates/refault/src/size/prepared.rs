@@ -85,6 +85,9 @@ impl<'a> Prepared<'a> {
     pub fn new(subject: Subject<'a>, request: &'a SizeRequest, watch: &Watch) -> Result<Prepared<'a>, Failure> {
         let kind = subject.kind(request);
         request.check_summary(subject.name(), kind == SizeKind::Scenario)?;
+        if let Subject::Source(source) = &subject {
+            request.check_seen(source.name(), source.header().seen)?;
+        }
         Ok(Prepared(match (subject, kind) {
             (Subject::Scenario { scenario, file }, _) => {
                 Kinds::Scenario(Box::new(scenario::ScenarioSubject::new(scenario, file, request, watch)?))

@@ -12,7 +12,7 @@ use crate::settings::{self, Set};
 use crate::{Failure, threads};
 use refault_lab::scenario::LimitChanges;
 use refault_mm::{Config, Kernel, MemcgLimits, Policy};
-use refault_trace::Via;
+use refault_trace::{Seen, Via};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -56,6 +56,8 @@ pub struct SizeRequest {
     pub via: Via,
     /// The start of a recording that is left out of account.
     pub warm_up: WarmUp,
+    /// A trace that lacks hits, as of a block device, is sized as it is.
+    pub as_page_cache: bool,
     /// Settings of the engine on top, of a trace or a recording.
     pub set: Vec<Set>,
     /// Samples of the pages of a trace in the place of all; none: all.
@@ -83,6 +85,7 @@ impl Default for SizeRequest {
             swappiness: None,
             via: Via::Fd,
             warm_up: WarmUp::Auto,
+            as_page_cache: false,
             set: Vec::new(),
             sampling: None,
             flags: Vec::new(),
@@ -126,6 +129,23 @@ impl SizeRequest {
         match groups.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(format!("{flag}: the groups of a trace are replayed whole; leave --sample out")),
             None => Ok(()),
+        }
+    }
+
+    /// Fails where hits are missing in a trace, and it is not said that it is sized all the same.
+    ///
+    /// # Errors
+    /// A trace that lacks hits, or a flag that does nothing.
+    pub(super) fn check_seen(&self, name: &str, seen: Option<Seen>) -> Result<(), String> {
+        match seen.filter(|seen| seen.lacks_hits()) {
+            Some(seen) if !self.as_page_cache => Err(format!(
+                "{name}: {}; no size of a page cache follows; --as-page-cache sizes a cache that is asked for these alone",
+                seen.note()
+            )),
+            None if self.as_page_cache => {
+                Err(format!("--as-page-cache: is for traces that lack hits, and {name} is not known to; leave it out"))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -31,13 +31,16 @@ pub(crate) struct ColumnLines {
 /// Words that are counted.
 const MOST_WORDS: usize = 8;
 
+/// Times that a line may say that its access is made.
+const MOST_TIMES: u64 = 1 << 20;
+
 /// A time as it is written: the number before the point, how many digits it has behind that, zeros
 /// at the end left out, and in nanoseconds.
 #[derive(Clone, Copy)]
-struct LineTime {
+pub(super) struct LineTime {
     whole: u64,
     decimals: u32,
-    ns: u64,
+    pub(super) ns: u64,
 }
 
 /// Parts of a line that were read.
@@ -52,6 +55,8 @@ struct Line {
     /// Names of the object, one behind the other.
     object: Vec<u8>,
     task: u32,
+    /// Times that the access is made, where a field says it.
+    count: Option<u64>,
 }
 
 impl ColumnLines {
@@ -62,6 +67,7 @@ impl ColumnLines {
             false => Header::with_object(Format::Columns, "blocks", ObjectKind::File),
         };
         header.page_size = opts.page_size;
+        header.seen = columns.seen;
         let is_filter = |f: &Field| matches!(f, Field::Is(_) | Field::Rwbs | Field::Op { .. });
         let has_filter = columns.fields.iter().any(is_filter);
         let (keys, objects, tasks) = (HashMap::new(), HashMap::new(), HashMap::new());
@@ -108,6 +114,7 @@ impl ColumnLines {
     fn has_names(&self, found: &[&[u8]], at: &LinePosition<'_>) -> bool {
         let is_name = |(field, text): (&Field, &&[u8])| match field {
             Field::Time(unit) => Some(time(text, *unit).is_err()),
+            Field::Count => Some(at.decimal(text, "").is_err()),
             Field::Offset(unit) | Field::Size(unit) => Some(number(text, *unit, "", at).is_err()),
             Field::Op { reads, writes, .. } => Some(kind(text, reads, writes).is_err()),
             _ => None,
@@ -186,6 +193,7 @@ impl ColumnLines {
                 line.object.extend_from_slice(text);
             }
             Field::Task => line.task = self.task(text, at)?,
+            Field::Count => line.count = Some(at.decimal(text, "count")?),
         }
         Ok(())
     }
@@ -318,18 +326,26 @@ impl LineFormat for ColumnLines {
         let taken = both.try_for_each(|(field, text)| self.take(field, text, &mut line, at));
         self.columns.fields = columns;
         taken.map_err(|error| self.with_other_time(error, &found))?;
+        let times = line.count.unwrap_or(1);
+        if times > MOST_TIMES {
+            return Err(at.error(format!("a count of {times} is more than the {MOST_TIMES} that are believable")));
+        }
+        if times == 0 {
+            return Ok(());
+        }
         let (page, pages) = self.pages(&line, at)?;
         let object = self.object(&line.object, at)?;
         self.show(&line);
         let time_ns = line.time.map_or(0, |time| time.ns);
         let start_ns = *self.start_ns.get_or_insert(time_ns);
-        out.push(Record {
+        let record = Record {
             time_ns: time_ns.saturating_sub(start_ns),
             object,
             task: line.task,
             pages,
             ..Record::touch(page, Op { write: line.write, via: None })
-        });
+        };
+        out.extend(std::iter::repeat_n(record, times as usize));
         Ok(())
     }
 }
@@ -388,7 +404,7 @@ fn parts_of_time(text: &[u8]) -> Option<(&str, &str)> {
 }
 
 /// A time with or without a fraction, in units of `unit_ns` nanoseconds.
-fn time(text: &[u8], unit_ns: u64) -> Result<LineTime, String> {
+pub(super) fn time(text: &[u8], unit_ns: u64) -> Result<LineTime, String> {
     let no_time = || format!("time {} is not a number", quote(text));
     let (whole, fraction) = parts_of_time(text).ok_or_else(no_time)?;
     let decimals = fraction.trim_end_matches('0').len() as u32;

@@ -7,15 +7,24 @@
 mod address;
 mod arc;
 mod bare;
+pub(crate) mod biosnoop;
+pub(crate) mod blkparse;
+pub(crate) mod blktrace;
+mod block_request;
 mod columns;
+pub(crate) mod drcachesim_view;
 pub(crate) mod drmemtrace;
+pub(crate) mod events;
+pub(crate) mod io_tracer;
 mod lackey;
 mod lirs;
 pub(crate) mod msr;
 pub mod native;
 pub(crate) mod oracle_general;
+pub(crate) mod perf_trace;
 pub(crate) mod pgtrace;
 mod plain;
+pub(crate) mod strace;
 pub(crate) mod vscsi;
 
 use crate::binary::BinarySource;
@@ -65,6 +74,20 @@ fn of_format(format: Format, input: Input, opts: &OpenOptions) -> Result<Box<dyn
             Some(columns) => text(input, columns::ColumnLines::new(columns, opts)),
             None => return Err(TraceError::usage("format columns", "needs its columns: columns:time:us,offset:bytes")),
         },
+        Format::Blkparse => {
+            let format = blkparse::Blkparse::new(input.head(), opts);
+            text(input, format)
+        }
+        Format::Events => {
+            let format = events::Events::new(input.head(), opts);
+            text(input, format)
+        }
+        Format::Blktrace => Box::new(blktrace::Blktrace::new(input, opts)),
+        Format::Biosnoop => text(input, biosnoop::Biosnoop::new(opts)),
+        Format::DrcachesimView => text(input, drcachesim_view::DrcachesimView::new(opts)),
+        Format::IoTracer => text(input, io_tracer::IoTracer::new(opts)),
+        Format::PerfTrace => text(input, perf_trace::PerfTrace::new(opts)),
+        Format::Strace => text(input, strace::Strace::new(opts)),
         Format::Generated => {
             let what = format!("format {format} cannot be read from a file");
             return Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what));

@@ -9,6 +9,7 @@ use crate::format::Format;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
+use crate::seen::Seen;
 use crate::text::{LineFormat, LinePosition, other_separator};
 use crate::units::UnitDetector;
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ impl Msr {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::new(Format::Msr);
         header.page_size = opts.page_size;
+        header.seen = Some(Seen::BlockRequests);
         let (unit, tick_ns) = (opts.block_bytes.unwrap_or(1), opts.tick_ns.unwrap_or(TICK_NS));
         Self { header, disks: HashMap::new(), unit, tick_ns, start: None, watch: UnitDetector::new(Format::Msr, opts) }
     }

@@ -7,6 +7,7 @@ use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
+use crate::seen::Seen;
 use crate::units::UnitDetector;
 
 const SECTOR: u64 = 512;
@@ -74,6 +75,7 @@ impl Vscsi {
         };
         let mut header = Header::with_object(Format::Vscsi, "disk", ObjectKind::File);
         header.page_size = opts.page_size;
+        header.seen = Some(Seen::BlockRequests);
         let unit = opts.block_bytes.map_or(SECTOR, u64::from);
         let tick_ns = opts.tick_ns.unwrap_or(MICROSECOND);
         Ok(Self { header, layout, unit, tick_ns, start: None, watch: UnitDetector::new(Format::Vscsi, opts) })

@@ -45,6 +45,7 @@ mod key {
     pub(super) const RECORDED_ON: &str = "refault.recorded_on";
     pub(super) const COLLAPSE: &str = "refault.collapse";
     pub(super) const DOUBTS: &str = "refault.doubts";
+    pub(super) const SEEN: &str = "refault.seen";
     pub(super) const RECORDING: &str = "refault.recording";
     pub(super) const SUMS: &str = "refault.checksums";
 }

@@ -10,6 +10,7 @@ use crate::input::Input;
 use crate::memcg::is_group_path;
 use crate::record::{CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource};
 use crate::recording::Recording;
+use crate::seen::Seen;
 use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor, ColumnPath, Type};
@@ -389,6 +390,7 @@ fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
     header.doubts = json::<Vec<String>>(name, key::DOUBTS, get(key::DOUBTS))?;
     header.doubts.truncate(MOST_DOUBTS);
     header.doubts.iter_mut().for_each(|doubt| *doubt = of_convert(doubt));
+    header.seen = json::<Option<Seen>>(name, key::SEEN, get(key::SEEN))?;
     header.recording = json::<Option<Recording>>(name, key::RECORDING, get(key::RECORDING))?;
     if let Some(recording) = &mut header.recording {
         // Metadata that are written on the way say that the recording is not whole.

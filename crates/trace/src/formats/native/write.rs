@@ -291,6 +291,9 @@ fn metadata(header: &Header, acts: bool, groups: &[(u64, u32)]) -> Vec<(&'static
     if !header.doubts.is_empty() {
         pairs.push((key::DOUBTS, json(serde_json::to_string(&header.doubts))));
     }
+    if let Some(seen) = &header.seen {
+        pairs.push((key::SEEN, json(serde_json::to_string(seen))));
+    }
     if let Some(recording) = &header.recording {
         pairs.push((key::RECORDING, json(serde_json::to_string(recording))));
     }
