@@ -172,7 +172,7 @@ impl Strace {
             }
             (b"pipe" | b"pipe2" | b"socketpair", ..) => {
                 let pair = args.iter().rev().find_map(|arg| arg.strip_prefix(b"[")?.strip_suffix(b"]"));
-                for fd in arguments(pair.unwrap_or(b"")).into_iter().filter_map(|arg| descriptor(arg)) {
+                for fd in arguments(pair.unwrap_or(b"")).into_iter().filter_map(descriptor) {
                     self.files.set(process, fd.0, Descriptor::Other);
                 }
             }
