@@ -26,7 +26,7 @@ fn counts(policy: Policy, pauses: bool, nested: bool) -> (Vec<u64>, u64) {
     cfg.swap.pages = 10_000;
     let (mut e, mut w) = (Engine::new(cfg).expect("an engine"), AtOnce::default());
     w.interrupts = pauses;
-    let mut group = e.add_memcg(MemcgId::ROOT, "g", u64::MAX, 1000).expect("a group");
+    let mut group = e.add_memcg(MemcgId::ROOT, "g", 1000, u64::MAX).expect("a group");
     if nested {
         group = e.add_memcg(group, "h", u64::MAX, u64::MAX).expect("a group");
     }
