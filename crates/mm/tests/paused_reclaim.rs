@@ -30,8 +30,8 @@ fn counts(policy: Policy, pauses: bool, nested: bool) -> (Vec<u64>, u64) {
     if nested {
         group = e.add_memcg(group, "h", u64::MAX, u64::MAX).expect("a group");
     }
-    let [anon, file] = [MappingKind::Anon, MappingKind::File]
-        .map(|kind| e.add_mapping(kind, group, 0..3000).expect("a mapping").1);
+    let [anon, file] =
+        [MappingKind::Anon, MappingKind::File].map(|kind| e.add_mapping(kind, group, 0..3000).expect("a mapping").1);
     let (mut state, mut paused) = (1u64, 0);
     for i in 0..20_000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -142,8 +142,7 @@ impl<W: World> Fault<'_, W> {
     fn no_room(&mut self, over: MemcgId) -> Outcome {
         let exhausted = over == MemcgId::ROOT && self.mem.frames.is_kswapd_first();
         let yielded = std::mem::take(&mut self.mem.frames.yielded);
-        let paused = self.mem.frames.paused.is_some();
-        match exhausted || yielded || paused || self.alloc().is_io_pending(over) {
+        match exhausted || yielded || self.alloc().is_io_pending(over) {
             true => Outcome::Throttled,
             false => Outcome::Oom(over),
         }
