@@ -306,7 +306,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),
         stat_flush_interval_ns: d.of(&[0, 2_000_000_000, 10_000_000]),
-        given: ["stat_flush_interval", "per_cpu_lists", "page_blocks"].into(),
+        given: ["stat_flush_interval", "per_cpu_lists", "page_blocks", "thp.swap_in"].into(),
         costs: Default::default(),
         contention: memory_pages.is_multiple_of(2).then(ContentionSpec::default),
         nodes: Vec::new(),
@@ -357,9 +357,7 @@ fn scenario(seed: u64) -> Scenario {
     if d.one_in(2) {
         set("swap_allocator", d.of(&["free-first", "nonfull-first", "one-frag", "free-only"]));
     }
-    if d.one_in(3) {
-        set("swap_slot_cache", "true");
-    }
+    set("swap_slot_cache", if d.one_in(3) { "true" } else { "false" });
     if d.one_in(3) {
         set("batch_folios", "0");
     }

@@ -94,7 +94,10 @@ fn defaults() {
     assert_eq!((m.cpus, m.kernel_pages, m.quantum_ns, m.swappiness, m.min_free_kbytes), (1, 0, 50_000, 60, None));
     assert_eq!((m.watermark_scale_factor, m.page_cluster, m.read_ahead_pages, m.min_ttl_ns), (10, 3, 32, 0));
     assert_eq!((m.dirty_background_ratio, m.dirty_ratio), (10, 20));
-    assert_eq!(s.policy.config(), refault_mm::Config::new(refault_mm::Policy::Mglru));
+    let mut config = refault_mm::Config::new(refault_mm::Policy::Mglru);
+    // A machine has caches that a trace has not.
+    config.swap.policy.slot_cache = true;
+    assert_eq!(s.policy.config(), config);
     let phase = &s.tasks[0].phases[0];
     assert_eq!((phase.until, phase.accesses_per_op, phase.measured), (Until::Accesses(294_912), 32, true));
     let stream = &phase.streams[0];

@@ -92,6 +92,7 @@ pub use config::thp::{HugeAdvice, ThpConfig, ThpDefrag, ThpMode, ThpSize};
 pub use config::zswap::ZswapConfig;
 pub use config::{Config, Policy};
 pub use engine::Engine;
+pub use engine::reclaim::PausedReclaim;
 pub use fault::advise::Advice;
 pub use fault::readahead::Readahead;
 pub use fault::swapoff::{Swapoff, SwapoffError};

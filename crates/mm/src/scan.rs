@@ -28,7 +28,7 @@ pub(crate) struct PassStart {
     pub(crate) nr_scanned: u64,
 }
 
-/// Where a pass of kswapd was interrupted, so that it goes on from there.
+/// Where a pass was interrupted, so that it goes on from there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InterruptedPass {
     /// Pages that the run had gained before the pass.
@@ -125,7 +125,10 @@ pub(crate) struct ScanControl {
     pub(crate) held: Option<(LruvecId, u64)>,
     /// Totals of the pass under way, in pages.
     pub(crate) seen: ShrinkStat,
-    /// kswapd: the pass under way gave up the processor, and goes on later.
+    /// A task's run that may pause, so that time goes on ([`crate::World::reclaim_pauses`]).
+    pub(crate) may_pause: bool,
+    /// The pass under way gave up the processor, and goes on later: of kswapd, or of a task that
+    /// pauses.
     pub(crate) interrupted: bool,
     /// Place at which the interrupted pass goes on.
     pub(crate) at: Option<Box<InterruptedPass>>,
@@ -175,6 +178,7 @@ impl ScanControl {
             empty_pass: None,
             held: None,
             seen: ShrinkStat::default(),
+            may_pause: false,
             interrupted: false,
             at: None,
         }

@@ -109,7 +109,7 @@ impl Engine {
                 (right == l && self.mem.pages.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
             })?;
         }
-        by_policy!(self.mem.cfg.lru.kind, P => P::validate(&self.mem.pages, self.mem.cfg.thp.swap_in, v, on_list, &mut size))?;
+        by_policy!(self.mem.cfg.lru.kind, P => P::validate(&self.mem.pages, self.mem.cfg.thp.swaps_in_large(), v, on_list, &mut size))?;
         if size != lruvec.size {
             return Err(format!("lruvec {v}: sizes {:?}, lists hold {size:?}", lruvec.size));
         }

@@ -12,6 +12,7 @@ mod large_folios;
 mod machines;
 mod memcgs;
 mod model;
+mod paused_reclaim;
 mod promotion;
 mod read_around;
 mod readahead;

@@ -243,7 +243,7 @@ fn advice_on_a_part_splits_and_on_the_whole_does_not() {
 #[test]
 fn a_large_folio_goes_to_swap_whole_and_comes_back_page_by_page() {
     for policy in BOTH {
-        let mut d = driver(policy, &["64k=always"], 64, 1000);
+        let mut d = driver(policy, &["64k=always", "swap-in=off"], 64, 1000);
         write(&mut d, 0..32);
         d.step(Op::PageOut(anon(0).0, 32)).unwrap();
         assert_eq!((size(&d, 4, SizeCounter::Swpout), counter(&d, "pswpout")), (2, 32), "{policy}");

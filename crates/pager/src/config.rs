@@ -141,7 +141,7 @@ impl RegionConfig {
             swap_max: bytes,
             policy: Policy::Mglru,
             kernel: Kernel::default(),
-            thp: ThpConfig { defrag: ThpDefrag::Defer, ..ThpConfig::default() },
+            thp: ThpConfig { defrag: ThpDefrag::Defer, swap_in: false, ..ThpConfig::default() },
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
             pool_adapts: true,
             swap_directory: None,

@@ -49,7 +49,7 @@ fn compare(thp: &ThpConfig, name: &str) {
 
 #[test]
 fn the_lab_predicts_the_hit_rate_of_a_region() {
-    compare(&ThpConfig::default(), "single pages");
+    compare(&ThpConfig { swap_in: false, ..ThpConfig::default() }, "single pages");
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub struct AtOnce {
     pub executable: Range<u32>,
     /// Something holds every page in place.
     pub pinned: bool,
-    /// kswapd gives up the processor after every batch.
+    /// kswapd gives up the processor after every batch, and reclaim for a task pauses.
     pub interrupts: bool,
     /// How often the worker of `vmpressure` was woken.
     pub vmpressure: u64,
@@ -192,6 +192,10 @@ impl World for AtOnce {
     }
 
     fn kswapd_yields(&mut self, _: &ReclaimWork) -> bool {
+        self.interrupts
+    }
+
+    fn reclaim_pauses(&mut self) -> bool {
         self.interrupts
     }
 

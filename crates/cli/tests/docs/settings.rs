@@ -1,8 +1,8 @@
 //! Pages and stubs that are written from the tables of settings.
 
 use super::root;
-use refault_lab::scenario::MACHINE_KEYS;
-use refault_mm::{Config, Kernel, KernelRule, Policy, SUBJECTS, Setting, THP, TIERING, Values, ZSWAP, settings};
+use refault_lab::scenario::{MACHINE_KEYS, PolicySpec};
+use refault_mm::{Kernel, KernelRule, Policy, SUBJECTS, Setting, THP, TIERING, Values, ZSWAP, settings};
 use std::fmt::Write as _;
 
 /// The lines of a file between `NAME: begin` and `NAME: end` are this text; with
@@ -54,7 +54,7 @@ fn policy_table() -> String {
 }
 
 fn row(setting: &Setting) -> String {
-    let of = |policy| setting.value(&Config::new(policy)).to_string();
+    let of = |policy| setting.value(&PolicySpec::new(policy).config()).to_string();
     let (usual, shadow) = (of(Policy::Lru), of(Policy::LruShadow));
     let default = if usual == shadow { format!("`{usual}`") } else { format!("`{usual}`; `{shadow}` with RFC v3") };
     format!("| `{}` | {} | {default} | {}; {} |\n", setting.name, values(setting), setting.about, rule(setting))

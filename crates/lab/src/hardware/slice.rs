@@ -13,11 +13,13 @@ pub(crate) struct Slice {
     pub(crate) left_ns: Option<u64>,
     /// The task that runs gave up the CPU before it reclaimed.
     pub(crate) yielded: bool,
+    /// The call is for a task that can stop in the middle of reclaim.
+    pub(crate) may_pause: bool,
 }
 
 impl Slice {
     pub(super) fn new(costs: Costs) -> Slice {
-        Slice { costs, left_ns: None, yielded: false }
+        Slice { costs, left_ns: None, yielded: false, may_pause: false }
     }
 
     /// A page that reclaim unmaps.

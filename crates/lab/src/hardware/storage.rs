@@ -170,6 +170,11 @@ impl Storage {
         self.last_swap_out.is_some_and(|d| self.is_queue_full(d))
     }
 
+    /// Whether the device that was swapped out to last has requests.
+    pub(super) fn is_swapping_out(&self) -> bool {
+        self.last_swap_out.is_some_and(|d| self.sent[d] + self.plugged[d] > 0)
+    }
+
     /// Whether a device has all the requests that it takes.
     pub(super) fn is_queue_full(&self, device: usize) -> bool {
         self.sent[device] + self.plugged[device] >= u64::from(self.devices[device].spec().queue)

@@ -279,6 +279,10 @@ impl World for Hardware {
         self.slice.yielded
     }
 
+    fn reclaim_pauses(&mut self) -> bool {
+        self.slice.may_pause && self.storage.is_swapping_out()
+    }
+
     fn wake_vmpressure(&mut self) {
         self.pending.wake_vmpressure = true;
     }

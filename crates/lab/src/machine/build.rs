@@ -117,6 +117,9 @@ pub(crate) fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Op
     cfg.readahead.mmap_hits = policy.kernel.mmap_hits();
     cfg.lru.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
+    if !m.given.contains("thp.swap_in") {
+        cfg.thp.swap_in = policy.kernel.has_large_swap_in();
+    }
     cfg.memcg.recursive_protection = m.recursive_protection;
     let exact = policy.kernel.has_exact_stats() && !m.given.contains("stat_flush_interval");
     cfg.lru.stat_flush_interval_ns = if exact { 0 } else { m.stat_flush_interval_ns };
@@ -233,4 +236,51 @@ fn hardware(spec: &Scenario, costs: &Costs, tiering: Option<&Tiering>) -> Result
         costs.clone(),
         spec.seed,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refault_mm::{Kernel, Policy, Setting, Value};
+
+    const ZRAM: &str = "\
+name = \"zram\"
+[machine]
+memory = \"64M\"
+[machine.thp]
+64K = \"always\"
+[device.zram]
+preset = \"zram\"
+[swap]
+device = \"zram\"
+size = \"16M\"
+[object.heap]
+kind = \"anon\"
+size = \"1M\"
+[[task]]
+name = \"a\"
+phase = [{ write = \"heap\", passes = 1 }]
+";
+
+    /// Large swap-in and caches of slots, of a scenario under a kernel.
+    fn of(text: &str, kernel: Kernel, slot_cache: Option<bool>) -> (bool, bool) {
+        let spec = Scenario::parse("s.toml", text).unwrap_or_else(|e| panic!("{e}"));
+        let mut policy = PolicySpec { kernel, ..PolicySpec::new(Policy::Mglru) };
+        let setting = Setting::find("swap_slot_cache").expect("a setting");
+        slot_cache.into_iter().for_each(|on| assert!(policy.settings.choose(setting, Value::Flag(on))));
+        let (cfg, _) = config(&spec, &policy).expect("a configuration");
+        (cfg.thp.swap_in, cfg.swap.policy.slot_cache)
+    }
+
+    #[test]
+    fn a_kernel_says_what_a_scenario_does_not_say_of_swap() {
+        let all = [(Kernel::V6_6, (false, true)), (Kernel::V6_12, (true, true)), (Kernel::V6_18, (true, false))];
+        for (kernel, want) in all {
+            assert_eq!(of(ZRAM, kernel, None), want, "{kernel}");
+            for on in [false, true] {
+                let text = ZRAM.replace("64K = \"always\"", &format!("64K = \"always\"\nswap_in = {on}"));
+                assert_eq!(of(&text, kernel, Some(!on)), (on, !on), "{kernel}");
+            }
+        }
+    }
 }

@@ -75,8 +75,8 @@ impl OnCpu<'_> {
         AccessEnd::Stop(ns, Stop::Blocked(PsiState::Stalled))
     }
 
-    /// Handles a task that gave up its CPU before it reclaimed: the task stops, if the access is
-    /// not done.
+    /// Handles a task that gave up its CPU before it reclaimed, or that pauses while it reclaims:
+    /// the task stops, if the access is not done.
     fn give_way(
         &mut self,
         t: usize,
@@ -84,10 +84,13 @@ impl OnCpu<'_> {
         clock: u64,
         outcome: Outcome,
     ) -> Option<AccessEnd> {
-        if !std::mem::take(&mut self.kernel.hw.slice.yielded) {
+        let paused = self.kernel.engine.take_paused_reclaim();
+        let yielded = std::mem::take(&mut self.kernel.hw.slice.yielded);
+        if !yielded && paused.is_none() {
             return None;
         }
-        self.threads[t].owes_reclaim = true;
+        self.threads[t].owes_reclaim = yielded;
+        self.threads[t].paused_reclaim = paused;
         if outcome != Outcome::Throttled {
             return None;
         }
@@ -122,13 +125,16 @@ impl OnCpu<'_> {
         let (engine, hw) = (&mut self.kernel.engine, &mut self.kernel.hw);
         hw.tables.current = s.space;
         hw.tables.mapped = 0;
-        match (mapped, write) {
+        hw.slice.may_pause = true;
+        let outcome = match (mapped, write) {
             (true, false) => engine.access(hw, page, Touch::MapRead),
             (true, true) => engine.access(hw, page, Touch::MapWrite),
             (false, true) => engine.access(hw, page, Touch::Write),
             (false, false) if continues => engine.access(hw, page, Touch::ReadContinued),
             (false, false) => engine.read_file(hw, page, left, Touch::Read, &mut s.readahead),
-        }
+        };
+        hw.slice.may_pause = false;
+        outcome
     }
 
     /// Charges an access that was more than a hit. Returns how the task goes on.

@@ -18,7 +18,7 @@ impl OnCpu<'_> {
         let spec = self.spec;
         let (mut clock, end) = (start_ns, start_ns + self.turn_ns());
         task.close_op(clock);
-        if std::mem::take(&mut self.threads[t].owes_reclaim) {
+        if self.threads[t].owes_reclaim || self.threads[t].paused_reclaim.is_some() {
             return self.reclaim_before(t, task, clock);
         }
         if let Some(tiering) = self.tiering.as_mut() {
@@ -79,11 +79,21 @@ impl OnCpu<'_> {
             .map_or(self.spec.machine.quantum_ns, |left| left.clamp(1, self.spec.machine.quantum_ns))
     }
 
-    /// Lets a task reclaim that gave up its CPU before it reclaimed and has a CPU again, whatever
-    /// is free by now.
+    /// Lets a task reclaim that gave up its CPU before it reclaimed, or in the middle, and has a CPU
+    /// again, whatever is free by now.
     fn reclaim_before(&mut self, t: usize, task: &mut Task, clock: u64) -> (u64, Stop) {
         self.kernel.set_now_ns(clock);
-        self.kernel.engine.reclaim_directly(&mut self.kernel.hw);
+        let kernel = &mut *self.kernel;
+        kernel.hw.slice.may_pause = true;
+        match self.threads[t].paused_reclaim.take() {
+            Some(run) => kernel.engine.resume_reclaim(&mut kernel.hw, run),
+            None => {
+                self.threads[t].owes_reclaim = false;
+                kernel.engine.reclaim_directly(&mut kernel.hw);
+            }
+        }
+        kernel.hw.slice.may_pause = false;
+        self.threads[t].paused_reclaim = kernel.engine.take_paused_reclaim();
         let bill = self.settle(clock);
         let end = clock + bill.io_ns.max(1);
         self.threads[t].debt_ns = bill.reclaim_ns;

@@ -9,7 +9,7 @@ use super::{MAX_PAGES, policy, read};
 use crate::contention::{ContentionSpec, InterruptCosts};
 use crate::cost::Costs;
 use refault_mm::{THP, ThpConfig, ZSWAP, ZswapConfig};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys of `[machine]` with values of a form of their own, beside [`MACHINE_KEYS`].
 const OWN_KEYS: [&str; 7] = ["cpus", "memory", "min_free_kbytes", "large_folios", "thp", "costs", "contention"];
@@ -40,7 +40,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,
         file_order: s.or("large_folios", 0, large_folios)?,
         thp: s.or("thp", ThpConfig::default(), thp)?,
-        given: MACHINE_KEYS.iter().map(|key| key.name).filter(|name| s.has(name)).collect(),
+        given: given(&s)?,
         costs: s.or("costs", BTreeMap::new(), costs)?,
         contention: s.opt("contention", contention)?,
         nodes,
@@ -78,6 +78,17 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         return Err(at.map_or_else(|| s.error(what), |at| at.bad(what)));
     }
     Ok(spec)
+}
+
+/// Keys that are there, of those whose default may depend on something else.
+fn given(s: &Section<'_>) -> Result<BTreeSet<&'static str>> {
+    let mut given: BTreeSet<_> = MACHINE_KEYS.iter().map(|key| key.name).filter(|name| s.has(name)).collect();
+    if let Some(thp) = s.get("thp")
+        && thp.any_section()?.has("swap_in")
+    {
+        given.insert("thp.swap_in");
+    }
+    Ok(given)
 }
 
 /// Sizes of anonymous folios, as the files of `/sys/kernel/mm/transparent_hugepage` have them.

@@ -1,6 +1,6 @@
 //! A thread: what runs on a CPU, and what it waits for.
 
-use refault_mm::{NodeId, ThrottleReason};
+use refault_mm::{NodeId, PausedReclaim, ThrottleReason};
 
 use super::pressure::PsiState;
 use crate::task::{Task, WAITS};
@@ -103,6 +103,9 @@ pub(crate) struct Thread {
     pub(crate) is_of_kernel: bool,
     /// The thread gave up its CPU before it reclaimed, and reclaims as soon as it has a CPU again.
     pub(crate) owes_reclaim: bool,
+    /// Reclaim that the thread is in the middle of, and goes on with when it has paid for what it
+    /// did.
+    pub(crate) paused_reclaim: Option<PausedReclaim>,
 }
 
 impl Thread {
@@ -133,6 +136,7 @@ impl Thread {
             vlag_ns: 0,
             wants_resched: false,
             owes_reclaim: false,
+            paused_reclaim: None,
         }
     }
 

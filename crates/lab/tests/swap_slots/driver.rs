@@ -65,9 +65,7 @@ impl Program {
         kernel.apply(&mut cfg);
         let synchronous = device == Device::Zram;
         cfg.swap.devices = vec![SwapDeviceConfig { synchronous, ..SwapDeviceConfig::new(case.device_mib * MIB) }];
-        // From zram both kernels bring whole folios back. Profiles leave the caches of 6.12 out.
-        cfg.thp.swap_in = true;
-        cfg.swap.policy.slot_cache = kernel == Kernel::V6_12;
+        cfg.swap.policy.slot_cache = kernel.has_slot_caches();
         for size in case.sizes.split(',') {
             cfg.thp.set(&format!("{size}k=madvise")).expect("a size");
         }

@@ -67,6 +67,9 @@ impl<W: World> Alloc<'_, W> {
             self.mem.groups.memcgs.event(over, |e| &mut e.max);
             let reclaimed = self.reclaim_memcg(over, nr);
             if self.mem.groups.memcgs.margin(over) < nr {
+                if self.mem.frames.paused.is_some() {
+                    return Err(over);
+                }
                 if !drained {
                     self.mem.groups.memcgs.drain_stock(memcg);
                     self.mem.groups.drain_stocks(over);
@@ -164,7 +167,8 @@ impl<W: World> Alloc<'_, W> {
     /// freed.
     pub(crate) fn reclaim_memcg(&mut self, memcg: MemcgId, nr: u64) -> u64 {
         let nr = nr.max(self.mem.cfg.lru.cluster_pages());
-        let sc = ScanControl::for_memcg(memcg, nr, None);
+        let mut sc = ScanControl::for_memcg(memcg, nr, None);
+        sc.may_pause = self.mem.frames.paused.is_none();
         if !sc.is_cgroup_reclaim() {
             self.mem.pages.count_machine(Counter::Allocstall, 1);
         }

@@ -115,10 +115,11 @@ impl<W: World> Alloc<'_, W> {
             && groups.memcgs.subtree(over).any(|m| groups.memcgs.get(m).dirty > 0)
     }
 
-    /// Whether room may come from I/O that is under way: then it is too early to call the group out
-    /// of memory.
+    /// Whether room may come from I/O that is under way, or from a run of reclaim that paused: then
+    /// it is too early to call the group out of memory.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
-        self.mem.pages.reads_pending > 0
+        self.mem.frames.paused.is_some()
+            || self.mem.pages.reads_pending > 0
             || !self.mem.frames.migrating.is_empty()
             || self.mem.swap.slots.discards_pending()
             || self.mem.writeback.is_write_pending(&self.mem.groups, over)

@@ -85,6 +85,7 @@ impl Kernel {
     pub fn apply(self, cfg: &mut Config) {
         settings().for_each(|setting| setting.apply_kernel(cfg, self));
         cfg.swap.policy.split = self.swap_split();
+        cfg.thp.swap_in = self.has_large_swap_in();
     }
 
     /// The rules in which this kernel differs from 6.12, by subject.
@@ -97,6 +98,18 @@ impl Kernel {
     /// (non-uniform) folio_split()" of Linux 6.15.
     pub fn swap_split(self) -> SwapSplit {
         if SINCE_6_14.contains(&self) { SwapSplit::FirstThenBack } else { SwapSplit::Ascending }
+    }
+
+    /// Whether a device that answers at once gives large folios back as such, since "mm: support
+    /// large folios swap-in for sync io devices" of Linux 6.12.
+    pub fn has_large_swap_in(self) -> bool {
+        !BEFORE_6_12.contains(&self)
+    }
+
+    /// Whether machines have per-CPU caches of swap slots. "mm, swap: rework of swap allocator
+    /// locks" of Linux 6.14 frees slots without them, and 6.15 has none.
+    pub fn has_slot_caches(self) -> bool {
+        !SINCE_6_14.contains(&self)
     }
 
     /// How the order of the folios of a file grows from window to window, where it has large ones.

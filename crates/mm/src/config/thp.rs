@@ -73,16 +73,16 @@ pub struct ThpConfig {
     /// Faults in other mappings make a smaller folio if there is no room.
     pub defrag: ThpDefrag,
     /// A fault on a page in swap may bring in a large folio at once, of the sizes that a first
-    /// touch could make.
+    /// touch could make (since Linux 6.12).
     pub swap_in: bool,
 }
 
 impl Default for ThpConfig {
-    /// As a kernel booted with `transparent_hugepage=never`: single pages only.
+    /// As Linux 6.12 booted with `transparent_hugepage=never`: single pages only.
     fn default() -> ThpConfig {
         let mut sizes = [ThpSize::Never; MAX_ORDER as usize + 1];
         sizes[usize::from(MAX_ORDER)] = ThpSize::Inherit;
-        ThpConfig { enabled: ThpMode::Never, sizes, defrag: ThpDefrag::Madvise, swap_in: false }
+        ThpConfig { enabled: ThpMode::Never, sizes, defrag: ThpDefrag::Madvise, swap_in: true }
     }
 }
 
@@ -106,6 +106,11 @@ impl ThpConfig {
             return 0;
         }
         (Self::MIN_ORDER..=MAX_ORDER).filter(is_allowed).map(|order| 1 << order).sum()
+    }
+
+    /// Whether some fault may bring a large folio in from swap, whatever a program advises.
+    pub(crate) fn swaps_in_large(&self) -> bool {
+        self.swap_in && self.orders(HugeAdvice::Huge) != 0
     }
 
     /// Whether a fault in a mapping with this advice reclaims to make room for a large folio.

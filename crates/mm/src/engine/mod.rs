@@ -5,7 +5,7 @@ mod groups;
 mod lru_gen_debugfs;
 mod memcg_files;
 mod memory;
-mod reclaim;
+pub(crate) mod reclaim;
 mod swap;
 mod sysctl;
 

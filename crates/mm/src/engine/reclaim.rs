@@ -2,14 +2,34 @@
 
 use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId, PageId};
+use crate::memcg::group::MemcgState;
 use crate::node::kswapd::KswapdStep;
 use crate::node::page_blocks::MigrateType;
 use crate::node::resize::MIN_PAGES;
 use crate::node::zones::{Node, Watermarks};
+use crate::scan::ScanControl;
 use crate::stat::ReclaimWork;
 use crate::world::{ThrottleReason, World};
 
+/// Reclaim for a task that is under way, and paused ([`World::reclaim_pauses`]).
+#[derive(Debug)]
+pub struct PausedReclaim(Box<ScanControl>);
+
 impl Engine {
+    /// Takes the run of reclaim that paused in the last call, if one did.
+    #[inline]
+    pub fn take_paused_reclaim(&mut self) -> Option<PausedReclaim> {
+        self.mem.frames.paused.take().map(PausedReclaim)
+    }
+
+    /// Goes on with a run of reclaim that paused; it may pause again. If its group is gone by now,
+    /// the run is over.
+    pub fn resume_reclaim<W: World>(&mut self, w: &mut W, run: PausedReclaim) {
+        if self.mem.groups.memcgs.get(run.0.target).state != MemcgState::Gone {
+            self.reclaim_with(w, *run.0).try_to_free();
+        }
+    }
+
     /// Whether pages of a memcg or its descendants are being written, and there is hope that they
     /// will be.
     pub fn is_write_pending(&self, over: MemcgId) -> bool {

@@ -35,6 +35,8 @@ pub(crate) struct Frames {
     pub(crate) hints: Option<Hints>,
     /// The last reclaim for a task ended because swap takes no more writes for now.
     pub(crate) reclaim_blocked: bool,
+    /// The last reclaim for a task paused, and is to go on when time has passed.
+    pub(crate) paused: Option<Box<ScanControl>>,
     /// The last allocation ended because its task lets kswapd go first.
     pub(crate) yielded: bool,
     /// Allocations may take what is kept for reclaim.
@@ -59,6 +61,7 @@ impl Frames {
             migrating: BTreeMap::new(),
             hints: Hints::new(cfg.numa.as_ref())?,
             reclaim_blocked: false,
+            paused: None,
             yielded: false,
             memalloc: false,
             nofs: false,

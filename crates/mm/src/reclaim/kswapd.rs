@@ -34,12 +34,6 @@ impl<W: World> Reclaim<'_, W> {
         self.end_pass(self.kswapd_gained() - before)
     }
 
-    /// Between two batches: whether kswapd lets somebody else have the processor (`cond_resched`).
-    #[inline]
-    pub(crate) fn yields(&mut self) -> bool {
-        self.sc.kswapd && !self.sc.blocked && self.world.kswapd_yields(&self.mem.pages.work)
-    }
-
     /// Sets the target of the next pass. False: no pass is needed, and the run is over.
     fn begin_pass(&mut self) -> bool {
         let nid = self.sc.nid;

@@ -55,6 +55,11 @@ impl<W: World> Reclaim<'_, W> {
     pub(crate) fn try_to_free(&mut self) -> u64 {
         loop {
             self.run_priorities();
+            if self.sc.interrupted {
+                self.mem.frames.reclaim_blocked = true;
+                self.mem.frames.paused = Some(Box::new(self.sc.clone()));
+                return self.sc.nr_reclaimed;
+            }
             self.mem.pages.snapshot_refaults(&self.mem.groups, self.sc.target);
             self.mem.frames.reclaim_blocked = self.sc.blocked;
             if self.sc.nr_reclaimed > 0 || self.sc.blocked {
@@ -83,27 +88,66 @@ impl<W: World> Reclaim<'_, W> {
             && self.world.is_write_queue_full();
     }
 
+    /// Passes at lower and lower priorities. A run that paused goes on with the pass it was at, or
+    /// with the next one.
     fn run_priorities(&mut self) {
-        self.sc.empty_since = 0;
-        for priority in (0..=DEF_PRIORITY).rev() {
-            self.sc.priority = priority;
-            self.sc.nr_scanned = 0;
+        // Since the run paused anything may have happened.
+        (self.sc.empty_since, self.sc.held) = (0, None);
+        let first = match (std::mem::take(&mut self.sc.interrupted), self.sc.at.is_some()) {
+            (false, _) => DEF_PRIORITY,
+            (true, true) => self.sc.priority,
+            (true, false) => self.sc.priority - 1,
+        };
+        for priority in (0..=first).rev() {
+            if self.sc.at.is_none() {
+                self.sc.priority = priority;
+                self.sc.nr_scanned = 0;
+            }
             self.shrink_zones();
-            if self.sc.nr_reclaimed >= self.sc.nr_to_reclaim || self.sc.blocked {
+            if self.sc.interrupted || self.sc.nr_reclaimed >= self.sc.nr_to_reclaim || self.sc.blocked {
+                return;
+            }
+            if self.sc.priority > 0 && self.pauses() {
+                self.sc.interrupted = true;
                 return;
             }
         }
     }
 
-    /// A pass over every node, the nearest first.
+    /// A pass over every node, the nearest first; or the rest of one, from the group on at which it
+    /// paused.
     fn shrink_zones(&mut self) {
         for i in 0..self.mem.frames.nodes.all.len() {
-            self.sc.nid = self.mem.frames.nodes.zonelist(self.mem.frames.nid)[i];
+            let nid = self.mem.frames.nodes.zonelist(self.mem.frames.nid)[i];
+            if self.sc.at.is_some() && nid != self.sc.nid {
+                continue;
+            }
+            self.sc.nid = nid;
             self.shrink_node();
-            if self.sc.blocked {
+            if self.sc.blocked || self.sc.interrupted {
                 return;
             }
+            self.sc.at = None;
         }
+    }
+
+    /// Whether the run of a task pauses, so that writes end before it goes on. Where all writes fail
+    /// there is nothing to wait for.
+    fn pauses(&mut self) -> bool {
+        self.sc.may_pause && !self.sc.blocked && self.mem.writeback.is_hopeful() && self.world.reclaim_pauses()
+    }
+
+    /// Between two batches: whether somebody else is to have the processor (`cond_resched`), or
+    /// time is to go on. A task pauses in the middle of a pass where that is over one group.
+    #[inline]
+    pub(crate) fn yields(&mut self) -> bool {
+        if self.sc.kswapd {
+            return !self.sc.blocked && self.world.kswapd_yields(&self.mem.pages.work);
+        }
+        self.sc.may_pause
+            && self.sc.is_cgroup_reclaim()
+            && !self.mem.groups.memcgs.has_children(self.sc.target)
+            && self.pauses()
     }
 
     /// One pass at one priority over the target's subtree on one node; it stops at the target

@@ -40,7 +40,12 @@ impl Writeback {
     /// will be.
     pub(crate) fn is_write_pending(&self, groups: &Groups, over: MemcgId) -> bool {
         let writes = groups.memcgs.subtree(over).any(|m| groups.memcgs.get(m).writeback > 0);
-        writes && self.writes_failed < HOPELESS_WRITES
+        writes && self.is_hopeful()
+    }
+
+    /// Whether writes succeed now and then.
+    pub(crate) fn is_hopeful(&self) -> bool {
+        self.writes_failed < HOPELESS_WRITES
     }
 }
 

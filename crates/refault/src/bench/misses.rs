@@ -136,10 +136,10 @@ pub const KNOWN: &[Missing] = &[
             "swap-build-mthp: 32 KiB split",
             "swap-build-mthp: 64 KiB split",
             "swap-build-mthp: 128 KiB split",
+            "swap-build-mthp: 256 KiB split",
             "swap-build-mthp: 512 KiB split",
             "swap-build-mthp: 1024 KiB split",
             "swap-build-mthp: 2048 KiB split",
-            "swap-build-mthp: 64 KiB whole",
         ],
     },
     Missing {

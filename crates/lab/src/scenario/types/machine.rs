@@ -84,8 +84,8 @@ pub struct MachineSpec {
     /// Nanoseconds between two flushes of the statistics of groups; 0: statistics are exact.
     pub stat_flush_interval_ns: u64,
     /// Keys that the scenario sets itself and whose default depends on something else: statistics
-    /// are exact under kernels that add them up before they reclaim, and a divided machine has no
-    /// per-CPU lists and no page blocks.
+    /// are exact under kernels that add them up before they reclaim, kernels have large swap-in or
+    /// not, and a divided machine has no per-CPU lists and no page blocks.
     pub given: BTreeSet<&'static str>,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,

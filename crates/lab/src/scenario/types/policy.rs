@@ -30,10 +30,11 @@ impl PolicySpec {
         PolicySpec { policy, kernel: Kernel::default(), settings: Chosen::default(), tiering: TieringSpec::default() }
     }
 
-    /// Configuration of the kernel, without the settings.
+    /// Configuration of the kernel on a machine, without the settings.
     pub fn kernel_config(&self) -> Config {
         let mut config = Config::new(self.policy);
         self.kernel.apply(&mut config);
+        config.swap.policy.slot_cache = self.kernel.has_slot_caches();
         config
     }
 

@@ -15,7 +15,7 @@ words!(SwapOverflow { "none" = None, "try-next" = TryNext });
 words!(SwapRotational { "cursor" = Cursor, "clusters" = Clusters });
 
 const LISTS_OF_CLUSTERS: KernelRule = KernelRule {
-    change: "\"mm: swap: mTHP swap allocator base on swap cluster order\": lists of clusters; before, a scan of the map, and per-CPU caches of slots",
+    change: "\"mm: swap: mTHP swap allocator base on swap cluster order\": lists of clusters; before, a scan of the map",
     since: "6.12",
     kernels: BEFORE_6_12,
 };
@@ -34,9 +34,12 @@ pub(super) const SETTINGS: &[Setting] = &[
                 value: Value::Word("one-frag"),
             },
         ]),
-    setting!("swap_slot_cache", swap.policy.slot_cache, "per-CPU caches of swap slots")
-        .at("Rules of slots")
-        .other(&[Other { rule: &LISTS_OF_CLUSTERS, value: Value::Flag(true) }]),
+    setting!(
+        "swap_slot_cache",
+        swap.policy.slot_cache,
+        "per-CPU caches of swap slots; traces have none, and machines none of 6.18 and 7.2"
+    )
+    .at("Rules of slots"),
     setting!(
         "swap_overflow",
         swap.policy.overflow,
