@@ -56,6 +56,7 @@ fn files(dir: &str, ends: &[&str]) -> Vec<String> {
 fn pages() -> Vec<Page> {
     let mut names: Vec<String> = FOLDERS.iter().flat_map(|folder| files(folder, &[".md"])).collect();
     names.extend(["README.md", "CHANGELOG.md", "data/README.md"].map(str::to_owned));
+    names.extend(files("examples", &[".md"]));
     names.into_iter().map(|name| Page::read(&root(), name)).collect()
 }
 

@@ -32,7 +32,7 @@ fn a_table_of_tasks_and_a_line_for_the_machine() {
         "\nlru ",
         "\nfirst ",
         "\nsecond ",
-        "81,920",
+        "98.19%",
         "\nmachine: ",
         "all tasks done",
     ] {

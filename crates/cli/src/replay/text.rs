@@ -38,7 +38,11 @@ pub fn table(rows: &[Row]) -> String {
     let has_reads = rows.iter().any(|row| row.reads.is_some());
     let of_reads = has_reads.then_some(["read", "reads"]);
     let heads = heads.into_iter().chain(of_reads.into_iter().flatten()).chain(WORK_HEADS).chain(["M acc\nper s"]);
-    let mut table = Table::new(heads, 1);
+    // From activations on to what went to swap.
+    let rare = if has_reads { 9..15 } else { 7..13 };
+    // The line above has the accesses, `memory` the pages.
+    let spare = [3, 2, rare.end];
+    let mut table = Table::new(heads, 1).sparse(rare).spare(spare);
     let several = rows.iter().any(|row| row.policy != rows[0].policy);
     for (i, row) in rows.iter().enumerate() {
         if several && i > 0 && rows[i - 1].memory_pages != row.memory_pages {

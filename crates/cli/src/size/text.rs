@@ -39,7 +39,7 @@ fn caption(sizing: &Sizing, settings: &str) -> String {
         "{}: the smallest {} of {} with {} ({})\n{}, seed {}{scale}{sampled}; {} to {} in steps of {}\n{settings}\n",
         printable(&sizing.name),
         sizing.limit.file(),
-        printable(&sizing.group),
+        group(sizing),
         sizing.target,
         sizing.target.metric().about(),
         sizing.policy,
@@ -48,6 +48,11 @@ fn caption(sizing: &Sizing, settings: &str) -> String {
         sizing.size_in_words(grid.high),
         sizing.size_in_words(grid.step),
     )
+}
+
+/// The group in words.
+fn group(sizing: &Sizing) -> String {
+    if sizing.group == "/" { "the whole trace (/)".to_owned() } else { printable(&sizing.group) }
 }
 
 /// How near the lab is to the kernel that was recorded: it comes before what the lab says.
@@ -132,7 +137,7 @@ fn shown(beside: Figure) -> String {
 
 /// The answer in a sentence.
 fn answer(sizing: &Sizing) -> String {
-    let (limit, group, target) = (sizing.limit.file(), printable(&sizing.group), &sizing.target);
+    let (limit, group, target) = (sizing.limit.file(), group(sizing), &sizing.target);
     let at = |pages: u64| sizing.points.iter().find(|p| p.pages == pages);
     let why = |point: &Point| match point.failed {
         Some(failed) => failed.to_owned(),

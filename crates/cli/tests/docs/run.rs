@@ -67,7 +67,7 @@ fn run_page(root: &Path, page: &Page) -> Vec<String> {
     let mut changed: Vec<(usize, Vec<String>)> = Vec::new();
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::os::unix::fs::symlink(refault(), dir.path().join("refault")).expect("a link");
-    for name in ["data", "scenarios"] {
+    for name in ["data", "scenarios", "examples"] {
         std::os::unix::fs::symlink(root.join(name), dir.path().join(name)).expect("a link");
     }
     for block in page.consoles() {
@@ -163,7 +163,7 @@ fn mask(text: &str) -> String {
         has_speed = line.trim_end().ends_with(" per s") && before.trim_end().ends_with(" M acc") || has_speed;
         let columns = line.split_whitespace().count();
         let last = line.split_whitespace().last().unwrap_or_default();
-        let is_speed = has_speed && columns >= 10 && last.parse::<f64>().is_ok();
+        let is_speed = has_speed && columns >= 7 && last.parse::<f64>().is_ok();
         let line = if is_speed { line[..line.trim_end().len() - last.len()].trim_end() } else { line };
         out.push_str(&seconds(line));
         out.push('\n');

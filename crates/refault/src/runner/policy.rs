@@ -18,10 +18,12 @@ pub fn overrides(policy: &PolicySpec) -> Overrides {
     kernel.into_iter().chain(of_engine).chain(of_tiers).collect()
 }
 
-/// The policy with its overrides.
+/// The policy with its overrides, by name: a map has another order where a build keeps that of its
+/// making.
 pub fn policy_text(policy: &PolicySpec) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let list: Vec<_> = overrides(policy).iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    let mut list: Vec<_> = overrides(policy).iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    list.sort();
     match list.is_empty() {
         true => policy.policy.name().to_owned(),
         false => format!("{} ({})", policy.policy.name(), list.join(", ")),

@@ -19,7 +19,7 @@ pub(super) fn table(rows: &[GroupedRow], rules: &str) -> String {
     text += rules;
     let heads = ["policy", "memory", "group", "accesses", "hit\nrate", "misses"];
     let heads = heads.into_iter().chain(WORK_HEADS).chain(["memory\npeak", "at the\nend"]).chain(EVENT_HEADS);
-    let mut table = Table::new(heads, 3);
+    let mut table = Table::new(heads, 3).sparse(7..13).sparse(15..20).folded(3);
     for (n, row) in rows.iter().enumerate() {
         if n > 0 {
             table.gap();

@@ -30,7 +30,7 @@ pub(super) fn table(outcome: &ScenarioRun) -> String {
     if groups.len() < 2 {
         return String::new();
     }
-    let mut table = Table::new(HEADS.into_iter().chain(EVENT_HEADS), 1);
+    let mut table = Table::new(HEADS.into_iter().chain(EVENT_HEADS), 1).sparse(6..9).sparse(12..17).folded(1);
     for (n, group) in groups.iter().enumerate() {
         table.row(row(outcome, group, n == 0));
     }

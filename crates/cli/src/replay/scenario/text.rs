@@ -35,6 +35,9 @@ fn shown((key, value): &(String, String)) -> Option<String> {
     (!is_there).then(|| format!("{name} {}", printable(value.trim_matches('"'))))
 }
 
+/// Letters of a policy that stand above the names of tasks.
+const LONGEST_NAME: usize = 20;
+
 /// The table of the tasks of a run.
 pub(super) fn tasks(outcome: &ScenarioRun) -> String {
     let policy = policy_text(&outcome.policy);
@@ -52,8 +55,13 @@ pub(super) fn tasks(outcome: &ScenarioRun) -> String {
         "I/O\nwait",
         "errors",
     ];
-    let heads = std::iter::once(format!("{policy}\ntask")).chain(heads.map(str::to_owned));
-    let mut table = Table::new(heads, 1);
+    // A long name of a policy has a line of its own.
+    let (above, first) = match policy.chars().count() {
+        0..=LONGEST_NAME => (String::new(), format!("{policy}\ntask")),
+        _ => (format!("{policy}\n"), "task".to_owned()),
+    };
+    let heads = std::iter::once(first).chain(heads.map(str::to_owned));
+    let mut table = Table::new(heads, 1).sparse(12..13).spare([4, 1]);
     for task in &outcome.result().tasks {
         table.row(vec![
             match task.oom_kills {
@@ -75,7 +83,7 @@ pub(super) fn tasks(outcome: &ScenarioRun) -> String {
             grouped(task.errors),
         ]);
     }
-    table.render()
+    above + &table.render()
 }
 
 /// A line for each task that was killed, of which rates alone look fast.
