@@ -21,7 +21,7 @@ def binaries(kit, arch):
     packages = ["refault-cli", "refault-run"]
     programs = [*BINARIES]
     if arch == platform.machine():
-        # Of crates that are compiled here anyway.
+        # Its crates are compiled here anyway.
         packages.append(PAGES)
         programs.append(PAGES)
     words = [word for name in packages for word in ("-p", name)]

@@ -13,7 +13,7 @@ import time
 
 from . import place
 
-# What the program is linked with; loaders and links of `/lib64` are in the package, too.
+# Libraries that the program is linked with, and their loader.
 LIBRARIES = re.compile(r"(ld-linux[^/]*|lib(c|m|dl|pthread|rt))\.so(\.\d+)?$")
 COPYRIGHT = "usr/share/doc/libc6/copyright"
 TYPE = "application/vnd.oci.image"

@@ -42,7 +42,7 @@ def page(source, folder, packed):
 
 
 def documents(folder, name, notes):
-    """What every package says of itself."""
+    """Files in which a package says things of itself."""
     to = folder / "share/doc" / name
     for file in ("LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"):
         copy(place.ROOT / file, to / file)

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// The pages that figures name, from `docs`, or from the root of the repository.
 const PAGES: [(&str, &str); 12] = [
-    ("crates/run/docs/run.md", include_str!("../run-docs/run.md")),
+    ("crates/run/docs/run.md", include_str!("../crates/run/docs/run.md")),
     ("mechanisms.md", include_str!("../docs/mechanisms.md")),
     ("how-to/memory-tiers.md", include_str!("../docs/how-to/memory-tiers.md")),
     ("how-to/read-a-report.md", include_str!("../docs/how-to/read-a-report.md")),
