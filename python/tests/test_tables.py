@@ -54,7 +54,7 @@ def test_traces_pickle_with_their_accesses(tmp_path):
     assert (again.name, again.path, again.accesses) == (first.name, None, first.accesses)
     misses = [refault.replay(one, 0.1, "lru").column("misses") for one in (first, again)]
     assert misses[0] == misses[1]
-    # What is asked of the records again finds them.
+    # Records that are asked for again are found.
     assert again.info()["accesses"] == first.accesses
     first.write(tmp_path / "t.parquet")
     mapped = refault.Trace.read(tmp_path / "t.parquet", via="map")

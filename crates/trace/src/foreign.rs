@@ -2,7 +2,7 @@
 //! be written so that they are read.
 
 use crate::formats::events;
-use crate::open::is_address_and_kind;
+use crate::text::is_address_and_kind;
 
 /// A format that is not read.
 pub(crate) struct UnreadFormat {

@@ -145,18 +145,10 @@ fn line_format(line: &[u8]) -> Option<Format> {
         (4, 4) => Some(Format::Arc),
         (1, 1) => Some(Format::Plain),
         (1, 0) if words[0].starts_with(b"0x") => Some(Format::Plain),
-        (2, _) if is_address_and_kind(words[0], words[1]) => None,
+        (2, _) if crate::text::is_address_and_kind(words[0], words[1]) => None,
         (2, _) if matches!(words[1], b"r" | b"w" | b"R" | b"W") => Some(Format::Plain),
         _ => None,
     }
-}
-
-/// Whether a line is of Ramulator: a hexadecimal address of 1 MiB and more, which is large for a
-/// page, and R or W in capital letters.
-pub(crate) fn is_address_and_kind(address: &[u8], kind: &[u8]) -> bool {
-    let digits = address.strip_prefix(b"0x").unwrap_or(b"");
-    let is_large = digits.len() > 5 && digits.iter().all(u8::is_ascii_hexdigit);
-    is_large && matches!(kind, b"R" | b"W")
 }
 
 /// The format that a file name promises, behind the suffix of a compression.

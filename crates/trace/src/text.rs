@@ -107,6 +107,14 @@ pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| *b == b' ' || *b == b'\t').filter(|word| !word.is_empty())
 }
 
+/// Whether a line is of Ramulator: a hexadecimal address of 1 MiB and more, which is large for a
+/// page, and R or W in capital letters.
+pub(crate) fn is_address_and_kind(address: &[u8], kind: &[u8]) -> bool {
+    let digits = address.strip_prefix(b"0x").unwrap_or(b"");
+    let is_large = digits.len() > 5 && digits.iter().all(u8::is_ascii_hexdigit);
+    is_large && matches!(kind, b"R" | b"W")
+}
+
 /// Bytes that may be between fields, and their flags; none: any number of blanks.
 pub(crate) const SEPARATORS: [(Option<u8>, &str); 5] =
     [(Some(b','), "','"), (Some(b';'), "';'"), (Some(b'\t'), "tab"), (Some(b'|'), "'|'"), (None, "space")];

@@ -70,7 +70,7 @@ class Plan:
         policies, own = _policies(policy)
         plan = Plan(
             traces=[_words.path(trace) for trace in _paths(traces)],
-            memory=_unique("memory", (size.strip() for size in _words.listed(memory).split(","))),
+            memory=_unique("memory", (size.strip() for size in (_words.sizes(memory) or "").split(","))),
             policy=policies,
             settings={name: several(values) for name, values in sorted((settings or {}).items())},
             read=dict(read or {}),

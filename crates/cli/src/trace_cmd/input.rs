@@ -49,7 +49,8 @@ pub struct InputArgs {
     #[arg(long, value_name = "BYTES")]
     page_size: Option<u32>,
 
-    /// lackey, drmemtrace and drcachesim-view: count instruction fetches as reads [default: skip them]
+    /// lackey, drmemtrace and drcachesim-view: count instruction fetches as reads [default: skip
+    /// them]
     #[arg(long)]
     instructions: bool,
 

@@ -21,8 +21,8 @@ pub(crate) struct DrcachesimView {
     tasks: TaskNames,
 }
 
-/// Kind of an access; none: it is passed over.
-enum Kind {
+/// ViewKind of an access; none: it is passed over.
+enum ViewKind {
     Read,
     Write,
     Fetch,
@@ -51,19 +51,19 @@ impl DrcachesimView {
             return Err(format!("{} is no number of an instruction and a colon", quote(instruction)));
         }
         let kind = match *kind {
-            b"read" => Kind::Read,
-            b"write" => Kind::Write,
-            b"ifetch" | b"non-fetched" => Kind::Fetch,
+            b"read" => ViewKind::Read,
+            b"write" => ViewKind::Write,
+            b"ifetch" | b"non-fetched" => ViewKind::Fetch,
             word if word.starts_with(b"<") => return Ok(None),
-            word if word.starts_with(b"prefetch") || word.starts_with(b"pref") => Kind::Other,
-            b"iflush" | b"dflush" | b"hw" | b"tlb" | b"exit" | b"thread" | b"encoding" | b"sentinel" => Kind::Other,
+            word if word.starts_with(b"prefetch") || word.starts_with(b"pref") => ViewKind::Other,
+            b"iflush" | b"dflush" | b"hw" | b"tlb" | b"exit" | b"thread" | b"encoding" | b"sentinel" => ViewKind::Other,
             word => return Err(format!("{} is no kind of a record: read, write, ifetch or a marker", quote(word))),
         };
         let write = match kind {
-            Kind::Read => false,
-            Kind::Write => true,
-            Kind::Fetch if self.instructions => false,
-            Kind::Fetch | Kind::Other => return Ok(None),
+            ViewKind::Read => false,
+            ViewKind::Write => true,
+            ViewKind::Fetch if self.instructions => false,
+            ViewKind::Fetch | ViewKind::Other => return Ok(None),
         };
         let at = rest.iter().position(|word| *word == b"byte(s)").filter(|at| *at > 0);
         let at = at.ok_or("the line is cut: it has no number of byte(s)")?;

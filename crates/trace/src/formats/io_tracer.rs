@@ -1,6 +1,6 @@
 //! Page cache events of io-tracer (cacheMon): a csv without a line of names.
 //!
-//! Definition: its `docs/TRACE_FORMAT.md`, "Cache Events":
+//! Definition: its description of trace files, "Cache Events":
 //! `time,pid,command,event,inode,index,pages of the file,cpu,device,count`. `HIT` is a touch of a
 //! page that the kernel had, `MISS` a page that it added, which readahead does, too: a read that
 //! misses is a MISS and then a HIT. `DIRTY` is a write. `EVICT` and `RECLAIM` are evictions, `DROP`

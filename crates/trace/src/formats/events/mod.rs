@@ -20,7 +20,7 @@ use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{LineFormat, LinePosition, words};
-use kind::{CLASSES, Class, Kind};
+use kind::{CLASSES, Class, EventKind};
 use line::EventLine;
 use memchr::memmem;
 use std::collections::BTreeMap;
@@ -92,10 +92,10 @@ impl Events {
     }
 
     /// Object, first byte, bytes, and whether it is a write; none: there is nothing to read.
-    fn access(&mut self, kind: Kind, line: &EventLine<'_>) -> Result<Option<(String, u64, u64, bool)>, String> {
+    fn access(&mut self, kind: EventKind, line: &EventLine<'_>) -> Result<Option<(String, u64, u64, bool)>, String> {
         match kind {
-            Kind::GetPages | Kind::FileFault | Kind::Added => file(kind, line.fields).map(Some),
-            Kind::Block => {
+            EventKind::GetPages | EventKind::FileFault | EventKind::Added => file(kind, line.fields).map(Some),
+            EventKind::Block => {
                 let mut fields = words(line.fields);
                 let (device, flags) = (fields.next().unwrap_or(b""), fields.next().unwrap_or(b""));
                 if !device.contains(&b',') {
@@ -108,7 +108,7 @@ impl Events {
                 let device = String::from_utf8_lossy(device).into_owned();
                 Ok(Some((device, bytes(request.sector)?, bytes(request.sectors)?, request.write)))
             }
-            Kind::Call { write } => {
+            EventKind::Call { write } => {
                 let get = |name: &str| hex_field(line.fields, name);
                 let (fd, count, place) = (get("fd")?, get("count")?, get("pos")?);
                 // A place below 0 is an error of the program.
@@ -116,13 +116,13 @@ impl Events {
                 let process = String::from_utf8_lossy(line.process.unwrap_or(line.thread)).into_owned();
                 Ok(is_call.then(|| (format!("fd {fd} of {process}"), place, count, write)))
             }
-            Kind::Fault => {
+            EventKind::Fault => {
                 let (address, write) = fault(line.fields)?;
                 self.by_thread |= line.process.is_none();
                 let process = String::from_utf8_lossy(line.process.unwrap_or(line.thread)).into_owned();
                 Ok(Some((format!("memory of {process}"), address, 1, write)))
             }
-            Kind::WithoutPlace => Ok(None),
+            EventKind::WithoutPlace => Ok(None),
         }
     }
 
@@ -132,11 +132,11 @@ impl Events {
             self.pass(line.event);
             return Ok(None);
         };
-        self.without_place += u64::from(kind == Kind::WithoutPlace);
+        self.without_place += u64::from(kind == EventKind::WithoutPlace);
         let time = super::columns::time(line.time, 1_000_000_000)?;
         let Some((object, start, bytes, write)) = self.access(kind, line)? else { return Ok(None) };
         let (page, pages) = pages::of_bytes(start, bytes, self.header.page_size)?;
-        let backing = if kind == Kind::Fault { ObjectKind::Anon } else { ObjectKind::File };
+        let backing = if kind == EventKind::Fault { ObjectKind::Anon } else { ObjectKind::File };
         let object = self.objects.number(object.as_bytes(), backing, &mut self.header)?;
         let task = self.tasks.number(line.thread)?;
         let op = Op { write, via: kind.via() };
@@ -220,7 +220,7 @@ fn decimal(text: &[u8], what: &str) -> Result<u64, String> {
 }
 
 /// Pages of a file: object, first byte, bytes.
-fn file(kind: Kind, fields: &[u8]) -> Result<(String, u64, u64, bool), String> {
+fn file(kind: EventKind, fields: &[u8]) -> Result<(String, u64, u64, bool), String> {
     let get = |key: &str| value(fields, key).ok_or_else(|| format!("the line is cut: it has no {key}"));
     let (device, inode, place) = (get("dev")?, get("ino")?, get("ofs")?);
     if !inode.iter().all(u8::is_ascii_hexdigit) || !device.contains(&b':') {
@@ -231,12 +231,12 @@ fn file(kind: Kind, fields: &[u8]) -> Result<(String, u64, u64, bool), String> {
     let (first, last) = (ends.next().unwrap_or(b""), ends.next());
     let first_byte = decimal(first, "offset")?;
     let bytes = match (kind, last) {
-        (Kind::GetPages, Some(last)) => {
+        (EventKind::GetPages, Some(last)) => {
             let last = decimal(last, "offset")?;
             last.checked_sub(first_byte).ok_or_else(|| format!("offsets {} go down", quote(place)))?.saturating_add(1)
         }
-        (Kind::GetPages, None) => return Err(format!("offset {} has no end", quote(place))),
-        (Kind::Added, None) => {
+        (EventKind::GetPages, None) => return Err(format!("offset {} has no end", quote(place))),
+        (EventKind::Added, None) => {
             let order = value(fields, "order").map_or(Ok(0), |order| decimal(order, "order"))?;
             let order = u32::try_from(order).ok().filter(|order| *order <= MAX_ORDER);
             4096 << order.ok_or("an order of more than 20 is not believable")?

@@ -7,13 +7,13 @@
 pub(super) struct Line<'l> {
     /// Number of the process; 0 where the line has none.
     pub(super) process: u64,
-    pub(super) time: Option<LineTime>,
+    pub(super) time: Option<CallTime>,
     pub(super) content: Content<'l>,
 }
 
 /// A time as it is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum LineTime {
+pub(super) enum CallTime {
     /// Nanoseconds of a day, or since 1970.
     At(u64),
     /// Nanoseconds since the line before (`-r`).
@@ -51,11 +51,11 @@ pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, &'static str> {
         let end = memchr::memchr(b']', inner).ok_or("[pid is not closed")?;
         process = leading_number(inner[..end].trim_ascii()).ok_or("[pid has no number")?;
         rest = inner[end + 1..].trim_ascii_start();
-    } else if let Some((number, behind)) = process_in_front(rest) {
+    } else if let Some((number, behind)) = leading_process(rest) {
         (process, rest) = (number, behind);
     }
     let mut time = None;
-    while let Some((found, behind)) = time_in_front(rest) {
+    while let Some((found, behind)) = leading_time(rest) {
         // With -r and -t together the absolute time is behind.
         time = Some(found);
         rest = behind;
@@ -70,7 +70,7 @@ fn leading_number(text: &[u8]) -> Option<u64> {
 }
 
 /// A number without a point and without a colon, perhaps with the command in `<...>`.
-fn process_in_front(text: &[u8]) -> Option<(u64, &[u8])> {
+fn leading_process(text: &[u8]) -> Option<(u64, &[u8])> {
     let digits = text.iter().position(|b| !b.is_ascii_digit())?;
     let number = leading_number(&text[..digits])?;
     match text[digits] {
@@ -84,11 +84,11 @@ fn process_in_front(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// A time in front: `12:01:02.5`, `1690000000.123456`, `0.000021`, or `(+ 0.000021)`.
-fn time_in_front(text: &[u8]) -> Option<(LineTime, &[u8])> {
+fn leading_time(text: &[u8]) -> Option<(CallTime, &[u8])> {
     if let Some(inner) = text.strip_prefix(b"(+") {
         let end = memchr::memchr(b')', inner)?;
         let ns = seconds(inner[..end].trim_ascii())?;
-        return Some((LineTime::After(ns), inner[end + 1..].trim_ascii_start()));
+        return Some((CallTime::After(ns), inner[end + 1..].trim_ascii_start()));
     }
     let end = text.iter().position(|b| *b == b' ')?;
     let (word, behind) = (&text[..end], text[end..].trim_ascii_start());
@@ -97,11 +97,11 @@ fn time_in_front(text: &[u8]) -> Option<(LineTime, &[u8])> {
         let whole = |part: &[u8]| std::str::from_utf8(part).ok()?.parse::<u64>().ok();
         let (hour, minute) = (whole(parts.next()?)?, whole(parts.next()?)?);
         let second = seconds(parts.next()?).filter(|_| parts.next().is_none() && hour < 24 && minute < 60)?;
-        return Some((LineTime::At((hour * 60 + minute) * 60_000_000_000 + second), behind));
+        return Some((CallTime::At((hour * 60 + minute) * 60_000_000_000 + second), behind));
     }
     let ns = word.contains(&b'.').then(|| seconds(word))??;
     let is_relative = ns / 1_000_000_000 < RELATIVE_S;
-    Some((if is_relative { LineTime::After(ns) } else { LineTime::At(ns) }, behind))
+    Some((if is_relative { CallTime::After(ns) } else { CallTime::At(ns) }, behind))
 }
 
 fn seconds(text: &[u8]) -> Option<u64> {
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn fronts_of_lines() {
         let of = |text: &'static str| parse(text.as_bytes()).map(|line| (line.process, line.time));
-        let at = |ns| Some(LineTime::At(ns));
+        let at = |ns| Some(CallTime::At(ns));
         for (text, want) in [
             ("close(3) = 0", (0, None)),
             ("7 close(3) = 0", (7, None)),
@@ -245,8 +245,8 @@ mod tests {
             ("7<a b> 00:00:01 close(3) = 0", (7, at(1_000_000_000))),
             ("7 01:00:00.5 close(3) = 0", (7, at(3_600_500_000_000))),
             ("7 1690000000.5 close(3) = 0", (7, at(1_690_000_000_500_000_000))),
-            ("     0.000021 close(3) = 0", (0, Some(LineTime::After(21_000)))),
-            ("7 00:00:01 (+     0.000021) close(3) = 0", (7, Some(LineTime::After(21_000)))),
+            ("     0.000021 close(3) = 0", (0, Some(CallTime::After(21_000)))),
+            ("7 00:00:01 (+     0.000021) close(3) = 0", (7, Some(CallTime::After(21_000)))),
         ] {
             assert_eq!(of(text), Ok(want), "{text}");
         }

@@ -21,9 +21,13 @@ use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
 use crate::seen::Seen;
 use crate::text::{LineFormat, LinePosition};
-use call::{Content, LineTime, arguments, descriptor, number, string};
+use call::{CallTime, Content, arguments, descriptor, number, string};
 use files::{Descriptor, Files, OpenFile};
 use std::collections::HashMap;
+
+/// Note of strace on a new process, and bytes that lines may have that it took apart.
+const NOTE: &[u8] = b"strace: Process ";
+const MAX_JOINED: usize = 64 * 1024;
 
 /// Files that have no pages in the page cache.
 const NO_PAGES: [&[u8]; 9] = [
@@ -72,6 +76,8 @@ pub(crate) struct Strace {
     tasks: TaskNames,
     clock: Clock,
     now_ns: u64,
+    /// First part of a line that a note of strace ended, where both go to one place.
+    held: Vec<u8>,
     /// First parts of calls, by process.
     begun: HashMap<u64, Vec<u8>>,
     passed: Passed,
@@ -114,6 +120,7 @@ impl Strace {
             tasks: TaskNames::default(),
             clock: Clock::default(),
             now_ns: 0,
+            held: Vec::new(),
             begun: HashMap::new(),
             passed: Passed::default(),
         }
@@ -276,7 +283,7 @@ impl Strace {
             self.files.file(file).position = end;
         }
         self.files.reaches(&path, end);
-        if NO_PAGES.iter().any(|front| path.starts_with(front)) {
+        if NO_PAGES.iter().any(|start| path.starts_with(start)) {
             return Ok(Vec::new());
         }
         if is_direct {
@@ -330,10 +337,17 @@ impl LineFormat for Strace {
         if text.trim_ascii().is_empty() {
             return Ok(());
         }
+        let whole = [&std::mem::take(&mut self.held), text].concat();
+        let note = memchr::memmem::find(&whole, NOTE).filter(|_| whole.ends_with(b" attached"));
+        if let Some(at) = note.filter(|at| *at > 0 && whole.len() <= MAX_JOINED) {
+            self.held = whole[..at].to_owned();
+            return Ok(());
+        }
+        let text = &whole[..];
         let line = call::parse(text).map_err(|what| at.error(format!("{}: {what}", quote(text.trim_ascii()))))?;
         match line.time {
-            Some(LineTime::At(ns)) => self.now_ns = ns,
-            Some(LineTime::After(ns)) => self.now_ns = self.now_ns.saturating_add(ns),
+            Some(CallTime::At(ns)) => self.now_ns = ns,
+            Some(CallTime::After(ns)) => self.now_ns = self.now_ns.saturating_add(ns),
             None => {}
         }
         let process = line.process;
