@@ -24,6 +24,7 @@ mod start;
 mod table;
 pub mod trace_cmd;
 pub mod verify;
+pub mod watch;
 
 pub use complaint::{asked_for, complaint, one_line};
 pub use flags::kernel::parser as kernel_parser;
