@@ -3,7 +3,7 @@
 use crate::exit::{check_stack, complain, fail};
 use crate::{
     Given, advise_for, api, bench, demo, doctor, explain, installed, max_memory, note_inputs, record, replay, report,
-    size, start, trace_cmd, verify, whatif,
+    size, start, trace_cmd, verify, watch, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
@@ -41,6 +41,9 @@ enum Command {
     Run(installed::Words),
     /// Record what programs do with the page cache of this machine's kernel, and what it does
     Record(record::RecordArgs),
+    /// Watch what each memory cgroup of this machine would hit in less and in more memory, all the
+    /// time
+    Watch(watch::WatchArgs),
     /// Replay a recording of this machine's kernel, and compare every access with what it did
     Verify(verify::VerifyArgs),
     /// Show a run or a recording that is under way: memory, faults, stalls, the largest mappings
@@ -52,7 +55,7 @@ enum Command {
 impl Command {
     /// Whether the process can end at any place: it serves no other, and has no group to remove.
     fn leaves_nothing(&self) -> bool {
-        !matches!(self, Command::Run(_) | Command::Record(_) | Command::Top(_) | Command::Doctor(_))
+        !matches!(self, Command::Run(_) | Command::Record(_) | Command::Watch(_) | Command::Top(_) | Command::Doctor(_))
     }
 }
 
@@ -100,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
         Command::Record(args) => return record::run(&args).unwrap_or_else(|e| fail(&e)),
         Command::Run(_) => return fail(&installed::become_run(words.into_iter().skip(2))),
+        Command::Watch(args) => watch::run(&args).map(|()| true),
         Command::Verify(args) => verify::run(&args, &given),
         Command::Top(_) => return fail(&installed::become_run(words.into_iter().skip(1))),
         Command::Doctor(args) => doctor::run(&args),

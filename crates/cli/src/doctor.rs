@@ -4,7 +4,7 @@
 use crate::{Failure, installed, print};
 use clap::Args;
 use refault::words::printable;
-use refault_record::{EventSupport, Feature, Tracefs, probes_possible, survey, touches_possible};
+use refault_record::{EventSupport, Feature, Tracefs, group_paths, probes_possible, survey, touches_possible};
 use refault_trace::TouchMethod;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -40,6 +40,7 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
     let touches = TouchMethod::ALL.map(|method| (method, touches_possible(method)));
     let events = Events {
         touches,
+        groups: group_paths().map(|_| ()),
         all: tracefs.clone().and_then(|tracefs| survey(&tracefs)),
         probes: tracefs.and_then(|tracefs| probes_possible(&tracefs)),
     };
@@ -88,6 +89,7 @@ struct Json<'a> {
     pager: Map<String, Value>,
     recording: JsonProbe<'a>,
     recording_probes: JsonProbe<'a>,
+    watch: JsonProbe<'a>,
     recording_events: BTreeMap<&'a str, bool>,
     recording_touches: BTreeMap<&'a str, JsonProbe<'a>>,
 }
@@ -97,6 +99,8 @@ struct Events {
     all: Result<Vec<EventSupport>, String>,
     /// Whether probes can stand for what it lacks.
     probes: Result<(), String>,
+    /// Whether there are memory cgroups.
+    groups: Result<(), String>,
     /// Methods that see touches of memory in place; an error says why one does not work here.
     touches: [(TouchMethod, Result<(), String>); 3],
 }
@@ -139,6 +143,10 @@ impl<'a> Json<'a> {
             pager,
             recording: JsonProbe { works: events.suffice(), error: events.all.as_ref().err().map(String::as_str) },
             recording_probes: (&events.probes).into(),
+            watch: JsonProbe {
+                works: events.suffice() && events.groups.is_ok(),
+                error: events.all.as_ref().err().or(events.groups.as_ref().err()).map(String::as_str),
+            },
             recording_touches: events.touches.iter().map(|(method, works)| (method.name(), works.into())).collect(),
             recording_events: events.all.iter().flatten().map(|known| (known.event, known.is_there)).collect(),
         })
@@ -187,6 +195,12 @@ fn recording(events: &Events) -> String {
             );
         }
         (false, _, Ok(())) => text.push_str("refault record does not work here: it takes what is not there.\n"),
+    }
+    if events.suffice() {
+        text.push_str(&events.groups.as_ref().map_or_else(
+            |why| format!("refault watch does not work here: {}.\n", printable(why)),
+            |()| "refault watch works here, too.\n".to_owned(),
+        ));
     }
     for known in all.iter().filter(|known| !events.is_covered(known)) {
         let _ = writeln!(text, "Without {}: {}.", known.event, known.feature.consequence());

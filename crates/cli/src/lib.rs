@@ -25,6 +25,7 @@ mod start;
 mod table;
 pub mod trace_cmd;
 pub mod verify;
+pub mod watch;
 pub mod whatif;
 
 pub use complaint::{asked_for, complaint, one_line};

@@ -212,6 +212,13 @@ impl Stats {
         self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
     }
 
+    /// The same with every counter multiplied.
+    pub fn times(&self, n: u64) -> Stats {
+        let mut times = self.clone();
+        times.0.iter_mut().for_each(|count| *count *= n);
+        times
+    }
+
     /// Counted since an earlier look.
     pub fn since(&self, before: &Stats) -> Stats {
         let mut since = self.clone();

@@ -11,6 +11,7 @@
 //! | `probes`, `btf` | probes where a kernel lacks events, and where its structures have their fields |
 //! | `ring` | the rings of all CPUs, read in the order of time |
 //! | `assemble` | events to records: a state machine without clock and without files |
+//! | `feed`, `group_names` | events of a sample as they come, and the groups that they are of |
 //! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
 //! | `names` | files by inode |
 //! | `residency`, `open_files` | which pages of a file are in memory; files that may have some |
@@ -25,7 +26,9 @@
 mod assemble;
 mod btf;
 mod event;
+mod feed;
 mod group;
+mod group_names;
 mod hierarchy;
 mod machine;
 mod members;
@@ -47,10 +50,13 @@ mod unfinished;
 
 pub use assemble::{Assembler, DirectShare, Files, NewFile};
 pub use event::{Event, EventKind, EventSupport, Feature, Inode, release, survey};
+pub use feed::Feed;
 pub use group::{Cgroup, paths as group_paths};
+pub use group_names::group_matches;
 pub use machine::{lru_gen, swappiness};
 pub use play::{KernelReplay, play, with_one_descriptor};
 pub use probes::probes_possible;
+pub use program::{catch_end, is_ended};
 pub use recorder::{End, Options, RecordProgress, RecordReport, RecordTarget, record};
 pub use residency::Residency;
 pub use scan::{Mapping, Memory, Region, Scan};

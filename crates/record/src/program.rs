@@ -15,7 +15,7 @@ extern "C" fn on_end(_: libc::c_int) {
 }
 
 /// From now on SIGINT and SIGTERM end the recording, and not the recorder.
-pub(crate) fn catch_end() {
+pub fn catch_end() {
     let handler = on_end as extern "C" fn(libc::c_int);
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the handler does nothing but store to an atomic.
@@ -24,7 +24,7 @@ pub(crate) fn catch_end() {
 }
 
 /// Whether one of them came.
-pub(crate) fn is_ended() -> bool {
+pub fn is_ended() -> bool {
     ENDED.load(Ordering::Relaxed)
 }
 

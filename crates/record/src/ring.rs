@@ -118,8 +118,13 @@ impl Ring {
             if let Some(filter) = decoder.filter(id) {
                 let filter = std::ffi::CString::new(filter).unwrap_or_default();
                 // SAFETY: the descriptor is open, and the text ends with a zero and outlives the
-                // call. Without a filter there are more events, and no others are meant.
-                let _ = unsafe { ioctls::SET_FILTER(counter.as_raw_fd(), filter.as_ptr().cast_mut()) };
+                // call.
+                let set = unsafe { ioctls::SET_FILTER(counter.as_raw_fd(), filter.as_ptr().cast_mut()) };
+                // Without a filter there are more events: too many, where they are to be a sample.
+                if set < 0 && decoder.is_filtered() {
+                    let e = io::Error::last_os_error();
+                    return Err(io::Error::new(e.kind(), format!("the kernel takes no filter of a sample: {e}")));
+                }
             }
             counter.enable()?;
             events.push(counter);

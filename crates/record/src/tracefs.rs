@@ -112,6 +112,11 @@ impl EventFormat {
         self.bits.get(name).copied()
     }
 
+    /// The first of these names that is a field.
+    pub(crate) fn name<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        names.iter().copied().find(|name| self.fields.contains_key(*name))
+    }
+
     /// The first of these names that is a field of a number.
     pub fn field(&self, names: &[&str]) -> Option<EventField> {
         let found = names.iter().find_map(|name| self.fields.get(*name))?;

@@ -1,6 +1,7 @@
 //! Facts that a recording of a kernel says of itself: what it was made on, what it sees, what it
 //! lost.
 
+use crate::space_sample::SpaceSample;
 use serde::{Deserialize, Serialize};
 
 /// The metadata `refault.recording`.
@@ -53,6 +54,9 @@ pub struct Recording {
     /// Sampling of touches of memory in place; none: there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub touches: Option<Touches>,
+    /// Pages that the kernel reported; none: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SpaceSample>,
     /// Figures of the group, or of the machine, over time.
     pub series: Series,
 }

@@ -6,7 +6,7 @@ use crate::flags::size::Size;
 use crate::flags::time::time;
 use clap::Args;
 use refault_record::{Options, RecordTarget, Sampling, group_paths};
-use refault_trace::TouchMethod;
+use refault_trace::{SpaceSample, TouchMethod};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,6 +88,12 @@ pub struct RecordArgs {
     /// of these that is there]
     #[arg(long, value_name = "METHOD", value_parser = touches_by, requires = "touches")]
     pub(super) touches_by: Option<TouchMethod>,
+
+    /// Record a sample of the pages of files, such as 1/64, which the kernel itself takes: the
+    /// others cost next to nothing. 1/64:3 is another of the 64 samples. Touches of memory in place
+    /// are not among it
+    #[arg(long, value_name = "1/N", conflicts_with_all = ["touches", "touches_by"])]
+    pub(super) sample: Option<SpaceSample>,
 
     /// Memory of the ring of each CPU, a power of two; events beyond it are lost, and counted
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = Size::absolute)]
@@ -179,6 +185,7 @@ impl RecordArgs {
                 Some(Touches::Off) => Sampling::Off,
                 Some(Touches::Every(interval)) => Sampling::Every(interval, self.touches_by),
             },
+            sample: self.sample,
             ring_bytes: ring_bytes as usize,
             anonymized: self.anonymize,
             command_line: self.command_line,

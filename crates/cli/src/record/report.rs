@@ -6,7 +6,7 @@ use crate::{Failure, print, say};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use refault::words::{counted, grouped};
 use refault_record::{DirectShare, End, RecordProgress, RecordReport};
-use refault_trace::{DirectIo, TouchMethod};
+use refault_trace::{DirectIo, SpaceSample, TouchMethod};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,7 @@ struct Json<'a> {
     seconds: f64,
     events: u64,
     lost: u64,
+    sample: Option<SpaceSample>,
     exact: bool,
     accesses: u64,
     misses: u64,
@@ -140,6 +141,7 @@ pub(super) fn give(args: &RecordArgs, report: &RecordReport) -> Result<(), Failu
             seconds: p.seconds,
             events: p.events,
             lost: p.lost,
+            sample: report.recording.sample,
             exact: p.lost == 0,
             accesses: p.accesses,
             misses: p.misses,
@@ -167,6 +169,9 @@ pub(super) fn give(args: &RecordArgs, report: &RecordReport) -> Result<(), Failu
         args.output().display(),
         human(p.bytes),
     ));
+    if let Some(sample) = report.recording.sample {
+        say(&format!("refault: a sample: {sample}"));
+    }
     if let Some(touches) = report.recording.touches {
         say(&format!(
             "refault: and {} of memory in place and faults on anonymous memory ({touches})",

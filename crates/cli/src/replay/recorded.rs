@@ -99,7 +99,9 @@ pub(super) fn words(args: &ReplayArgs, rows: &[Row]) -> String {
     }
     let by_page = rows.iter().any(|row| row.reads.is_none());
     let opt = if by_page { "; opt: page by page, without readahead" } else { "" };
-    format!("as recorded, with readahead: a miss is a wait for a page that was not in memory{opt}\n")
+    let sampled = rows.iter().any(|row| row.sampling_error.is_some());
+    let sample = if sampled { "; a sample of pages, ±: two standard errors of it" } else { "" };
+    format!("as recorded, with readahead: a miss is a wait for a page that was not in memory{opt}{sample}\n")
 }
 
 /// Says what is to be known of a recording before it is replayed.

@@ -53,7 +53,7 @@ pub fn table(rows: &[Row]) -> String {
             human(row.memory_bytes),
             grouped(row.memory_pages),
             grouped(row.accesses),
-            format!("{:.2}%", 100.0 * row.hit_rate()),
+            format!("{:.2}%{}", 100.0 * row.hit_rate(), bar(row.sampling_error)),
             grouped(row.misses),
         ];
         if has_reads {
@@ -72,6 +72,11 @@ pub fn table(rows: &[Row]) -> String {
         table.row(cells);
     }
     table.render()
+}
+
+/// Two standard errors, in points; nothing where all was replayed.
+fn bar(error: Option<f64>) -> String {
+    error.map_or(String::new(), |error| format!(" ±{:.2}", 200.0 * error))
 }
 
 /// Where memory ran out, and whether swap had.

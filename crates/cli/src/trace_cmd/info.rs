@@ -92,6 +92,7 @@ fn table(summary: &Summary, all: bool) -> String {
             "recording",
             format!("{}, {lost} lost: {}", counted(recording.events, "event", "events"), recording.sees.join(", ")),
         );
+        recording.sample.iter().for_each(|sample| line("sample", format!("{sample}: counts are of these pages")));
         if let Some(bytes) = recording.memory_max {
             line("limit", human(bytes));
         }

@@ -39,6 +39,12 @@ pub(super) fn render(verified: &Verified<'_>) -> String {
     let exact = if recording.lost == 0 { "" } else { ": not exact" };
     line("events", format!("{}, {} lost{exact}", grouped(recording.events), grouped(recording.lost)));
     line("accesses", grouped(compared.total.accesses));
+    if let Some(sample) = recording.sample {
+        let error = compared
+            .error_of_difference()
+            .map_or(String::new(), |error| format!("; lab less kernel ±{:.2} points by the choice", 200.0 * error));
+        line("sample", format!("{sample}{error}"));
+    }
     if let Some(touches) = recording.touches {
         let (all, missed) = (grouped(compared.sampled.accesses), grouped(compared.sampled.lab_misses));
         line("touches", format!("{all} of files in place ({touches}), {missed} not in memory in the lab"));

@@ -18,6 +18,7 @@ mod advice;
 mod direct;
 mod fault;
 mod file;
+mod in_sample;
 mod length;
 mod removed;
 mod resident;
@@ -30,7 +31,7 @@ use direct::Descriptors;
 pub use direct::DirectShare;
 use file::File;
 use length::FirstLength;
-use refault_trace::{Op, Record, RecordKind, Via};
+use refault_trace::{Op, Record, RecordKind, SpaceSample, Via};
 use resident::ResidencyQueue;
 use rustc_hash::{FxHashMap, FxHashSet};
 use space::AddressSpace;
@@ -164,6 +165,10 @@ pub struct Assembler {
     reclaimers: FxHashSet<u32>,
     /// Threads that reclaim pages by their addresses, though there is room.
     pagers_out: FxHashSet<u32>,
+    /// Pages whose events are taken; none: all.
+    sample: Option<SpaceSample>,
+    /// Records that turned out to be of no page, among those that are queued.
+    void: FxHashSet<u64>,
     queue: VecDeque<Record>,
     /// Number of records that left the queue.
     gone: u64,
@@ -197,6 +202,9 @@ impl Assembler {
             return;
         }
         self.last_ns = self.last_ns.max(event.time_ns);
+        if self.take_kept(event, watched, files) {
+            return;
+        }
         match event.kind {
             EventKind::Read { inode, first, last } if watched => self.read(event, inode, first, last, files),
             EventKind::Begin { inode, pos, bytes } if watched => self.begin(event, inode, pos, bytes, files),
@@ -206,8 +214,10 @@ impl Assembler {
             // In the middle of a read or a write, too: of the memory that is copied to or from.
             EventKind::Address { address, write } if watched => self.address(event, address, write, files),
             EventKind::Comm { exec: true, .. } | EventKind::Exit => self.end_memory(event, files),
-            EventKind::Add { inode, page, order } => self.add(event, inode, page, order, watched, files),
-            EventKind::Delete { inode, page, order } => self.delete(event, inode, page, order),
+            EventKind::Add { inode, page, order } => {
+                self.add(event, inode, page..page + (1 << order), order, watched, files)
+            }
+            EventKind::Delete { inode, page, order } => self.delete(event, inode, page..page + (1 << order)),
             EventKind::ReclaimBegin => self.thread(event.tid).reclaims += 1,
             EventKind::ReclaimEnd => {
                 let thread = self.thread(event.tid);
@@ -287,25 +297,34 @@ impl Assembler {
         thread.open = Some(Open { at, inode, kind: Kind::Write, end });
     }
 
-    fn add(&mut self, event: &Event, inode: Inode, page: u64, order: u8, watched: bool, files: &mut impl Files) {
+    /// Pages of a folio of an order are added: all, or those that are kept.
+    fn add(
+        &mut self,
+        event: &Event,
+        inode: Inode,
+        pages: Range<u64>,
+        order: u8,
+        watched: bool,
+        files: &mut impl Files,
+    ) {
         if watched {
             self.file(inode, event.pid, files);
         }
         if !self.files.contains_key(&inode) {
             return;
         }
-        let pages = 1u64 << order;
-        self.residents.changed(inode, page..page + pages, false);
-        self.doubt(inode, page + pages);
+        let page = pages.start;
+        self.residents.changed(inode, pages.clone(), false);
+        self.doubt(inode, pages.end);
         self.note_order(self.files[&inode].object, order);
-        self.kernel(event, inode, page, pages, if watched { RecordKind::Add } else { RecordKind::AddOther });
+        self.kernel(event, inode, pages.clone(), if watched { RecordKind::Add } else { RecordKind::AddOther });
         if !watched {
             return;
         }
         let open = self.thread(event.tid).open.filter(|o| o.kind != Kind::Read && o.inode == inode);
         if let Some(record) = open.and_then(|open| self.queued(open.at))
             && record.kind == RecordKind::Touch
-            && (page..page + pages).contains(&record.page)
+            && pages.contains(&record.page)
         {
             record.kind = RecordKind::Miss;
             return;
@@ -318,7 +337,7 @@ impl Assembler {
         }
         let fresh = &mut self.thread(event.tid).fresh;
         if fresh.len() < MOST_FRESH {
-            fresh.push(Added { inode, pages: page..page + pages });
+            fresh.push(Added { inode, pages });
         }
     }
 
@@ -340,7 +359,8 @@ impl Assembler {
     }
 
     /// Queues what the kernel did, joined with the last record where that goes on.
-    fn kernel(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, kind: RecordKind) {
+    fn kernel(&mut self, event: &Event, inode: Inode, range: Range<u64>, kind: RecordKind) {
+        let (page, pages) = (range.start, range.end - range.start);
         let object = self.files[&inode].object;
         let task = self.threads.get(&event.tid).map_or(0, |t| t.number);
         if let Some(last) = self.queue.back_mut()
@@ -380,6 +400,13 @@ impl Assembler {
         }
     }
 
+    /// A record turned out to be of no page.
+    fn void(&mut self, at: u64) {
+        if at >= self.gone {
+            self.void.insert(at);
+        }
+    }
+
     /// The thread does something else: what it last did met no page that had to be read, unless it
     /// is known to have.
     fn settle(&mut self, tid: u32) {
@@ -407,6 +434,11 @@ impl Assembler {
             let mut record = *record;
             if record.kind == RecordKind::Resident {
                 self.residents.emit(self.gone, &record, out);
+                self.queue.pop_front();
+                self.gone += 1;
+                continue;
+            }
+            if self.void.remove(&self.gone) {
                 self.queue.pop_front();
                 self.gone += 1;
                 continue;

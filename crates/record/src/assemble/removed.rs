@@ -4,6 +4,7 @@ use super::{Assembler, Inode};
 use crate::event::Event;
 use refault_trace::{AdviceKind, RecordKind};
 use rustc_hash::FxHashSet;
+use std::ops::Range;
 
 impl Assembler {
     /// `pagers_out` are the threads of DAMON.
@@ -13,7 +14,7 @@ impl Assembler {
 
     /// Reclaim takes it, or something else. DAMON reclaims by address, though there may be room: a
     /// replay does that, too.
-    pub(super) fn delete(&mut self, event: &Event, inode: Inode, page: u64, order: u8) {
+    pub(super) fn delete(&mut self, event: &Event, inode: Inode, pages: Range<u64>) {
         if !self.files.contains_key(&inode) {
             return;
         }
@@ -22,13 +23,13 @@ impl Assembler {
         let reclaims = thread.reclaims > 0 || thread.pages_out;
         let reclaims = reclaims || pages_out || self.reclaimers.contains(&event.tid);
         if pages_out {
-            self.kernel(event, inode, page, 1 << order, RecordKind::Advise(AdviceKind::PageOut));
+            self.kernel(event, inode, pages.clone(), RecordKind::Advise(AdviceKind::PageOut));
         }
-        self.residents.changed(inode, page..page + (1 << order), true);
+        self.residents.changed(inode, pages.clone(), true);
         if !reclaims && let Some(file) = self.files.get_mut(&inode) {
             // A truncation drops pages, too.
             file.doubted = true;
         }
-        self.kernel(event, inode, page, 1 << order, if reclaims { RecordKind::Evict } else { RecordKind::Drop });
+        self.kernel(event, inode, pages, if reclaims { RecordKind::Evict } else { RecordKind::Drop });
     }
 }

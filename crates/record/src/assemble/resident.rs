@@ -144,7 +144,7 @@ impl Assembler {
     /// A file was just numbered: this came of the look at it.
     pub(super) fn first_look(&mut self, inode: Inode, object: u32, pid: u32, look: Residency) {
         let seen = match look {
-            Residency::Seen(pages, at_ns) => Some((pages, at_ns)),
+            Residency::Seen(pages, at_ns) => Some((self.all_kept(inode, pages), at_ns)),
             Residency::Later => {
                 self.residents.later.push((inode, pid));
                 None
@@ -173,6 +173,7 @@ impl Assembler {
     /// Somebody looked: these pages of a file were in memory, ascending and apart, by this time;
     /// none: it could not be done.
     pub fn looked(&mut self, inode: Inode, pages: Option<Vec<Range<u64>>>, at_ns: u64) {
+        let pages = pages.map(|pages| self.all_kept(inode, pages));
         match (self.residents.waiting.get_mut(&inode), pages) {
             (Some(waiting), Some(pages)) => waiting.seen = Some((pages, at_ns)),
             _ => self.residents.give_up(inode),

@@ -1,9 +1,11 @@
 //! Events of the kernel, decoded: tracepoints by the layouts that tracefs gives, and what rings say
 //! of tasks.
 
+mod filter;
 mod sources;
 
 use crate::tracefs::{EventField, EventFormat, Tracefs};
+use refault_trace::SpaceSample;
 use sources::{OF_SOME, PROBED, SOURCES, Source};
 
 /// A file, as the kernel numbers it: device (major << 20 | minor) and inode.
@@ -220,13 +222,15 @@ pub struct Decoder {
     filters: Vec<(u16, String)>,
     /// Pages by which the last index of a read is beyond its last page.
     pub last_beyond: u64,
+    /// Pages whose events are wanted; none: all.
+    sample: Option<SpaceSample>,
 }
 
 impl Decoder {
     /// Looks up what this kernel has, and the probes of a group. Without the events of the page
     /// cache there is an error.
-    pub(crate) fn new(tracefs: &Tracefs, probes: Option<&str>) -> Result<Decoder, String> {
-        let mut decoder = Decoder::default();
+    pub(crate) fn new(tracefs: &Tracefs, probes: Option<&str>, sample: Option<SpaceSample>) -> Result<Decoder, String> {
+        let mut decoder = Decoder { sample, ..Decoder::default() };
         for source in &PROBED {
             let Some(group) = probes else { break };
             let event = format!("{group}/{}", source.event);
@@ -251,6 +255,18 @@ impl Decoder {
     }
 
     fn learn(&mut self, source: &Source, format: &EventFormat) -> Result<(), String> {
+        if let Some(sample) = self.sample {
+            if !filter::is_wanted(source.kind, source.feature) {
+                return Ok(());
+            }
+            let inode = format.name(&["i_ino", "ino"]).unwrap_or_default();
+            let [begin, length] = source.range;
+            let first = format.name(if begin.is_empty() { source.first } else { std::slice::from_ref(&begin) });
+            let second = format.name(if length.is_empty() { source.second } else { std::slice::from_ref(&length) });
+            let (first, second) = (first.unwrap_or_default(), second.unwrap_or_default());
+            let filter = filter::filter(source.kind, sample, filter::Fields { inode, first, second });
+            self.filters.extend(filter.map(|filter| (format.id, filter)));
+        }
         if source.kind == Kind::DirectStep {
             // The bits of flags are others in other kernels: without the name of one nothing is
             // known.
@@ -280,6 +296,27 @@ impl Decoder {
     /// Filter of an event, as the kernel takes it; `None`: all are wanted.
     pub(crate) fn filter(&self, id: u16) -> Option<&str> {
         self.filters.iter().find(|(of, _)| *of == id).map(|(_, filter)| filter.as_str())
+    }
+
+    /// Events of pages and of deleted files alone.
+    pub(crate) fn of_pages(mut self) -> Decoder {
+        let is_of_pages = |kind: Kind| {
+            let pages = [Kind::Read, Kind::Begin, Kind::Write, Kind::Fault, Kind::Around, Kind::Add, Kind::Delete];
+            pages.contains(&kind) || kind == Kind::Freed
+        };
+        self.layouts.iter_mut().for_each(|layout| *layout = layout.filter(|layout| is_of_pages(layout.kind)));
+        self
+    }
+
+    /// The same events, of one thread alone and of all pages.
+    pub(crate) fn of_thread(&self, tid: u32) -> Decoder {
+        let filters = self.ids().map(|id| (id, format!("common_pid == {tid}"))).collect();
+        Decoder { filters, ..self.clone() }
+    }
+
+    /// Whether events beyond what a filter lets through are more than can be taken.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.sample.is_some()
     }
 
     /// Whether there is an event of a part.

@@ -215,6 +215,13 @@ impl Names {
         self.by_number(inode).or_else(|| self.by_hint(inode)).or_else(|| self.of_process(inode, pid))
     }
 
+    /// The length of a file in pages, and nothing else of it is kept.
+    pub(crate) fn length(&mut self, inode: Inode, pid: u32) -> Option<u64> {
+        let metadata = self.find(inode, pid).map(|(_, metadata)| metadata);
+        self.hints.remove(&inode);
+        metadata.filter(fs::Metadata::is_file).map(|metadata| pages(&metadata))
+    }
+
     /// Descriptions of all objects, by their number in records.
     pub fn all(&self, anonymized: bool) -> Vec<ObjectDescription> {
         let of = |(at, file): (usize, &KnownFile)| {

@@ -21,7 +21,7 @@ use crate::tracefs::Tracefs;
 use crate::unfinished::Unfinished;
 use begin::{StartedTarget, group_of_target, is_there, start};
 use header::{sees, words};
-use refault_trace::{NativeWriter, PartFile, Record, Recording, Series, Snapshot};
+use refault_trace::{NativeWriter, PartFile, Record, Recording, Series, Snapshot, SpaceSample};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
@@ -58,6 +58,8 @@ pub struct Options {
     pub max_bytes: Option<u64>,
     /// Touches of memory in place.
     pub touches: Sampling,
+    /// Pages of files whose events the kernel is to report; none: all.
+    pub sample: Option<SpaceSample>,
     /// Bytes of each ring.
     pub ring_bytes: usize,
     /// Objects get numbers for names.
@@ -189,6 +191,7 @@ fn about(options: &Options, sees: Vec<String>, group: Option<&Cgroup>, columns: 
         attached: Some(!matches!(options.target, RecordTarget::Command(_))),
         lru_gen: machine::lru_gen(),
         anonymized: options.anonymized,
+        sample: options.sample,
         series: Series { names: columns, snapshots: Vec::new() },
         ..Recording::default()
     }
@@ -202,16 +205,15 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
     let tracefs = Tracefs::find(options.tracefs.as_deref())?;
     // Removed after the events on them have ended.
     let probes = probes::needed(&tracefs)?;
-    let decoder = Decoder::new(&tracefs, probes.as_ref().map(Probes::group))?;
-    let sampler = Sampler::new(options.touches)?;
+    let decoder = Decoder::new(&tracefs, probes.as_ref().map(Probes::group), options.sample)?;
+    let sampler = Sampler::new(if options.sample.is_some() { Sampling::Off } else { options.touches })?;
     let group = group_of(options)?;
     let writer = NativeWriter::create_part(&options.output).map_err(|e| e.to_string())?;
     // A recorder that does not get as far as the first event leaves nothing.
     let mut unfinished = Unfinished::new(&options.output)?;
     let sees = sees(&decoder);
     let ids = group.as_ref().filter(|_| matches!(options.target, RecordTarget::Group)).and_then(Cgroup::ids);
-    let mut rings = Rings::open(decoder, options.ring_bytes, ids.is_some())?;
-    let calibration = machine::calibrate(&mut rings)?;
+    let (mut rings, calibration) = machine::open_rings(decoder, options.ring_bytes, ids.is_some())?;
     rings.set_last_beyond(calibration.last_beyond);
     program::catch_end();
     let start_ns = now_ns();
@@ -228,7 +230,9 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
     let mut recorder = Recorder {
         rings,
         writer,
-        assembler: Assembler::new(start_ns, machine::reclaimers()).with_pagers_out(machine::pagers_out()),
+        assembler: Assembler::new(start_ns, machine::reclaimers())
+            .with_pagers_out(machine::pagers_out())
+            .with_sample(options.sample),
         names,
         members,
         tasks: Tasks::default(),

@@ -13,6 +13,9 @@ impl Run<'_> {
     pub(super) fn touch(&mut self, record: &Record, part: CallPart) {
         let via = record.op.via.unwrap_or(Via::Fd);
         let mut missed_before = part.goes_on && self.descriptor(record).1.missed;
+        if self.is_stream {
+            self.enter_unit(record);
+        }
         for i in 0..record.pages {
             let page = record.page + u64::from(i);
             let Some(id) = self.id(record.object, page) else { continue };
@@ -23,7 +26,9 @@ impl Run<'_> {
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
-            self.compared.access(record.time_ns, record.object, via, record.kind == RecordKind::Miss && i == 0, ours);
+            let kernel = record.kind == RecordKind::Miss && i == 0 && !self.is_stream;
+            self.compared.access(record.time_ns, record.object, via, kernel, ours);
+            self.count_part(record, page, kernel, ours);
             self.settle(before, missed, ours);
         }
         if part.rest > 0 {

@@ -1,6 +1,7 @@
 //! Hits and misses of the kernel and of the lab.
 
 use super::load::Loaded;
+use super::sampled::SamplePart;
 use super::settings::Keep;
 use crate::replay::cell::{MissBits, MissSink as _};
 use crate::replay::{DiskReads, EngineFigures};
@@ -125,6 +126,8 @@ pub struct Compared {
     pub is_out_of_memory: bool,
     /// Accesses that the lab made.
     pub replayed: u64,
+    /// Parts of a sample; none: all pages were recorded.
+    pub parts: Vec<SamplePart>,
     /// Whether the warm-up is over: nothing before it counts.
     pub(super) is_measured: bool,
     all: u64,

@@ -2,6 +2,7 @@
 
 use super::by_address;
 use super::calls::{self, CallPart};
+use super::sampled;
 use super::settings::{Settings, WarmUp};
 use super::start::Start;
 use refault_trace::{
@@ -44,7 +45,9 @@ pub struct Loaded {
     pub records: Vec<Record>,
     /// Place of each record in its call that reads.
     pub(super) parts: Vec<CallPart>,
-    /// Touches of one page.
+    /// Whether a record is of a stream that comes into a unit of a sample; empty: there is none.
+    pub(super) streams: Vec<bool>,
+    /// Touches of one page; of a sample, those in it.
     pub accesses: u64,
     /// The state of memory before the recording.
     pub start: Start,
@@ -94,6 +97,25 @@ impl File {
                 _ => ranges.push((start, stop, 0)),
             }
         }
+        File::of_ranges(ranges, touched)
+    }
+
+    /// The same of a sample: nothing exists but its units.
+    fn of_units(mut near: Vec<(u64, u64)>, pages: Option<u64>, unit: u64, touched: bool) -> File {
+        near.sort_unstable();
+        let end = near.iter().map(|r| r.1).max().unwrap_or(0).max(pages.unwrap_or(u64::MAX));
+        let mut ranges: Vec<(u64, u64, u64)> = Vec::new();
+        for (start, stop) in near {
+            let (start, stop) = (start / unit * unit, stop.next_multiple_of(unit).min(end));
+            match ranges.last_mut() {
+                Some(last) if last.1 >= start => last.1 = last.1.max(stop),
+                _ => ranges.push((start, stop, 0)),
+            }
+        }
+        File::of_ranges(ranges, touched)
+    }
+
+    fn of_ranges(mut ranges: Vec<(u64, u64, u64)>, touched: bool) -> File {
         let mut before = 0;
         for range in &mut ranges {
             range.2 = before;
@@ -110,6 +132,7 @@ impl Loaded {
         let Some(recording) = source.header().recording.clone() else {
             return Err(format!("{name}: is no recording of a kernel: refault record makes one"));
         };
+        sampled::of_header(&name, recording.sample)?;
         let objects = source.header().objects.clone();
         let mut records = Vec::new();
         let mut chunk = Vec::with_capacity(CHUNK);
@@ -143,16 +166,16 @@ impl Loaded {
         if accesses == 0 {
             return Err(format!("{name}: holds no access"));
         }
-        let files: Vec<_> = near
-            .into_iter()
-            .zip(&objects)
-            .zip(&touched)
-            .map(|((near, info), &touched)| File::new(near, info.pages, touched))
-            .collect();
+        let file = |((near, info), &touched): ((Vec<_>, &ObjectInfo), _)| match recording.sample {
+            Some(sample) => File::of_units(near, info.pages, sample.unit_pages, touched),
+            None => File::new(near, info.pages, touched),
+        };
+        let files: Vec<_> = near.into_iter().zip(&objects).zip(&touched).map(file).collect();
         by_address::page_out(&mut records);
         let start = Start::of(&recording, &records);
         let parts = calls::parts(&records);
-        Ok(Loaded { recording, name, objects, files, records, parts, accesses, start, shmem_touches })
+        let streams = recording.sample.map_or_else(Vec::new, |sample| sampled::streams(&records, sample));
+        Ok(Loaded { recording, name, objects, files, records, parts, streams, accesses, start, shmem_touches })
     }
 }
 
@@ -219,7 +242,7 @@ impl Loaded {
                 }
             }
         }
-        touched.iter().flatten().filter(|&&touched| touched).count() as u64
+        touched.iter().flatten().filter(|&&touched| touched).count() as u64 * self.one_in()
     }
 
     /// The most that the group was charged for besides files.

@@ -104,7 +104,7 @@ impl RecordedMachine {
         let about = About {
             name: stem.map_or_else(|| loaded.name.clone(), |stem| stem.to_string_lossy().into()),
             recording: loaded.recording.clone(),
-            accesses: loaded.accesses,
+            accesses: loaded.accesses * loaded.one_in(),
             footprint_pages: loaded.footprint_pages(),
             besides_pages: loaded.besides_files_pages(),
         };
@@ -182,6 +182,7 @@ impl RecordedMachine {
             seed: cell.settings.seed,
             accesses: if is_over { compared.replayed } else { compared.total.accesses },
             misses: estimate.misses.best,
+            sampling_error: compared.sampling_error(),
             reads: Some(reads),
             oom_at: is_over.then_some(compared.replayed),
             seconds: 0.0,

@@ -16,6 +16,7 @@
 //! | `length` | how long files are as they grow: readahead stops there |
 //! | `reads` | what both read from disks: pages and requests |
 //! | `estimate` | the cost of a size, with what the recording leaves open |
+//! | `sampled` | recordings of a sample of pages |
 //! | `machine`, `plan` | rows of the machine that was recorded |
 //! | `count` | hits and misses of both, by window and by object |
 //! | `trust` | which numbers of a replay are as the kernel had them |
@@ -35,6 +36,7 @@ mod machine;
 mod plan;
 mod reads;
 mod run;
+mod sampled;
 mod settings;
 mod start;
 #[cfg(test)]
@@ -48,5 +50,6 @@ pub use load::Loaded;
 pub use machine::{About, After, CellSettings, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};
 pub use run::run;
+pub use sampled::SamplePart;
 pub use settings::{Settings, WarmUp};
 pub use trust::{AGREEMENT, POINTS, Trust, TrustMetric, apart, kernel_count};

@@ -56,6 +56,8 @@ pub(super) struct Run<'a> {
     pub(super) stolen_before: u64,
     /// Reads of the kernel from disks.
     pub(super) kernel_reads: OfKernel,
+    /// Whether the row is of a stream that comes into a unit of a sample.
+    pub(super) is_stream: bool,
     /// When accesses begin to count.
     pub(super) warm_up_ns: u64,
     pub(super) before: Before,
@@ -91,7 +93,8 @@ pub(super) fn run_with(
         // The first look at the group came before the program ran.
         run.begin(snapshots.peek().copied())?;
     }
-    for (record, &part) in loaded.records.iter().zip(&loaded.parts) {
+    for (at, (record, &part)) in loaded.records.iter().zip(&loaded.parts).enumerate() {
+        run.is_stream = loaded.streams.get(at).copied().unwrap_or(false);
         run.end_warm_up(record.time_ns);
         if run.compared.is_out_of_memory {
             run.count_kernel(record);
@@ -117,7 +120,8 @@ pub(super) fn run_with(
 impl<'a> Run<'a> {
     fn new(loaded: &'a Loaded, settings: &'a Settings) -> Result<Run<'a>, String> {
         let first_limit = settings.first_limit(loaded);
-        let mut cell = Cell::empty(settings.config.clone(), first_limit, u64::MAX, OfLab::new(loaded))?;
+        let config = loaded.scaled(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX));
+        let mut cell = Cell::empty(config, loaded.part(first_limit), u64::MAX, OfLab::new(loaded))?;
         let (mut first, mut mappings) = (Vec::new(), Vec::new());
         let mut next = 0;
         for (file, info) in loaded.files.iter().zip(&loaded.objects) {
@@ -153,6 +157,7 @@ impl<'a> Run<'a> {
             is_settled: !settings.is_larger_than_recorded(loaded),
             stolen_before: 0,
             kernel_reads: OfKernel::new(loaded),
+            is_stream: false,
             warm_up_ns,
             before: Before::default(),
             compared: Compared::new(loaded, &settings.keep, warm_up_ns),
@@ -201,6 +206,7 @@ impl<'a> Run<'a> {
         self.compared.inside = Some(inside);
         self.compared.kernel_reads = self.kernel_reads.total() - reads.0;
         self.compared.lab_reads = self.cell.machine.observer.total() - reads.1;
+        self.compared.stand_for(self.loaded.one_in());
         self.compared
     }
 }
@@ -268,6 +274,7 @@ impl Run<'_> {
         let Some(pages) = self.loaded.besides_files_at(snapshot).filter(|_| !self.settings.files_only) else {
             return Ok(());
         };
+        let pages = if pages == 0 { 0 } else { self.loaded.part(pages) };
         self.cell.engine.set_memcg_external_pages(self.cell.group, pages)
     }
 

@@ -47,7 +47,8 @@ impl Start {
     /// State at the start of a recording with these records of files.
     pub(super) fn of(recording: &Recording, records: &[Record]) -> Start {
         let (mut pages, mut evicted) = seen(records);
-        let files = files_at_start(recording);
+        let one_in = recording.sample.map_or(1, |sample| sample.one_in);
+        let files = files_at_start(recording).map(|pages| pages / one_in);
         // Unused pages may be charged to another group, as libraries are. If more pages are known
         // than the group had, unused ones are left out, and the group's number of pages alone tells
         // how many there are besides.
@@ -66,7 +67,7 @@ impl Start {
         // Pages that nobody looked at are there, too: files that no program touched while it was
         // recorded.
         let stand_ins = files.filter(|_| is_warm && is_own).map_or(0, |files| files.saturating_sub(known));
-        let active = snapshot_pages(recording, "active_file").filter(|_| is_warm && is_own);
+        let active = snapshot_pages(recording, "active_file").map(|pages| pages / one_in).filter(|_| is_warm && is_own);
         if !is_warm {
             evicted.clear();
         }

@@ -124,7 +124,7 @@ impl Run<'_> {
 
     pub(super) fn set_limit(&mut self, pages: u64) -> Result<(), String> {
         let Cell { engine, machine, group, .. } = &mut self.cell;
-        let limits = MemcgLimits { max: pages, ..engine.memcg_limits(*group) };
+        let limits = MemcgLimits { max: self.loaded.part(pages), ..engine.memcg_limits(*group) };
         engine.set_memcg_limits(machine, *group, &limits)?;
         Ok(())
     }

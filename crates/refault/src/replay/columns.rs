@@ -70,6 +70,7 @@ mod tests {
             seed: 1,
             accesses: 1,
             misses: 1,
+            sampling_error: None,
             reads: Some(super::super::row::DiskReads::default()),
             oom_at: None,
             seconds: 1.0,

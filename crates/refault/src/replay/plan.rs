@@ -199,6 +199,7 @@ impl Plan<'_> {
             seed: self.seed,
             accesses: self.accesses,
             misses: 0,
+            sampling_error: None,
             reads: None,
             oom_at: None,
             seconds,

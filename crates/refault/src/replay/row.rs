@@ -89,6 +89,8 @@ pub struct Row {
     pub accesses: u64,
     /// Misses among them.
     pub misses: u64,
+    /// Standard error of the hit rate, 0 to 1, of a recording of a sample of pages.
+    pub sampling_error: Option<f64>,
     /// Reads from disks: recordings have them, but for OPT.
     pub reads: Option<DiskReads>,
     /// Number of the access, from 0, at which memory ran out.
@@ -205,6 +207,9 @@ impl Serialize for Row {
         map.serialize_entry("hits", &self.hits())?;
         map.serialize_entry("misses", &self.misses)?;
         map.serialize_entry("hit_rate", &self.hit_rate())?;
+        if let Some(error) = self.sampling_error {
+            map.serialize_entry("sampling_error", &error)?;
+        }
         if let Some(reads) = &self.reads {
             map.serialize_entry("read_pages", &reads.read_pages)?;
             map.serialize_entry("reads", &reads.reads)?;

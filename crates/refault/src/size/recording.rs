@@ -4,7 +4,7 @@
 use super::doubts::{self, Doubt};
 use super::request::SizeRequest;
 use super::search::SizeVerdict;
-use super::sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, SizedObject, Sizing};
+use super::sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, STANDARD_ERROR, SizedObject, Sizing};
 use super::summary::SizeSummary;
 use super::target::{Metric, Target};
 use super::{near, states};
@@ -254,7 +254,11 @@ impl<'a> RecordingSubject<'a> {
         }
         let estimate = Estimate::of(compared);
         let measured = self.measured(&estimate);
-        let bounds = self.widened(measured);
+        let mut bounds = self.widened(measured);
+        let error = compared.sampling_error();
+        if let Some(error) = error.filter(|_| self.target.metric() == Metric::HitRate) {
+            bounds = ((bounds.0 - 2.0 * error).max(0.0), (bounds.1 + 2.0 * error).min(1.0));
+        }
         // Where there is no likely value the worse bound must do.
         let value = match (estimate.is_bounds_only, self.target.metric().grows()) {
             (false, _) => measured.1,
@@ -268,6 +272,7 @@ impl<'a> RecordingSubject<'a> {
             ("reads", Figure::Count(estimate.reads.best)),
             ("refaults", Figure::Count(estimate.refaults.best)),
         ];
+        beside.extend(error.map(|error| (STANDARD_ERROR, Figure::Share(error))));
         if estimate.first_touches > 0 {
             beside.push((FIRST_TOUCHES, Figure::Count(estimate.first_touches)));
         }

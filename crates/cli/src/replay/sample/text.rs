@@ -79,6 +79,7 @@ fn row(e: &SampledEstimate) -> Row {
         seed: 0,
         accesses: e.accesses,
         misses: e.misses(),
+        sampling_error: None,
         reads: None,
         oom_at: None,
         seconds: e.samples.iter().map(|sample| sample.seconds).sum(),

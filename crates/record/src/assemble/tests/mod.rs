@@ -1,6 +1,7 @@
 //! The state machine, event by event, and with any events.
 
 mod files;
+mod in_sample;
 
 use super::*;
 use crate::scan::{Memory, Scan};

@@ -1,0 +1,50 @@
+//! Numbers of a watcher for Prometheus.
+
+use crate::metrics::{Kind, Metrics};
+use refault_watch::{CurveTrust, GroupReport, HostCounts, PERCENT};
+
+/// The text: a bounded number of samples for each group.
+pub(super) fn text(groups: &[GroupReport], counts: &HostCounts) -> String {
+    let mut all = Metrics::default();
+    all.add(Kind::Counter, "watch_events", "Events of the kernel.", &[], counts.events as f64);
+    all.add(Kind::Counter, "watch_lost", "Events that were lost.", &[], counts.lost as f64);
+    all.add(Kind::Counter, "watch_unwatched", "Events of groups beyond --groups.", &[], counts.unwatched as f64);
+    all.add(Kind::Gauge, "watch_groups", "Groups that are watched.", &[], counts.groups as f64);
+    all.add(Kind::Gauge, "watch_engine_bytes", "Memory of engines.", &[], counts.engine_bytes as f64);
+    groups.iter().for_each(|group| add(&mut all, group));
+    all.text()
+}
+
+fn add(all: &mut Metrics, group: &GroupReport) {
+    let mut gauge = |name: &str, help: &str, labels: &[(&str, &str)], value: f64| {
+        let labels = [&[("group", group.path.as_str())], labels].concat();
+        all.add(Kind::Gauge, &format!("watch_group_{name}"), help, &labels, value);
+    };
+    let figures = &group.figures;
+    gauge("usage_bytes", "Memory that the group is charged for.", &[], figures.usage_bytes as f64);
+    gauge("file_bytes", "Pages of files.", &[], figures.file_bytes as f64);
+    if let Some(limit) = figures.limit_bytes {
+        gauge("limit_bytes", "The least limit that holds for it.", &[], limit as f64);
+    }
+    if let Some(rate) = group.hit_rate_now {
+        gauge("kernel_hit_ratio", "Touches that meet their page in memory, now.", &[], rate);
+    }
+    gauge("kernel_read_bytes_per_second", "Read from disks, now.", &[], group.read_bytes_per_s_now);
+    let trust = group.advice.trust;
+    gauge("trust", "0: not yet, 1: low, 2: good.", &[], f64::from(trust as u8));
+    if trust == CurveTrust::NotYet {
+        return;
+    }
+    for (percent, point) in PERCENT.iter().zip(&group.curve.points).filter(|(_, point)| point.fits) {
+        let size = [("percent", &*percent.to_string())];
+        gauge("size_bytes", "A size of the curve, in percent of the limit.", &size, point.bytes as f64);
+        gauge("hit_ratio", "Hit rate in that size.", &size, point.hit_rate);
+        gauge("hit_error_ratio", "Standard error of it.", &size, point.error.unwrap_or(0.0));
+        gauge("read_bytes_per_second", "Read from disks in that size.", &size, point.read_bytes_per_s);
+    }
+    if let Some(smallest) = group.advice.smallest {
+        let help = "Smallest limit at which misses grow by no more than --growth.";
+        let bounds = [("low", smallest.low_bytes), ("best", smallest.bytes), ("high", smallest.high_bytes)];
+        bounds.iter().for_each(|(bound, bytes)| gauge("smallest_bytes", help, &[("bound", bound)], *bytes as f64));
+    }
+}

@@ -1,0 +1,90 @@
+//! `refault watch`: the hit-rate curves of all memory cgroups of this machine, all the time.
+//!
+//! `args` are the flags, `view` the table and the lines of history, `metrics` the numbers for
+//! Prometheus, `listen` who asks for them. `refault-watch` does the work; `main` calls `run`.
+
+mod args;
+mod listen;
+mod metrics;
+mod view;
+
+use crate::{Failure, print, say};
+use refault_record::{catch_end, is_ended};
+use refault_watch::{Host, emit};
+use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub use args::WatchArgs;
+use listen::Listener;
+
+/// From one look at the events to the next.
+const STEP: Duration = Duration::from_millis(100);
+
+/// Puts the cursor to the top, and clears the rest of a terminal.
+const CLEAR: &str = "\u{1b}[H\u{1b}[J";
+
+/// Watches until it is ended.
+pub fn run(args: &WatchArgs) -> Result<(), Failure> {
+    let options = args.options()?;
+    let listener = args.listen.map(Listener::open).transpose()?;
+    let mut host = Host::open(options)?;
+    catch_end();
+    if let Some(address) = args.listen.filter(|_| !args.is_once()) {
+        say(&format!("refault: metrics at http://{address}/metrics"));
+    }
+    let is_screen = std::io::stdout().is_terminal() && !args.is_once();
+    let (started, mut reported) = (Instant::now(), Instant::now());
+    let longest = args.longest();
+    let mut reports = Vec::new();
+    while !is_ended() && longest.is_none_or(|longest| started.elapsed() < longest) {
+        std::thread::sleep(STEP);
+        host.poll()?;
+        if let Some(listener) = &listener {
+            listener.answer(|| metrics::text(&reports, &host.counts()));
+        }
+        if reported.elapsed() < args.every || args.is_once() {
+            continue;
+        }
+        reported = Instant::now();
+        reports = host.report();
+        keep(args, &host, &reports)?;
+        let table = view::table(&reports, &host.counts(), args);
+        print(&if is_screen { CLEAR.to_owned() + &table } else { table + "\n" })?;
+    }
+    reports = host.report();
+    keep(args, &host, &reports)?;
+    if let Some(to) = args.emit {
+        return print(&reports.iter().map(|group| emit(group, to.into()) + "\n").collect::<String>());
+    }
+    if args.is_once() { print(&view::table(&reports, &host.counts(), args)) } else { Ok(()) }
+}
+
+/// Writes history and state.
+fn keep(args: &WatchArgs, host: &Host, reports: &[refault_watch::GroupReport]) -> Result<(), Failure> {
+    if let Some(path) = &args.json {
+        append(path, &view::history(reports)?)?;
+    }
+    if let Some(path) = &args.state {
+        let mut file = crate::page::create(path)?;
+        let failed = |e: std::io::Error| format!("{}: cannot be written: {e}", path.display());
+        file.write_all(host.state().text().as_bytes()).map_err(failed)?;
+        file.commit()?;
+    }
+    Ok(())
+}
+
+/// Appends whole lines. A disk that is full is said, and the watcher goes on.
+fn append(path: &Path, lines: &str) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| format!("{}: cannot be written: {e}", path.display());
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path).map_err(failed)?;
+    let before = file.metadata().map_err(failed)?.len();
+    if let Err(e) = file.write_all(lines.as_bytes()) {
+        // No half of a line is left.
+        file.set_len(before).map_err(failed)?;
+        say(&format!("refault: {}: history has a gap: {e}", path.display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! The table of groups, and the lines of history.
+
+use super::WatchArgs;
+use crate::Failure;
+use crate::flags::size::human;
+use crate::table::Table;
+use refault::words::{counted, grouped, printable};
+use refault_watch::{AT_LIMIT, CurveTrust, GroupReport, HostCounts, PERCENT, SizeChange};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Letters of the name of a group that are shown: its end.
+const NAME: usize = 40;
+
+/// Sizes of the curve that are shown, in percent of the limit.
+const SHOWN: [u64; 4] = [50, 75, 150, 200];
+
+/// All groups, a row each, and what speaks against some.
+pub(super) fn table(groups: &[GroupReport], counts: &HostCounts, args: &WatchArgs) -> String {
+    let shown = SHOWN.map(|percent| format!("hits at\n{percent}%"));
+    let fixed = ["group", "memory", "limit", "hits\nnow", "disk\nper s", "hits at\nlimit"].map(str::to_owned);
+    let misses = [format!("smallest for\n+{}% misses", args.growth), "10% less".to_owned(), "10% more".to_owned()];
+    let heads = fixed.into_iter().chain(shown).chain(misses).chain(["trust".to_owned()]);
+    let mut table = Table::new(heads, 1);
+    groups.iter().for_each(|group| table.row(row(group)));
+    let mut text = table.render();
+    let (events, lost) = (counted(counts.events, "event", "events"), grouped(counts.lost));
+    let engines = human(counts.engine_bytes as u64);
+    let _ =
+        writeln!(text, "{}; {events}, {lost} lost; engines {engines}", counted(groups.len() as u64, "group", "groups"));
+    if counts.unwatched > 0 {
+        let _ = writeln!(text, "{} of groups beyond --groups", counted(counts.unwatched, "event", "events"));
+    }
+    for group in groups.iter().filter(|group| !group.advice.why.is_empty()) {
+        let _ = writeln!(text, "{}: {}", printable(&short(&group.path)), printable(&group.advice.why.join("; ")));
+    }
+    text
+}
+
+fn row(group: &GroupReport) -> Vec<String> {
+    let figures = &group.figures;
+    let percent = |rate: f64| format!("{:.1}%", 100.0 * rate);
+    let is_known = group.advice.trust > CurveTrust::NotYet;
+    let at = |at: usize| match group.curve.points.get(at).filter(|point| is_known && point.fits) {
+        Some(point) => format!("{} ±{:.1}", percent(point.hit_rate), 200.0 * point.error.unwrap_or(0.0)),
+        None => "-".to_owned(),
+    };
+    let shown = SHOWN.map(|percent| PERCENT.iter().position(|&known| known == percent).map_or("-".to_owned(), at));
+    let change = |change: Option<SizeChange>| {
+        change.map_or("-".to_owned(), |c| format!("{:+.1} ±{:.1}", 100.0 * c.hit_rate, 100.0 * c.bar))
+    };
+    let fixed = vec![
+        printable(&short(&group.path)),
+        human(figures.usage_bytes),
+        figures.limit_bytes.map_or("none".to_owned(), human),
+        group.hit_rate_now.map_or("-".to_owned(), percent),
+        human(group.read_bytes_per_s_now as u64),
+        at(AT_LIMIT),
+    ];
+    let smallest = group.advice.smallest.map_or("-".to_owned(), |smallest| {
+        format!("{} ({}..{})", human(smallest.bytes), human(smallest.low_bytes), human(smallest.high_bytes))
+    });
+    let changes = [smallest, change(group.advice.less), change(group.advice.more)];
+    let trust = group.advice.trust.name().to_owned();
+    fixed.into_iter().chain(shown).chain(changes).chain([trust]).collect()
+}
+
+/// The end of a long name: what tells groups apart stands there.
+fn short(path: &str) -> String {
+    let letters = path.chars().count();
+    match letters > NAME {
+        true => format!("..{}", path.chars().skip(letters - NAME + 2).collect::<String>()),
+        false => path.to_owned(),
+    }
+}
+
+/// A line of JSON for each group.
+pub(super) fn history(groups: &[GroupReport]) -> Result<String, Failure> {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
+    let mut text = String::new();
+    for group in groups {
+        text += &serde_json::to_string(&line(group, time))?;
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn line(group: &GroupReport, time_ms: u64) -> Value {
+    json!({
+        "time_ms": time_ms,
+        "group": group.path,
+        "figures": group.figures,
+        "around_bytes": group.around_bytes,
+        "kernel_hit_rate": group.hit_rate_now,
+        "kernel_read_bytes_per_s": group.read_bytes_per_s_now,
+        "is_old": group.is_old,
+        "curve": group.curve,
+        "advice": group.advice,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_at_their_beginning() {
+        assert_eq!(short("/a"), "/a");
+        let long = format!("/kubepods/{}/end", "x".repeat(60));
+        assert!(short(&long).ends_with("x/end") && short(&long).chars().count() == NAME);
+    }
+}

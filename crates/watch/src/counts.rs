@@ -1,0 +1,166 @@
+//! Counts of a window of time, by part of the sample, and the errors that come from them.
+
+/// Parts of a sample.
+pub(crate) const PARTS: usize = 32;
+
+/// Pieces that a window is counted in: the oldest goes when a new one begins.
+const PIECES: usize = 12;
+
+/// The part to which a unit belongs.
+pub(crate) fn part_of(dev: u32, ino: u64, unit: u64) -> usize {
+    let mixed = (ino ^ u64::from(dev) << 40).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ unit;
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize % PARTS
+}
+
+/// Counts of a piece of a window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Piece {
+    from_ns: u64,
+    /// Touches for reading, by part.
+    pub(crate) accesses: [u32; PARTS],
+    /// Pages among them that the kernel had to read.
+    pub(crate) kernel: [u32; PARTS],
+    /// Pages among them that a size had to read; by size.
+    pub(crate) misses: Vec<[u32; PARTS]>,
+    /// Pages that the kernel read.
+    pub(crate) kernel_reads: u64,
+    /// Pages that a size read; by size.
+    pub(crate) reads: Vec<u64>,
+    /// Events lost, and events.
+    pub(crate) lost: u64,
+    pub(crate) events: u64,
+}
+
+impl Piece {
+    fn new(from_ns: u64, sizes: usize) -> Piece {
+        Piece { from_ns, misses: vec![[0; PARTS]; sizes], reads: vec![0; sizes], ..Piece::default() }
+    }
+
+    fn add(&mut self, other: &Piece) {
+        let sum = |a: &mut [u32; PARTS], b: &[u32; PARTS]| {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a = a.saturating_add(*b));
+        };
+        sum(&mut self.accesses, &other.accesses);
+        sum(&mut self.kernel, &other.kernel);
+        self.misses.iter_mut().zip(&other.misses).for_each(|(a, b)| sum(a, b));
+        self.reads.iter_mut().zip(&other.reads).for_each(|(a, b)| *a += b);
+        self.kernel_reads += other.kernel_reads;
+        (self.lost, self.events) = (self.lost + other.lost, self.events + other.events);
+    }
+}
+
+/// Counts of a window.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    window_ns: u64,
+    sizes: usize,
+    pieces: Vec<Piece>,
+}
+
+impl Window {
+    pub(crate) fn new(window_ns: u64, sizes: usize, now_ns: u64) -> Window {
+        Window { window_ns: window_ns.max(1), sizes, pieces: vec![Piece::new(now_ns, sizes)] }
+    }
+
+    /// The piece that is counted in. The time may stand still, but does not go back.
+    pub(crate) fn now(&mut self, now_ns: u64) -> &mut Piece {
+        let last = self.pieces.last().map_or(now_ns, |piece| piece.from_ns);
+        if now_ns.saturating_sub(last) >= self.window_ns / PIECES as u64 && !self.pieces.is_empty() {
+            self.pieces.push(Piece::new(now_ns, self.sizes));
+            let first = now_ns.saturating_sub(self.window_ns);
+            self.pieces.retain(|piece| piece.from_ns >= first);
+        }
+        if self.pieces.is_empty() {
+            self.pieces.push(Piece::new(now_ns, self.sizes));
+        }
+        let at = self.pieces.len() - 1;
+        &mut self.pieces[at]
+    }
+
+    /// The sum of it.
+    pub(crate) fn sum(&self) -> Piece {
+        let mut sum = Piece::new(self.pieces.first().map_or(0, |piece| piece.from_ns), self.sizes);
+        self.pieces.iter().for_each(|piece| sum.add(piece));
+        sum
+    }
+
+    /// Nanoseconds from its first piece to now.
+    pub(crate) fn span_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.pieces.first().map_or(now_ns, |piece| piece.from_ns))
+    }
+}
+
+/// Sum of the parts.
+pub(crate) fn all(parts: &[u32; PARTS]) -> u64 {
+    parts.iter().map(|&n| u64::from(n)).sum()
+}
+
+/// Standard error of a share of misses (delete-a-group jackknife, in its linear form). Parts differ
+/// in their misses, and in their pages: a sample with more pages than its share is a smaller
+/// memory. `slope` is the change of the hit rate with the logarithm of the size.
+pub(crate) fn standard_error(
+    accesses: &[u32; PARTS],
+    misses: &[u32; PARTS],
+    pages: &[u32; PARTS],
+    slope: f64,
+) -> Option<f64> {
+    let (a, m, p) = (all(accesses) as f64, all(misses) as f64, all(pages) as f64);
+    let used = pages.iter().filter(|&&n| n > 0).count() as f64;
+    if a == 0.0 || used < 2.0 {
+        return None;
+    }
+    let rate = m / a;
+    let off = |at: usize| {
+        if pages[at] == 0 && accesses[at] == 0 {
+            return 0.0;
+        }
+        let own = (f64::from(misses[at]) - rate * f64::from(accesses[at])) / a;
+        own + slope * (f64::from(pages[at]) / p.max(1.0) - 1.0 / used)
+    };
+    Some((used / (used - 1.0) * (0..PARTS).map(|at| off(at).powi(2)).sum::<f64>()).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_forgets_what_is_older() {
+        let mut window = Window::new(1200, 1, 0);
+        for now in 0..10_000u64 {
+            let piece = window.now(now);
+            piece.accesses[0] += 1;
+            assert!(window.pieces.len() <= PIECES + 1);
+        }
+        let kept = all(&window.sum().accesses);
+        assert!((1100..=1300).contains(&kept), "{kept}");
+        // A machine that slept, or a clock that jumped.
+        window.now(u64::MAX / 2).accesses[0] += 1;
+        assert_eq!(all(&window.sum().accesses), 1);
+        window.now(5).accesses[0] += 1;
+        assert_eq!(all(&window.sum().accesses), 2);
+    }
+
+    #[test]
+    fn the_error_grows_with_what_parts_differ_in() {
+        let (even, pages) = ([100; PARTS], [10; PARTS]);
+        assert!(standard_error(&even, &[7; PARTS], &pages, 0.1).is_some_and(|error| error < 1e-12));
+        let mut misses = [7; PARTS];
+        (misses[0], misses[1]) = (14, 0);
+        let by_misses = standard_error(&even, &misses, &pages, 0.0).expect("an error");
+        assert!(by_misses > 0.0);
+        let mut uneven = pages;
+        (uneven[0], uneven[2]) = (15, 5);
+        assert!(standard_error(&even, &misses, &uneven, 0.2).expect("an error") > by_misses);
+        assert_eq!(standard_error(&[0; PARTS], &misses, &pages, 0.0), None);
+    }
+
+    #[test]
+    fn units_are_spread_over_all_parts() {
+        let mut counts = [0; PARTS];
+        for file in 0..40 {
+            (0..80).for_each(|unit| counts[part_of(8, 1000 + file, unit * 64 + file % 64)] += 1);
+        }
+        assert!(counts.iter().all(|&n| (50..150).contains(&n)), "{counts:?}");
+    }
+}

@@ -1,0 +1,394 @@
+//! A machine: its groups, which come and go, and the events of all of them.
+
+use crate::advice::{CurveTrust, LimitAdvice};
+use crate::figures::Figures;
+use crate::group::{Curve, CurveSettings, GroupCurve, Totals};
+use crate::state::State;
+use crate::stream::{PageEvent, PageStream, Who};
+use refault::recording::Settings;
+use refault_mm::Config;
+use refault_record::{Cgroup, Event, Feed, group_matches, lru_gen, release, swappiness};
+use refault_trace::{Recording, SpaceSample};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Bytes that a unit takes in all sizes of a group, about.
+const UNIT_BYTES: usize = 20 << 10;
+
+/// Events of a group before it gets engines: many are gone before.
+const LEAST_EVENTS: u32 = 20;
+
+/// Groups that are counted and have no engines.
+const MOST_CANDIDATES: usize = 1 << 14;
+
+/// The least memory that sizes are of, in pages: 4 MiB.
+const LEAST_PAGES: u64 = 1 << 10;
+
+/// Groups that are watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Select {
+    /// All.
+    All,
+    /// Groups of these patterns: each with all below it.
+    Patterns(Vec<String>),
+}
+
+impl Select {
+    /// The group that one is counted for; none: it is not watched.
+    fn of<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let Select::Patterns(patterns) = self else { return Some(path) };
+        let ends = path.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0).chain([path.len()]);
+        let mut above = ends.map(|end| &path[..end]);
+        above.find(|part| patterns.iter().any(|pattern| group_matches(pattern, part)))
+    }
+}
+
+/// Settings of a watcher.
+#[derive(Clone, Debug)]
+pub struct HostOptions {
+    /// Groups.
+    pub select: Select,
+    /// Pages whose events are taken.
+    pub sample: SpaceSample,
+    /// The time that curves are of.
+    pub window: Duration,
+    /// Memory of engines at most, in bytes, about.
+    pub most_bytes: usize,
+    /// Groups at most.
+    pub most_groups: usize,
+    /// Share by which misses may grow in a smaller limit.
+    pub growth: f64,
+    /// Bytes of the ring of each CPU.
+    pub ring_bytes: usize,
+    /// Where tracefs is, if not where it is by custom.
+    pub tracefs: Option<PathBuf>,
+    /// Curves of a watcher before.
+    pub state: Option<State>,
+}
+
+/// Counts of a watcher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    /// Events that were read, and lost.
+    pub events: u64,
+    /// See `events`.
+    pub lost: u64,
+    /// Groups that are watched.
+    pub groups: usize,
+    /// Touches of groups that there was no room for.
+    pub unwatched: u64,
+    /// Bytes that engines take.
+    pub engine_bytes: usize,
+}
+
+/// State of a group, for people.
+#[derive(Clone, Debug)]
+pub struct GroupReport {
+    /// Path of the group.
+    pub path: String,
+    /// Sizes now.
+    pub figures: Figures,
+    /// The size that the curve is around, in bytes: the limit, or what it had.
+    pub around_bytes: u64,
+    /// Hit rate of the kernel since the last report; none: no touch.
+    pub hit_rate_now: Option<f64>,
+    /// Bytes read from disks each second since the last report.
+    pub read_bytes_per_s_now: f64,
+    /// The curve.
+    pub curve: Curve,
+    /// Whether the curve is one of a watcher before.
+    pub is_old: bool,
+    /// Conclusions.
+    pub advice: LimitAdvice,
+}
+
+#[derive(Debug)]
+struct Watched {
+    cgroup: Cgroup,
+    curve: GroupCurve,
+    figures: Figures,
+    /// Counts at the last report, and when it was.
+    before: (Totals, u64),
+    used_ns: u64,
+}
+
+/// A machine that is watched.
+#[derive(Debug)]
+pub struct Host {
+    options: HostOptions,
+    config: Config,
+    feed: Feed,
+    stream: PageStream,
+    groups: BTreeMap<String, Watched>,
+    candidates: FxHashMap<String, u32>,
+    counts: HostCounts,
+    now_ns: u64,
+    looked_ns: u64,
+    events: Vec<Event>,
+    pages: Vec<(Who, PageEvent)>,
+}
+
+impl Host {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// One line that says what is missing.
+    pub fn open(options: HostOptions) -> Result<Host, String> {
+        let feed = Feed::open(options.tracefs.as_deref(), options.sample, options.ring_bytes)?;
+        Ok(Host {
+            config: config(),
+            stream: PageStream::new(options.sample),
+            feed,
+            options,
+            groups: BTreeMap::new(),
+            candidates: FxHashMap::default(),
+            counts: HostCounts::default(),
+            now_ns: 0,
+            looked_ns: 0,
+            events: Vec::new(),
+            pages: Vec::new(),
+        })
+    }
+
+    /// Takes the events that came: to be called several times a second.
+    ///
+    /// # Errors
+    /// An engine that cannot go on.
+    pub fn poll(&mut self) -> Result<(), String> {
+        self.events.clear();
+        self.pages.clear();
+        let until_ns = self.feed.take(&mut self.events);
+        let own = std::process::id();
+        let Host { feed, stream, events, pages, .. } = self;
+        for event in events.iter().filter(|event| event.pid != own) {
+            stream.take(event, &mut |inode, pid| feed.pages(inode, pid, until_ns), pages);
+        }
+        stream.settle(until_ns, pages);
+        self.now_ns = self.now_ns.max(until_ns);
+        for (who, event) in std::mem::take(&mut self.pages) {
+            self.take(who, event)?;
+        }
+        self.note_lost();
+        for watched in self.groups.values_mut() {
+            watched.curve.set_now_ns(self.now_ns);
+        }
+        if self.now_ns.saturating_sub(self.looked_ns) >= 1_000_000_000 {
+            self.looked_ns = self.now_ns;
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    fn note_lost(&mut self) {
+        let (events, lost) = self.feed.counts();
+        let (more, gone) = (events - self.counts.events, lost - self.counts.lost);
+        (self.counts.events, self.counts.lost) = (events, lost);
+        if more + gone > 0 {
+            self.groups.values_mut().for_each(|watched| watched.curve.lost(gone, more));
+        }
+    }
+
+    fn take(&mut self, who: Who, event: PageEvent) -> Result<(), String> {
+        match event {
+            // The page may be charged to any group.
+            PageEvent::Delete(inode, pages) => {
+                self.groups.values_mut().for_each(|watched| watched.curve.delete(inode, pages.clone()));
+            }
+            PageEvent::Freed(inode) => self.groups.values_mut().for_each(|watched| watched.curve.freed(inode)),
+            PageEvent::Add(inode, pages) => {
+                let Some(key) = self.watched(who)? else { return Ok(()) };
+                for (path, watched) in &mut self.groups {
+                    watched.curve.add(inode, pages.clone(), *path == key)?;
+                }
+            }
+            PageEvent::Touch(touched) => {
+                let Some(key) = self.watched(who)? else { return Ok(()) };
+                if let Some(watched) = self.groups.get_mut(&key) {
+                    watched.used_ns = self.now_ns;
+                    watched.curve.touch(&touched)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Group that an event counts for, which gets engines when it is new.
+    fn watched(&mut self, who: Who) -> Result<Option<String>, String> {
+        let Some(path) = self.feed.group(who.pid, who.cgroup, self.now_ns) else { return Ok(None) };
+        let Some(key) = self.options.select.of(path).map(str::to_owned) else { return Ok(None) };
+        if self.groups.contains_key(&key) {
+            return Ok(Some(key));
+        }
+        if self.candidates.len() >= MOST_CANDIDATES {
+            self.candidates.clear();
+        }
+        let seen = self.candidates.entry(key.clone()).or_insert(0);
+        *seen += 1;
+        if *seen < LEAST_EVENTS {
+            return Ok(None);
+        }
+        if !self.has_room() {
+            self.counts.unwatched += 1;
+            return Ok(None);
+        }
+        self.candidates.remove(&key);
+        Ok(self.begin(&key)?.then_some(key))
+    }
+
+    /// Whether there is room for one more group: one that did nothing for a window gives way.
+    fn has_room(&mut self) -> bool {
+        if self.groups.len() < self.options.most_groups {
+            return true;
+        }
+        let idle = self.groups.iter().min_by_key(|(_, watched)| watched.used_ns);
+        let idle = idle.filter(|(_, w)| self.now_ns.saturating_sub(w.used_ns) > self.options.window.as_nanos() as u64);
+        let Some(path) = idle.map(|(path, _)| path.clone()) else { return false };
+        self.groups.remove(&path);
+        true
+    }
+
+    /// Makes engines for a group. False: it is gone.
+    fn begin(&mut self, path: &str) -> Result<bool, String> {
+        let Ok(cgroup) = Cgroup::open(Path::new(path)) else { return Ok(false) };
+        let Some(figures) = Figures::read(&cgroup) else { return Ok(false) };
+        let settings = CurveSettings {
+            config: self.config.clone(),
+            one_in: self.options.sample.one_in,
+            window_ns: self.options.window.as_nanos() as u64,
+            most_units: self.most_units(self.groups.len() + 1),
+        };
+        let mut curve = GroupCurve::new(settings, around(&figures, 0), self.now_ns)?;
+        curve.set_besides(figures.besides_bytes / 4096);
+        let before = (Totals::default(), self.now_ns);
+        self.groups.insert(path.to_owned(), Watched { cgroup, curve, figures, before, used_ns: self.now_ns });
+        Ok(true)
+    }
+
+    /// Units that each of so many groups may have.
+    fn most_units(&self, groups: usize) -> usize {
+        (self.options.most_bytes / UNIT_BYTES / groups.max(4)).max(16)
+    }
+
+    /// Looks at sizes and limits; groups that are gone go here, too.
+    fn look(&mut self) -> Result<(), String> {
+        let most = self.most_units(self.groups.len());
+        let mut gone = Vec::new();
+        for (path, watched) in &mut self.groups {
+            let Some(figures) = Figures::read(&watched.cgroup) else {
+                gone.push(path.clone());
+                continue;
+            };
+            watched.figures = figures;
+            let curve = &mut watched.curve;
+            curve.set_limit(around(&figures, curve.limit_pages()))?;
+            curve.set_besides(figures.besides_bytes / 4096);
+            curve.set_most_units(most);
+        }
+        gone.iter().for_each(|path| _ = self.groups.remove(path));
+        self.counts.groups = self.groups.len();
+        self.counts.engine_bytes = self.groups.values().map(|watched| watched.curve.memory_bytes()).sum();
+        Ok(())
+    }
+
+    /// Counts so far.
+    pub fn counts(&self) -> HostCounts {
+        self.counts
+    }
+
+    /// All groups, those with most memory first.
+    pub fn report(&mut self) -> Vec<GroupReport> {
+        let (now_ns, options) = (self.now_ns, &self.options);
+        let mut all: Vec<_> = self.groups.iter_mut().map(|(path, w)| report(path, w, options, now_ns)).collect();
+        all.sort_by(|a, b| b.figures.usage_bytes.cmp(&a.figures.usage_bytes).then_with(|| a.path.cmp(&b.path)));
+        all
+    }
+
+    /// The curves, for the next watcher: those of the one before where there are none yet.
+    pub fn state(&self) -> State {
+        let mut state = self.options.state.clone().unwrap_or_default();
+        let is_there = |path: &String| Cgroup::open(Path::new(path)).is_ok();
+        state.curves.retain(|path, _| is_there(path));
+        for (path, watched) in &self.groups {
+            let curve = watched.curve.curve();
+            if LimitAdvice::of(&curve, &watched.figures, 0.0).trust > CurveTrust::NotYet {
+                state.curves.insert(path.clone(), curve);
+            }
+        }
+        State::new(state.curves)
+    }
+}
+
+fn report(path: &str, watched: &mut Watched, options: &HostOptions, now_ns: u64) -> GroupReport {
+    let totals = watched.curve.totals;
+    let (before, at_ns) = std::mem::replace(&mut watched.before, (totals, now_ns));
+    let seconds = (now_ns.saturating_sub(at_ns) as f64 / 1e9).max(1e-9);
+    let (accesses, misses) = (totals.accesses - before.accesses, totals.misses - before.misses);
+    let reads = (totals.reads - before.reads) * options.sample.one_in * 4096;
+    let mut curve = watched.curve.curve();
+    let mut advice = LimitAdvice::of(&curve, &watched.figures, options.growth);
+    let old = options.state.as_ref().and_then(|state| state.curves.get(path));
+    let old = old.filter(|_| advice.trust == CurveTrust::NotYet);
+    if let Some(old) = old {
+        curve = old.clone();
+        advice = LimitAdvice::of(&curve, &watched.figures, options.growth);
+        advice.trust = advice.trust.min(CurveTrust::Low);
+        advice.why.insert(0, "the curve is of before the watcher began anew".to_owned());
+    }
+    GroupReport {
+        path: path.to_owned(),
+        figures: watched.figures,
+        around_bytes: watched.curve.limit_pages() * 4096,
+        hit_rate_now: (accesses > 0).then(|| 1.0 - misses as f64 / accesses as f64),
+        read_bytes_per_s_now: reads as f64 / seconds,
+        is_old: old.is_some(),
+        curve,
+        advice,
+    }
+}
+
+/// Pages that sizes are around: the limit, or without one what the group has, unless that is near
+/// to what it was.
+fn around(figures: &Figures, before: u64) -> u64 {
+    let pages = figures.limit_bytes.unwrap_or(figures.usage_bytes) / 4096;
+    let is_near = pages <= before.saturating_mul(2) && pages.saturating_mul(2) >= before;
+    if figures.limit_bytes.is_none() && before > 0 && is_near { before } else { pages.max(LEAST_PAGES) }
+}
+
+/// Rules of the kernel of this machine.
+fn config() -> Config {
+    let recording =
+        Recording { kernel: release(), lru_gen: lru_gen(), swappiness: swappiness(), ..Recording::default() };
+    let mut config = Settings::of(&recording, None, None, true).config;
+    // The kernel's own memory is among what a group has besides files.
+    config.memcg.charge_kernel = false;
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_around_the_limit_or_what_there_is() {
+        let figures = |usage: u64, limit: Option<u64>| Figures {
+            usage_bytes: usage << 20,
+            limit_bytes: limit.map(|mib| mib << 20),
+            ..Figures::default()
+        };
+        assert_eq!(around(&figures(10, Some(64)), 5), 64 << 8);
+        assert_eq!(around(&figures(100, None), 0), 100 << 8);
+        assert_eq!(around(&figures(100, None), 120 << 8), 120 << 8, "near");
+        assert_eq!(around(&figures(300, None), 120 << 8), 300 << 8);
+        assert_eq!(around(&figures(0, None), 0), LEAST_PAGES);
+    }
+
+    #[test]
+    fn groups_count_for_the_one_that_is_named() {
+        let select = Select::Patterns(vec!["/system.slice/*".to_owned(), "/a".to_owned()]);
+        assert_eq!(select.of("/system.slice/x.service/inner"), Some("/system.slice/x.service"));
+        assert_eq!((select.of("/a/b"), select.of("/b"), select.of("/")), (Some("/a"), None, None));
+        assert_eq!(Select::All.of("/b/c"), Some("/b/c"));
+    }
+}
