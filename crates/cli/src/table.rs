@@ -82,7 +82,7 @@ impl Table {
         for (n, block) in blocks.iter().enumerate() {
             text.push_str(if n > 0 { "\n" } else { "" });
             let widths: Vec<_> = block.iter().map(|&at| widths[at]).collect();
-            for line in 0..2 {
+            for line in [0, 1] {
                 let head: Vec<_> = block.iter().map(|&at| heads[at][line]).collect();
                 if head.iter().any(|cell| !cell.is_empty()) {
                     self.line(&mut text, &head, &widths);

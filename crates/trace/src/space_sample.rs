@@ -30,7 +30,7 @@ impl SpaceSample {
     /// # Errors
     /// A rate that filters of the kernel cannot take, or a salt that is no choice.
     pub fn new(one_in: u64, salt: u64) -> Result<SpaceSample, String> {
-        if !one_in.is_power_of_two() || one_in < 2 || one_in > 1 << MOST_BITS {
+        if !one_in.is_power_of_two() || !(2..=1 << MOST_BITS).contains(&one_in) {
             return Err(format!("1/{one_in} is no rate of the kernel's filters; give 1/2, 1/4, ... 1/256"));
         }
         if salt >= one_in {

@@ -167,6 +167,7 @@ mod tests {
             accesses: 1000,
             misses,
             reads: None,
+            sampling_error: None,
             oom_at: None,
             seconds: 1.0,
             window_misses: None,

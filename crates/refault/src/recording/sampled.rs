@@ -75,7 +75,7 @@ pub(super) fn streams(records: &[Record], sample: SpaceSample) -> Vec<bool> {
 
 /// Whether a row begins where a unit does, and not with its file.
 fn comes_in(record: &Record, sample: SpaceSample) -> bool {
-    record.page > 0 && record.page % sample.unit_pages == 0
+    record.page > 0 && record.page.is_multiple_of(sample.unit_pages)
 }
 
 impl Loaded {
