@@ -76,7 +76,18 @@ const FORMATS: [Format; 13] = [
 ];
 
 /// Formats whose unit is part of the format.
-const SURE: [Format; 2] = [Format::Native, Format::PgTrace];
+const SURE: [Format; 10] = [
+    Format::Native,
+    Format::PgTrace,
+    Format::Blkparse,
+    Format::Blktrace,
+    Format::Biosnoop,
+    Format::Strace,
+    Format::Events,
+    Format::PerfTrace,
+    Format::DrcachesimView,
+    Format::IoTracer,
+];
 
 fn write(format: Format, how: Writing) -> Vec<u8> {
     let mut text = String::new();
@@ -145,10 +156,11 @@ fn open(bytes: &[u8], opts: &OpenOptions) -> Result<Box<dyn RecordSource>, crate
     open_input(Input::from_reader("t", Box::new(std::io::Cursor::new(bytes.to_vec())))?, opts)
 }
 
-/// The notes of a file that is read to its end; `Err` is an error of the reader.
+/// The doubts of a file that is read to its end; `Err` is an error of the reader.
 fn notes(bytes: &[u8], opts: &OpenOptions) -> Result<Vec<String>, String> {
     let mut source = open(bytes, opts).map_err(|e| e.to_string())?;
-    Summary::of(&mut source).map(|summary| summary.notes).map_err(|e| e.to_string())
+    Summary::of(&mut source).map_err(|e| e.to_string())?;
+    Ok(source.header().doubts.clone())
 }
 
 /// Bare numbers have no mark.
