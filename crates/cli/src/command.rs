@@ -134,8 +134,9 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Flags and words that name what is read, and folders.
-    const INPUTS: [&str; 16] = [
+    /// Flags and words that name what is read, folders, and files that a watcher goes on with:
+    /// these are no results, and take a live kernel.
+    const INPUTS: [&str; 18] = [
         "traces",
         "trace",
         "from",
@@ -152,6 +153,8 @@ mod tests {
         "command",
         "device",
         "names",
+        "state",
+        "json",
     ];
 
     fn outputs(command: &clap::Command, words: &str, found: &mut Vec<String>) {

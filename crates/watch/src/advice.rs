@@ -164,11 +164,11 @@ fn trust(curve: &Curve, figures: &Figures) -> (CurveTrust, Vec<String>) {
     if curve.given_up > 0 {
         why.push("more files than the watcher may remember: larger sizes are underrated".to_owned());
     }
-    let trust = if why.is_empty() { CurveTrust::Good } else { CurveTrust::Low };
-    if !limit.is_filled {
-        why.push("no reclaim in the engine yet".to_owned());
+    // A group that is far from its limit never fills the engine: all sizes with room are alike.
+    if !limit.is_filled && figures.limit_bytes.is_some_and(|bytes| figures.usage_bytes / 9 * 10 >= bytes) {
+        why.push("the limit is full, and the engine is not yet".to_owned());
     }
-    (trust, why)
+    (if why.is_empty() { CurveTrust::Good } else { CurveTrust::Low }, why)
 }
 
 #[cfg(test)]
