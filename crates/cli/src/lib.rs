@@ -22,7 +22,6 @@ pub mod replay;
 pub mod report;
 pub mod size;
 mod start;
-mod table;
 pub mod trace_cmd;
 pub mod verify;
 pub mod watch;
@@ -33,6 +32,7 @@ pub use flags::kernel::parser as kernel_parser;
 pub use flags::memory::{advise_for, has_max_memory, max_memory};
 pub use given::Given;
 pub use page::note_inputs;
+use refault::table;
 pub use refault::{Failure, Watch};
 
 /// Prints on standard output. A reader that has seen enough (`| head`) is no error.

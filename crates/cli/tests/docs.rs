@@ -186,6 +186,8 @@ fn the_reference_has_every_flag() {
     for (command, pages) in [
         ("replay", &["reference/replay.md", "reference/replay-scenario.md"][..]),
         ("size", &["reference/size.md", "reference/formats.md"]),
+        ("whatif", &["reference/whatif.md", "reference/formats.md"]),
+        ("explain", &["reference/explain.md", "reference/formats.md"]),
         ("bench", &["reference/bench.md"]),
         ("report", &["reference/report.md", "reference/formats.md"]),
         ("run", &["../crates/run/docs/run.md"]),
@@ -230,6 +232,11 @@ fn the_reference_has_every_key_of_json() {
             "../../crates/run/docs/run.md",
             &["run", "--memory-max", "64M", "--quiet", "--json", "-", "--", "true"],
             &[""],
+        ),
+        (
+            "whatif.md",
+            &["whatif", sqlite, "--kernel", "6.18", "--starts", "1", "--json"],
+            &["", "/today", "/alternatives/0", "/alternatives/0/effects/0"],
         ),
         ("size.md", &["size", sqlite, "--target", "hit_rate>95%", "--json"], &[""]),
         (

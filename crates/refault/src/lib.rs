@@ -17,7 +17,7 @@
 //! | [`mod@explain`] | counters of a kernel at two moments, in sentences |
 //! | [`mod@curve`] | misses against memory, and the knee |
 //! | [`document`] | results as pages and comparisons have them, of JSON, too |
-//! | [`memory_size`], [`time`], [`words`], [`units`], [`names`] | sizes, times, numbers and names as people write and read them |
+//! | [`memory_size`], [`time`], [`words`], [`units`], [`names`], [`table`] | sizes, times, numbers and names as people write and read them |
 //! | [`mod@whatif`] | a trace or a recording on another kernel, with other lists, with more or less memory |
 //! | [`watch`] | progress and cancel |
 //!
@@ -72,6 +72,7 @@ pub mod runner;
 pub mod scenario;
 pub mod settings;
 pub mod size;
+pub mod table;
 mod threads;
 pub mod time;
 pub mod units;

@@ -47,7 +47,7 @@ pub(crate) fn pages(sources: &[Source]) -> Vec<Page> {
 }
 
 fn in_words(first: &str, other: &OtherResult) -> String {
-    let OtherResult { name, apart, better, worse, neither } = other;
+    let OtherResult { name, apart, differs, better, worse, neither } = other;
     let all = counted(other.common() as u64, "number");
     match apart {
         _ if other.common() == 0 => format!("{name} has no number in common with {first}."),
@@ -56,7 +56,11 @@ fn in_words(first: &str, other: &OtherResult) -> String {
         ),
         None => {
             format!(
-                "{name} has {all} in common with {first}: {better} better, {worse} worse, {neither} the same or neither."
+                "{name} has {all} in common with {first}: {better} better, {worse} worse, {neither} the same or neither.{}",
+                match differs.as_slice() {
+                    [] => String::new(),
+                    all => format!(" It differs in {}.", all.join("; ")),
+                }
             )
         }
     }

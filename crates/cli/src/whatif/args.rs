@@ -16,23 +16,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 const DETAILS: &str = "\
-Without a list, each of these is tried by itself: the other kernels (6.1, 6.6, 6.12, 6.18, 7.2), the other kind of \
-lists, limits of 50%, 75%, 125% and 150% of today's, and what the input has of swappiness, swap and readahead. With \
-lists, these are tried, crossed with each other.
-
-Each machine runs --starts times, with limits up to 4 % less or more and other seeds, and is compared start by start. \
-A difference is better or worse if all starts have it, and if it is more than the lab is from the kernel: for a \
-recording as far as the lab is from the recorded kernel today.
+Without a list, each of these is tried by itself: other kernels, the other kind of lists, limits of 50%, 75%, 125% and \
+150% of today's, and what the input has of swappiness, swap and readahead. With lists, these are, crossed.
 
 Exit status: 0; 1 when a --fail-if holds; 2 for a mistake.
 
 Examples:
-  Will the next kernel hurt this service?
-    refault whatif web.parquet --kernel 6.18 --fail-if 'misses>+5%'
-  The next kernel in three quarters of the memory, and in all of it?
-    refault whatif web.parquet --kernel 6.12,6.18 --limit 75%,100%
-  All of it, of a trace, from two lists of 6.1 in 8 MiB?
-    refault whatif data/sqlite.parquet --memory 8M --from-kernel 6.1 --from-policy lru
+  refault whatif web.parquet --kernel 6.18 --fail-if 'misses>+5%'
+  refault whatif web.parquet --kernel 6.12,6.18 --limit 75%,100%
+  refault whatif data/sqlite.parquet --memory 8M --from-kernel 6.1 --from-policy lru
 
 docs/reference/whatif.md says more.";
 
@@ -50,7 +42,7 @@ pub struct WhatIfArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = kernel::parser())]
     kernel: Vec<Kernel>,
 
-    /// Policies to try: lru, mglru, lru-2013, lru-none, lru-shadow, mglru-shadow
+    /// Policies to try
     #[arg(long, short, value_name = "LIST", value_delimiter = ',', value_parser = policy_of_groups)]
     policy: Vec<Policy>,
 

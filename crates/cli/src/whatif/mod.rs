@@ -1,20 +1,15 @@
 //! `refault whatif`: a machine beside the same machine with something changed, by the library.
 //!
-//! | file | what is in it |
-//! |---|---|
-//! | `args` | the flags, as a request |
-//! | `text` | the result for people |
-//!
-//! It calls `refault::whatif`. `main` calls `run`.
+//! `args` has the flags, as a request. It calls `refault::whatif`. `main` calls `run`.
 
 mod args;
-mod text;
 
-use crate::given::Given;
+use crate::given::{Given, GivenSettings};
 use crate::replay::{check_output, write};
 use crate::{Failure, print, say};
 pub use args::WhatIfArgs;
 use refault::whatif::{FailIf, WhatIf};
+use serde::Serialize;
 use std::iter;
 
 /// Runs `refault whatif ...`, of whose flags `given` were; false: a condition of `--fail-if` holds.
@@ -25,8 +20,8 @@ pub fn run(args: &WhatIfArgs, given: &Given) -> Result<bool, Failure> {
     let result = args.result(given)?;
     let (held, is_free) = held(&args.fail_if, &result)?;
     let text = match args.json {
-        true => text::json(&result, args, given)?,
-        false => text::text(&result, &given.settings(&[]).line(&[])),
+        true => json(&result, args, given)?,
+        false => result.text(&given.settings(&[]).line(&[])),
     };
     match &args.output {
         Some(path) => write(path, text.as_bytes())?,
@@ -34,6 +29,19 @@ pub fn run(args: &WhatIfArgs, given: &Given) -> Result<bool, Failure> {
     }
     held.iter().for_each(|line| say(line));
     Ok(is_free)
+}
+
+/// The result for programs, with its settings and notes on the trace that was read.
+fn json(result: &WhatIf, args: &WhatIfArgs, given: &Given) -> Result<String, Failure> {
+    #[derive(Serialize)]
+    struct All<'a> {
+        #[serde(flatten)]
+        result: &'a WhatIf,
+        notes: Vec<String>,
+        settings: GivenSettings,
+    }
+    let all = All { result, notes: args.input.notes(), settings: given.settings(&[]) };
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
 /// A line for each condition, and whether none holds.

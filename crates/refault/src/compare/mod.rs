@@ -7,7 +7,8 @@ mod numbers;
 
 use crate::document::Source;
 use crate::units::Unit;
-use numbers::{NamedNumber, metrics, work};
+use numbers::{NamedNumber, metrics, settings, work};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers of a comparison at most.
 const MOST: usize = 400;
@@ -39,6 +40,8 @@ pub struct OtherResult {
     pub name: String,
     /// Why no difference to it is called better or worse.
     pub apart: Option<String>,
+    /// Settings in which it differs from the first, in words: name, there, here.
+    pub differs: Vec<String>,
     /// Numbers of it that are better.
     pub better: usize,
     /// Numbers of it that are worse.
@@ -99,11 +102,20 @@ pub fn compare(first: &Source, others: &[Source]) -> Comparison {
             row.others.push(found);
         }
         let [better, worse, neither] = tally;
-        OtherResult { name: other.name.clone(), apart, better, worse, neither }
+        let differs = differing(&settings(&first.document), &settings(&other.document));
+        OtherResult { name: other.name.clone(), apart, differs, better, worse, neither }
     };
     let others = others.iter().map(beside).collect();
     rows.retain(|row| row.others.iter().any(Option::is_some));
     Comparison { others, rows }
+}
+
+/// Settings that are not the same, in words.
+fn differing(first: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
+    let names: BTreeSet<&String> = first.keys().chain(other.keys()).collect();
+    let value = |of: &BTreeMap<String, String>, name| of.get(name).map_or("none", String::as_str).to_owned();
+    let differ = names.into_iter().filter(|name| first.get(*name) != other.get(*name));
+    differ.map(|name| format!("{name} {} there, {} here", value(first, name), value(other, name))).collect()
 }
 
 /// Differences of less than a thousandth are none.
@@ -126,6 +138,16 @@ fn verdict(before: &NamedNumber, after: &NamedNumber, is_other_work: bool) -> Di
 mod tests {
     use super::numbers::metric;
     use super::*;
+
+    #[test]
+    fn settings_that_differ_are_named() {
+        let of = |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let said = differing(
+            &of(&[("kernel", "6.12"), ("seed", "1")]),
+            &of(&[("kernel", "6.18"), ("seed", "1"), ("set", "a=1")]),
+        );
+        assert_eq!(said, ["kernel 6.12 there, 6.18 here", "set none there, a=1 here"]);
+    }
 
     #[test]
     fn differences_have_a_direction() {

@@ -8,6 +8,7 @@ use crate::document::run::RunDocument;
 use crate::document::scenario::ScenarioDocument;
 use crate::document::trace::TraceDocument;
 use crate::units::{Unit, bytes, counted};
+use std::collections::BTreeMap;
 
 /// A number of a result.
 pub(super) struct NamedNumber {
@@ -43,6 +44,22 @@ pub(super) fn work(document: &Document) -> String {
         Document::Size(d) => format!("{} with {} of {}", d.limit, d.target, d.name),
         Document::Verify(d) => format!("{} with {}", d.recording, trace(d.accesses, d.events)),
         Document::Run(d) => d.command.clone(),
+    }
+}
+
+/// Settings of a result, by name.
+pub(super) fn settings(document: &Document) -> BTreeMap<String, String> {
+    let one = |name: &str, value: String| (name.to_owned(), value);
+    match document {
+        Document::Replay(d) => d.settings.clone(),
+        Document::Trace(d) => BTreeMap::from([one("kernel", d.kernel.clone()), one("seed", d.seed.to_string())]),
+        Document::Scenario(d) => {
+            let mut policies: Vec<&str> = d.runs.iter().map(|run| run.policy.as_str()).collect();
+            policies.dedup();
+            let seed = d.runs.first().map(|run| one("seed", run.seed.to_string()));
+            seed.into_iter().chain([one("policy", policies.join(", "))]).collect()
+        }
+        _ => BTreeMap::new(),
     }
 }
 

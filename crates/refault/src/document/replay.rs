@@ -19,6 +19,9 @@ pub struct ReplayDocument {
     pub rows: Vec<ReplayRow>,
     /// Rows that were left out.
     pub left_out: usize,
+    /// The kernel, and flags that were given, by name: comparisons say in what they differ.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// Remarks on the traces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -61,11 +64,25 @@ struct Printed {
     refault: String,
     #[serde(default)]
     notes: Vec<String>,
+    #[serde(default)]
+    settings: BTreeMap<String, Value>,
     rows: Vec<Value>,
+}
+
+/// A value of a setting as it was typed.
+fn typed(value: &Value) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    shown(&match value {
+        Value::Array(all) => all.iter().map(text).collect::<Vec<_>>().join(", "),
+        one => text(one),
+    })
 }
 
 pub(super) fn read(value: Value) -> Result<ReplayDocument, serde_json::Error> {
     let printed: Printed = serde_json::from_value(value)?;
+    let kernel = printed.rows.iter().find_map(|row| row.get("kernel")?.as_str().map(str::to_owned));
+    let given = printed.settings.iter().map(|(flag, value)| (shown(flag), typed(value)));
+    let settings = given.chain(kernel.map(|kernel| ("kernel".to_owned(), shown(&kernel)))).collect();
     let mut rows = Vec::new();
     for row in printed.rows {
         let groups = row.get("groups").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -85,7 +102,7 @@ pub(super) fn read(value: Value) -> Result<ReplayDocument, serde_json::Error> {
             });
         }
     }
-    Ok(ReplayDocument::cut(rows, printed.refault, printed.notes))
+    Ok(ReplayDocument { settings, ..ReplayDocument::cut(rows, printed.refault, printed.notes) })
 }
 
 impl ReplayRow {
@@ -151,7 +168,7 @@ impl ReplayDocument {
         if rows.iter().map(|row| row.window_misses.len()).sum::<usize>() > 40 * MOST_POINTS {
             rows.iter_mut().for_each(|row| row.window_misses = binned(&row.window_misses, 40));
         }
-        ReplayDocument { refault, rows, left_out, notes }
+        ReplayDocument { refault, rows, left_out, settings: BTreeMap::new(), notes }
     }
 
     /// The traces, in the order of the rows.

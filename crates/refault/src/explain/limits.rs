@@ -97,7 +97,7 @@ pub(super) fn of_group_alone(views: &[View<'_>], findings: &mut Vec<Finding>) {
     findings.push(finding(group, Cause::Limit, sentence, because));
 }
 
-/// What is not known, or that nothing happened.
+/// Questions that stay open, or that nothing happened.
 pub(super) fn unknown(views: &[View<'_>], findings: &[Finding]) -> Vec<String> {
     let mut all = Vec::new();
     let has = |causes: &[Cause]| findings.iter().any(|finding| causes.contains(&finding.cause));

@@ -4,20 +4,25 @@
 //! |---|---|
 //! | `parse` | [`Counters`]: `/proc/vmstat`, `memory.stat`, `*.pressure` and more, as they are pasted |
 //! | `view` | the group or the machine between two moments |
+//! | `live` | this machine's files, read twice |
 //! | `rules`, `limits` | a function for each sentence, with the counters behind it |
 //!
 //! Rules are few, and each says why it holds; where none does, that is said.
 
 mod limits;
+mod live;
 mod parse;
 mod rules;
 mod view;
 
+pub use live::explain_live;
 pub use parse::Counters;
 
 use crate::Failure;
+use crate::words::printable;
 use refault_trace::Recording;
 use serde::Serialize;
+use std::fmt;
 use view::{Scope, View};
 
 /// A cause, for the commands that tell more of it.
@@ -59,17 +64,32 @@ pub struct Finding {
     pub because: Vec<String>,
 }
 
-/// What a kernel did between two moments.
+/// Deeds of a kernel between two moments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Explanation {
     /// Seconds between them; none: not known.
     pub seconds: Option<f64>,
     /// Sentences.
     pub findings: Vec<Finding>,
-    /// What is not known, in sentences.
+    /// Questions that stay open, in sentences.
     pub unknown: Vec<String>,
     /// Commands that tell more.
     pub next: Vec<String>,
+}
+
+impl fmt::Display for Explanation {
+    /// A sentence a line, for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(seconds) = self.seconds {
+            writeln!(f, "in {seconds:.1} s:")?;
+        }
+        for finding in &self.findings {
+            writeln!(f, "- {}", printable(&finding.sentence))?;
+            writeln!(f, "  ({})", printable(&finding.because.join(", ")))?;
+        }
+        self.unknown.iter().try_for_each(|unknown| writeln!(f, "not known: {}", printable(unknown)))?;
+        self.next.iter().try_for_each(|next| writeln!(f, "more: {next}"))
+    }
 }
 
 /// Explains the time between two readings.

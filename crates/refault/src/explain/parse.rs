@@ -3,6 +3,9 @@
 
 use refault_trace::Recording;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 /// A file of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,9 @@ enum Part {
 
 /// The largest value that is taken as it is, so that sums of pages in bytes are numbers.
 const MOST: u64 = 1 << 48;
+
+/// The largest reading that is taken; files of the kernel are far smaller.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// Files that hold one number.
 const NUMBERS: [&str; 6] =
@@ -55,6 +61,21 @@ impl Counters {
             ));
         }
         Ok(all)
+    }
+
+    /// Reads a file of what was pasted.
+    ///
+    /// # Errors
+    /// It cannot be read, is larger than any reading, or has no counter.
+    pub fn read(path: &Path) -> Result<Counters, String> {
+        let name = path.display().to_string();
+        let unread = |e: std::io::Error| format!("{name}: cannot be read: {e}");
+        let (mut file, mut bytes) = (File::open(path).map_err(unread)?, Vec::new());
+        let read = Read::by_ref(&mut file).take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
+        if read as u64 > MOST_BYTES {
+            return Err(format!("{name}: is larger than any reading of the kernel's files"));
+        }
+        Counters::parse(&String::from_utf8_lossy(&bytes), &name)
     }
 
     /// Counters of a snapshot of a recording.

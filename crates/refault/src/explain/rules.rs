@@ -130,7 +130,7 @@ pub(super) fn scanned(view: &View<'_>) -> Option<(u64, u64)> {
     }
 }
 
-/// Who reclaims, and with how much work.
+/// Tells who reclaims, and with how much work.
 fn reclaim(view: &View<'_>) -> Option<Finding> {
     let (kswapd, direct) = scanned(view)?;
     if kswapd + direct < FEW {

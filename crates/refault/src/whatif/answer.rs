@@ -58,7 +58,7 @@ pub struct WhatIf {
     pub trust: Vec<MetricTrust>,
     /// Changed machines.
     pub alternatives: Vec<Alternative>,
-    /// What the input leaves open, in sentences.
+    /// Questions that the input leaves open, in sentences.
     pub unknown: Vec<String>,
     /// Runs of each machine.
     pub starts: u16,
@@ -170,6 +170,11 @@ impl WhatIf {
             starts,
             spoken: subject.spoken(),
         }
+    }
+
+    /// The answer, a table, and what is not known; `settings` is a line of flags.
+    pub fn text(&self, settings: &str) -> String {
+        super::text::text(self, settings)
     }
 
     /// The metric that sentences are of.

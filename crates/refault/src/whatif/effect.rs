@@ -122,7 +122,7 @@ fn difference(metric: Metric, change: f64) -> String {
     match metric {
         Metric::Pressure(..) => Unit::Percent.difference(change),
         _ if is_share(metric) => Unit::Percent.difference(100.0 * change),
-        // Of what is many times as much no digit matters.
+        // Digits do not matter of what is many times as much.
         _ if change >= 10.0 => format!("x{:.0}", change + 1.0),
         _ => format!("{:+.1} %", 100.0 * change),
     }

@@ -8,7 +8,7 @@
 //! | `subject` | what every kind of input has: its machine, its metrics, a run |
 //! | `trace`, `recording`, `scenario` | the kinds of input |
 //! | `effect` | the difference that a change makes, and whether it is more than its uncertainty |
-//! | `answer` | [`WhatIf`]: the result, and the sentence |
+//! | `answer`, `text` | [`WhatIf`]: the result, and the sentence; a table for people |
 //! | `condition` | `--fail-if`: a difference that must not be |
 //!
 //! It calls `replay`, `recording` and the `runner`, and has the metrics and the trust of `size`.
@@ -21,6 +21,7 @@ mod recording;
 mod request;
 mod scenario;
 mod subject;
+mod text;
 mod trace;
 
 pub use answer::{Alternative, MetricTrust, WhatIf};

@@ -1,4 +1,4 @@
-//! What every kind of input has: its machine, its metrics, and runs.
+//! Traits of every kind of input: its machine, its metrics, and runs.
 
 use super::answer::MetricTrust;
 use super::change::{Change, Setup};
@@ -106,6 +106,6 @@ pub(super) trait Subject {
         None
     }
 
-    /// What the input leaves open, in sentences.
+    /// Questions that the input leaves open, in sentences.
     fn unknown(&self) -> Vec<String>;
 }

@@ -1,27 +1,11 @@
-//! The result for people and for programs.
+//! The result for people.
 
-use super::args::WhatIfArgs;
-use crate::Failure;
-use crate::given::{Given, GivenSettings};
+use super::answer::{Alternative, WhatIf};
+use super::effect::Effect;
+use crate::size::{Confidence, Metric};
 use crate::table::Table;
-use refault::size::{Confidence, Metric};
-use refault::whatif::{Alternative, Effect, WhatIf};
-use refault::words::printable;
-use serde::Serialize;
+use crate::words::printable;
 use std::fmt::Write as _;
-
-/// The result for programs, with its settings and notes on the trace that was read.
-pub(super) fn json(result: &WhatIf, args: &WhatIfArgs, given: &Given) -> Result<String, Failure> {
-    #[derive(Serialize)]
-    struct All<'a> {
-        #[serde(flatten)]
-        result: &'a WhatIf,
-        notes: Vec<String>,
-        settings: GivenSettings,
-    }
-    let all = All { result, notes: args.input.notes(), settings: given.settings(&[]) };
-    Ok(serde_json::to_string_pretty(&all)? + "\n")
-}
 
 /// The answer, a table, and what is not known; `settings` is a line of flags.
 pub(super) fn text(result: &WhatIf, settings: &str) -> String {

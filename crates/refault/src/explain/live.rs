@@ -1,14 +1,10 @@
 //! Files of this machine's kernel, read twice.
 
-use super::args::ExplainArgs;
-use crate::{Failure, say};
-use refault::explain::{Counters, Explanation, explain};
+use super::{Counters, Explanation, explain};
+use crate::{Failure, Watch};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The time between two readings where none is given.
-const SPAN: Duration = Duration::from_secs(10);
 
 /// Files of the machine.
 const MACHINE: [&str; 4] = ["/proc/vmstat", "/proc/meminfo", "/proc/pressure/memory", "/proc/pressure/io"];
@@ -30,12 +26,14 @@ const GROUP: [&str; 10] = [
 /// Where memory cgroups are mounted.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
 
-/// Reads twice.
-pub(super) fn explanation(args: &ExplainArgs) -> Result<Explanation, Failure> {
-    let folder = args.cgroup.as_deref().map(folder).transpose()?;
-    let (span, begun) = (args.span.unwrap_or(SPAN), Instant::now());
+/// Explains the time from now on, by this machine's files and those of a group, read twice.
+///
+/// # Errors
+/// There is no such group, or no counter can be read.
+pub fn explain_live(cgroup: Option<&Path>, span: Duration, watch: &Watch) -> Result<Explanation, Failure> {
+    let (folder, begun) = (cgroup.map(folder).transpose()?, Instant::now());
     let before = reading(folder.as_deref())?;
-    say(&format!("reading the kernel's counters again in {:.0} s", span.as_secs_f64()));
+    watch.remark(&format!("reading the kernel's counters again in {:.0} s", span.as_secs_f64()));
     std::thread::sleep(span);
     let after = reading(folder.as_deref())?;
     explain(&before, &after, Some(begun.elapsed().as_secs_f64()))
