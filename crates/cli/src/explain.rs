@@ -24,7 +24,8 @@ docs/reference/explain.md has the files that are read, and the rules.";
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = DETAILS)]
 pub struct ExplainArgs {
-    /// A file that `refault record` wrote, or two readings of the kernel's files, the earlier one first
+    /// A file that `refault record` wrote, or two readings of the kernel's files, the earlier one
+    /// first
     #[arg(value_name = "RECORDING | BEFORE AFTER", num_args = 0..=2, conflicts_with = "live")]
     inputs: Vec<PathBuf>,
 

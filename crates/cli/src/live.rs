@@ -87,8 +87,8 @@ fn is_running(pid: u32) -> bool {
     PathBuf::from(format!("/proc/{pid}")).exists()
 }
 
-/// Runs under way: the process id of each, and its file. Files of killed runs are passed over, as are
-/// those that nothing is written to yet.
+/// Runs under way: the process id of each, and its file. Files of killed runs are passed over, as
+/// are those that nothing is written to yet.
 pub fn runs() -> Vec<(u32, PathBuf)> {
     let mut all = files();
     all.retain(|(pid, path)| is_running(*pid) && fs::metadata(path).is_ok_and(|file| file.len() > 0));

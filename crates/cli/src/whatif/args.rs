@@ -84,8 +84,8 @@ pub struct WhatIfArgs {
     #[arg(long, value_name = "POLICY", value_parser = policy_of_groups)]
     from_policy: Option<Policy>,
 
-    /// Scenarios: the group whose figures are compared, and whose memory.max is --limit of [default:
-    /// the machine, and the only group with a memory.max]
+    /// Scenarios: the group whose figures are compared, and whose memory.max is --limit of
+    /// [default: the machine, and the only group with a memory.max]
     #[arg(long, short, value_name = "PATH")]
     group: Option<String>,
 

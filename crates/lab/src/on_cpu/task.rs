@@ -79,8 +79,8 @@ impl OnCpu<'_> {
             .map_or(self.spec.machine.quantum_ns, |left| left.clamp(1, self.spec.machine.quantum_ns))
     }
 
-    /// Lets a task reclaim that gave up its CPU before it reclaimed, or in the middle, and has a CPU
-    /// again, whatever is free by now.
+    /// Lets a task reclaim that gave up its CPU before it reclaimed, or in the middle, and has a
+    /// CPU again, whatever is free by now.
     fn reclaim_before(&mut self, t: usize, task: &mut Task, clock: u64) -> (u64, Stop) {
         self.kernel.set_now_ns(clock);
         let kernel = &mut *self.kernel;

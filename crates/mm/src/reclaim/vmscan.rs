@@ -131,8 +131,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Whether the run of a task pauses, so that writes end before it goes on. Where all writes fail
-    /// there is nothing to wait for.
+    /// Whether the run of a task pauses, so that writes end before it goes on. Where all writes
+    /// fail there is nothing to wait for.
     fn pauses(&mut self) -> bool {
         self.sc.may_pause && !self.sc.blocked && self.mem.writeback.is_hopeful() && self.world.reclaim_pauses()
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// A file of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum KernelFile {
     Vmstat,
     Stat,
     Meminfo,
@@ -98,14 +98,14 @@ impl Counters {
     }
 
     /// Takes a line of a file, if it is known which; the file that the next line is of.
-    fn line(&mut self, line: &str, part: Option<Part>) -> Option<Part> {
+    fn line(&mut self, line: &str, part: Option<KernelFile>) -> Option<KernelFile> {
         let mut words = line.split_whitespace();
         let (Some(name), value) = (words.next(), words.next()) else { return part };
         if let Some(total) = line.rsplit_once("total=").filter(|_| matches!(name, "some" | "full")) {
             self.pressure(name, total.1, part);
             return part;
         }
-        if let Some(Part::Number(file)) = part {
+        if let Some(KernelFile::Number(file)) = part {
             let number = if name == "max" { Some(u64::MAX) } else { name.parse::<u64>().ok().map(|n| n.min(MOST)) };
             self.group.extend(number.map(|number| (file.to_owned(), number)));
             return part;
@@ -113,22 +113,22 @@ impl Counters {
         let part = begun(name, line).or(part);
         let Some(value) = value.and_then(|value| value.parse::<u64>().ok()) else { return part };
         let (map, key, value) = match part {
-            Some(Part::Vmstat) => (&mut self.machine, name.to_owned(), value),
-            Some(Part::Meminfo) => {
+            Some(KernelFile::Vmstat) => (&mut self.machine, name.to_owned(), value),
+            Some(KernelFile::Meminfo) => {
                 (&mut self.machine, name.trim_end_matches(':').to_owned(), value.saturating_mul(1024))
             }
-            Some(Part::Stat) => (&mut self.group, name.to_owned(), value),
-            Some(Part::Events) => (&mut self.group, format!("events.{name}"), value),
-            Some(Part::SwapEvents) => (&mut self.group, format!("swap.events.{name}"), value),
+            Some(KernelFile::Stat) => (&mut self.group, name.to_owned(), value),
+            Some(KernelFile::Events) => (&mut self.group, format!("events.{name}"), value),
+            Some(KernelFile::SwapEvents) => (&mut self.group, format!("swap.events.{name}"), value),
             _ => return part,
         };
         map.insert(key, value.min(MOST));
         part
     }
 
-    fn pressure(&mut self, kind: &str, total: &str, part: Option<Part>) {
+    fn pressure(&mut self, kind: &str, total: &str, part: Option<KernelFile>) {
         let (resource, is_machine) = match part {
-            Some(Part::Pressure(resource, is_machine)) => (resource, is_machine),
+            Some(KernelFile::Pressure(resource, is_machine)) => (resource, is_machine),
             // Without a heading it is of memory, and of that which came before it.
             _ => ("memory", self.group.is_empty()),
         };
@@ -138,31 +138,31 @@ impl Counters {
 }
 
 /// The file that a heading names; none: the line is none.
-fn heading(line: &str) -> Option<Part> {
+fn heading(line: &str) -> Option<KernelFile> {
     let path = line.strip_prefix("==>").and_then(|rest| rest.strip_suffix("<=="))?.trim();
     let file = path.rsplit('/').next().unwrap_or(path);
     let resource = |name: &str| ["memory", "io", "cpu"].into_iter().find(|of| *of == name);
     Some(match file {
-        "vmstat" => Part::Vmstat,
-        "meminfo" => Part::Meminfo,
-        "memory.stat" => Part::Stat,
-        "memory.events" | "memory.events.local" => Part::Events,
-        "memory.swap.events" => Part::SwapEvents,
+        "vmstat" => KernelFile::Vmstat,
+        "meminfo" => KernelFile::Meminfo,
+        "memory.stat" => KernelFile::Stat,
+        "memory.events" | "memory.events.local" => KernelFile::Events,
+        "memory.swap.events" => KernelFile::SwapEvents,
         file => match (file.strip_suffix(".pressure").and_then(resource), resource(file)) {
-            (Some(resource), _) => Part::Pressure(resource, false),
-            (None, Some(resource)) => Part::Pressure(resource, true),
-            (None, None) => NUMBERS.into_iter().find(|of| *of == file).map_or(Part::Other, Part::Number),
+            (Some(resource), _) => KernelFile::Pressure(resource, false),
+            (None, Some(resource)) => KernelFile::Pressure(resource, true),
+            (None, None) => NUMBERS.into_iter().find(|of| *of == file).map_or(KernelFile::Other, KernelFile::Number),
         },
     })
 }
 
 /// The file that begins with a line of this name.
-fn begun(name: &str, line: &str) -> Option<Part> {
+fn begun(name: &str, line: &str) -> Option<KernelFile> {
     match name {
-        "nr_free_pages" => Some(Part::Vmstat),
-        "anon" | "cache" => Some(Part::Stat),
-        "low" => Some(Part::Events),
-        "MemTotal:" if line.ends_with("kB") => Some(Part::Meminfo),
+        "nr_free_pages" => Some(KernelFile::Vmstat),
+        "anon" | "cache" => Some(KernelFile::Stat),
+        "low" => Some(KernelFile::Events),
+        "MemTotal:" if line.ends_with("kB") => Some(KernelFile::Meminfo),
         _ => None,
     }
 }

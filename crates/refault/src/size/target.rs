@@ -86,7 +86,7 @@ impl Metric {
     /// The metric of that name.
     ///
     /// # Errors
-    /// There is none.
+    /// The name is not a metric's.
     pub fn named(name: &str) -> Result<Metric, String> {
         let found = NAMES.iter().find(|(known, _)| *known == name).map(|&(_, metric)| metric);
         found.ok_or_else(|| format!("{name:?} is not a metric; known are {}", Metric::names(|_| true)))

@@ -1,8 +1,8 @@
 //! Result: today's machine beside changed ones, and sentences on what changes.
 
-use super::change::{Change, Setup};
-use super::effect::{Distance, Effect, EffectVerdict, is_share};
-use super::subject::{Measured, Outcome, Subject};
+use super::change::{Setup, WhatIfChange};
+use super::effect::{Distance, EffectVerdict, WhatIfEffect, is_share};
+use super::subject::{Measured, Outcome, WhatIfSubject};
 use crate::size::{Confidence, Metric};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub struct Alternative {
     /// The limit in bytes; none: there is no limit.
     pub limit_bytes: Option<u64>,
     /// Effects by metric; of a run that failed there are none.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<WhatIfEffect>,
     /// The reason why there are none.
     pub failed: Option<&'static str>,
     /// Reasons why an effect is not known.
@@ -75,8 +75,8 @@ fn pairs(today: &[&Outcome], other: &[&Outcome], at: usize) -> Vec<(Measured, Me
 impl Alternative {
     /// Effects of changes: runs of today's machine, and of the changed one.
     pub(super) fn new(
-        subject: &dyn Subject,
-        changes: &[Change],
+        subject: &dyn WhatIfSubject,
+        changes: &[WhatIfChange],
         machine: &Setup,
         (today, other): (&[&Outcome], &[&Outcome]),
         trust: &[MetricTrust],
@@ -91,7 +91,7 @@ impl Alternative {
                 baseline: near.map_or(0.0, off),
                 least: subject.least(metric),
             };
-            let mut effect = Effect::of(metric, &pairs(today, other, at), distance)?;
+            let mut effect = WhatIfEffect::of(metric, &pairs(today, other, at), distance)?;
             let far = near.filter(|of| of.trust == Confidence::Refused).map(too_far);
             if let Some(why) = far.or_else(|| subject.doubts(metric, changes)) {
                 effect.verdict = EffectVerdict::Unknown;
@@ -99,13 +99,13 @@ impl Alternative {
             }
             Some(effect)
         };
-        let effects: Vec<Effect> = match failed {
+        let effects: Vec<WhatIfEffect> = match failed {
             Some(_) => Vec::new(),
             None => subject.metrics().iter().enumerate().filter_map(effect).collect(),
         };
         doubts.dedup();
         let names: Vec<_> = changes.iter().map(ToString::to_string).collect();
-        let value = |change: &Change| {
+        let value = |change: &WhatIfChange| {
             change.to_string().split_once(' ').map_or_else(|| change.to_string(), |of| of.1.to_owned())
         };
         Alternative {
@@ -121,7 +121,7 @@ impl Alternative {
     }
 
     /// The effect on a metric.
-    pub fn effect(&self, metric: Metric) -> Option<&Effect> {
+    pub fn effect(&self, metric: Metric) -> Option<&WhatIfEffect> {
         self.effects.iter().find(|effect| effect.metric == metric)
     }
 }
@@ -145,7 +145,7 @@ fn too_far(of: &MetricTrust) -> String {
 impl WhatIf {
     /// Result of runs.
     pub(super) fn new(
-        subject: &dyn Subject,
+        subject: &dyn WhatIfSubject,
         (today, trust): (&[&Outcome], Vec<MetricTrust>),
         alternatives: Vec<Alternative>,
         starts: u16,
@@ -206,11 +206,12 @@ impl WhatIf {
         let listed = |verdict: EffectVerdict| {
             let mut all = of(verdict);
             all.sort_by(|a, b| b.1.change.abs().total_cmp(&a.1.change.abs()));
-            let words =
-                |(of, effect): &(&Alternative, &Effect)| format!("{} ({})", of.name, effect.difference(effect.change));
+            let words = |(of, effect): &(&Alternative, &WhatIfEffect)| {
+                format!("{} ({})", of.name, effect.difference(effect.change))
+            };
             all.iter().map(words).collect::<Vec<_>>().join(", ")
         };
-        let between = |(of, effect): &(&Alternative, &Effect)| {
+        let between = |(of, effect): &(&Alternative, &WhatIfEffect)| {
             let [change, low, high] = [effect.change, effect.low, effect.high].map(|change| effect.difference(change));
             format!("{} ({change}, between {low} and {high})", of.name)
         };

@@ -32,7 +32,7 @@ impl LimitChange {
 
 /// One setting that is otherwise.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum WhatIfChange {
     /// The kernel whose rules hold.
     Kernel(Kernel),
     /// The kind of lists.
@@ -89,31 +89,31 @@ impl FromStr for SwapKind {
     }
 }
 
-impl Change {
+impl WhatIfChange {
     /// The flag that names it.
     pub fn flag(&self) -> &'static str {
         match self {
-            Change::Kernel(_) => "kernel",
-            Change::Policy(_) => "policy",
-            Change::Limit(_) => "limit",
-            Change::Swappiness(_) => "swappiness",
-            Change::ReadAhead(_) => "read-ahead",
-            Change::Swap(_) => "swap",
-            Change::Set(_) => "set",
+            WhatIfChange::Kernel(_) => "kernel",
+            WhatIfChange::Policy(_) => "policy",
+            WhatIfChange::Limit(_) => "limit",
+            WhatIfChange::Swappiness(_) => "swappiness",
+            WhatIfChange::ReadAhead(_) => "read-ahead",
+            WhatIfChange::Swap(_) => "swap",
+            WhatIfChange::Set(_) => "set",
         }
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for WhatIfChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Change::Kernel(kernel) => write!(f, "kernel {}", kernel.name()),
-            Change::Policy(policy) => write!(f, "policy {policy}"),
-            Change::Limit(LimitChange(size)) => write!(f, "limit {size}"),
-            Change::Swappiness(n) => write!(f, "swappiness {n}"),
-            Change::ReadAhead(size) => write!(f, "readahead {size}"),
-            Change::Swap(kind) => write!(f, "swap {}", kind.name()),
-            Change::Set(set) => write!(f, "{set}"),
+            WhatIfChange::Kernel(kernel) => write!(f, "kernel {}", kernel.name()),
+            WhatIfChange::Policy(policy) => write!(f, "policy {policy}"),
+            WhatIfChange::Limit(LimitChange(size)) => write!(f, "limit {size}"),
+            WhatIfChange::Swappiness(n) => write!(f, "swappiness {n}"),
+            WhatIfChange::ReadAhead(size) => write!(f, "readahead {size}"),
+            WhatIfChange::Swap(kind) => write!(f, "swap {}", kind.name()),
+            WhatIfChange::Set(set) => write!(f, "{set}"),
         }
     }
 }
@@ -137,18 +137,18 @@ pub(super) struct Setup {
 
 impl Setup {
     /// The same with something else.
-    pub(super) fn with(mut self, change: &Change) -> Setup {
+    pub(super) fn with(mut self, change: &WhatIfChange) -> Setup {
         match change {
-            Change::Kernel(kernel) => self.kernel = *kernel,
-            Change::Policy(policy) => self.policy = *policy,
-            Change::Limit(limit) => self.memory_pages = limit.pages(self.page_size, self.memory_pages),
-            Change::Swappiness(n) => self.swappiness = *n,
-            Change::ReadAhead(size) => {
+            WhatIfChange::Kernel(kernel) => self.kernel = *kernel,
+            WhatIfChange::Policy(policy) => self.policy = *policy,
+            WhatIfChange::Limit(limit) => self.memory_pages = limit.pages(self.page_size, self.memory_pages),
+            WhatIfChange::Swappiness(n) => self.swappiness = *n,
+            WhatIfChange::ReadAhead(size) => {
                 let pages = size.pages(self.page_size, 0);
                 self.read_ahead = Some(u32::try_from(pages).unwrap_or(u32::MAX));
             }
-            Change::Swap(kind) => self.swap = Some(*kind),
-            Change::Set(set) => self.set.push(set.clone()),
+            WhatIfChange::Swap(kind) => self.swap = Some(*kind),
+            WhatIfChange::Set(set) => self.set.push(set.clone()),
         }
         self
     }
@@ -184,12 +184,12 @@ mod tests {
             set: Vec::new(),
             seed: 0,
         };
-        let with = |change: Change| today.clone().with(&change);
-        let limit = |text: &str| with(Change::Limit(text.parse().unwrap_or_else(|e| panic!("{e}")))).memory_pages;
+        let with = |change: WhatIfChange| today.clone().with(&change);
+        let limit = |text: &str| with(WhatIfChange::Limit(text.parse().unwrap_or_else(|e| panic!("{e}")))).memory_pages;
         assert_eq!([limit("75%"), limit("1M"), limit("150%"), limit("7p")], [750, 256, 1500, 7]);
         let none = MemorySize::absolute("0").unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(with(Change::ReadAhead(none)).read_ahead, Some(0));
-        assert_eq!(Change::Limit(LimitChange::percent(50.0)).to_string(), "limit 50%");
+        assert_eq!(with(WhatIfChange::ReadAhead(none)).read_ahead, Some(0));
+        assert_eq!(WhatIfChange::Limit(LimitChange::percent(50.0)).to_string(), "limit 50%");
         assert!("disc".parse::<SwapKind>().is_err_and(|e| e.contains("none, zram, disk, zswap")));
     }
 }

@@ -39,7 +39,7 @@ impl EffectVerdict {
 
 /// Effect of a change on a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Effect {
+pub struct WhatIfEffect {
     /// The metric.
     #[serde(serialize_with = "name_of")]
     pub metric: Metric,
@@ -76,10 +76,10 @@ pub(super) fn is_share(metric: Metric) -> bool {
     matches!(metric, Metric::HitRate | Metric::RefaultsPerAccess | Metric::SwapInsPerAccess | Metric::Pressure(..))
 }
 
-impl Effect {
+impl WhatIfEffect {
     /// Effect by pairs of runs, today's first; the first pair has the likely values. None: nothing
     /// was measured.
-    pub(super) fn of(metric: Metric, pairs: &[(Measured, Measured)], distance: Distance) -> Option<Effect> {
+    pub(super) fn of(metric: Metric, pairs: &[(Measured, Measured)], distance: Distance) -> Option<WhatIfEffect> {
         let &(today, other) = pairs.first()?;
         let is_share = is_share(metric);
         let difference = |today: f64, other: f64| match is_share {
@@ -108,7 +108,7 @@ impl Effect {
             _ if low.abs().max(high.abs()) <= little(metric).max(least) => EffectVerdict::Same,
             _ => EffectVerdict::Unsure,
         };
-        Some(Effect { metric, value: other.value, change, low, high, verdict })
+        Some(WhatIfEffect { metric, value: other.value, change, low, high, verdict })
     }
 
     /// A difference of this metric in words, with its sign.
@@ -148,9 +148,9 @@ fn judged(metric: Metric, is_more: bool) -> EffectVerdict {
 mod tests {
     use super::*;
 
-    fn of(metric: Metric, pairs: &[(f64, f64)], distance: Distance) -> Effect {
+    fn of(metric: Metric, pairs: &[(f64, f64)], distance: Distance) -> WhatIfEffect {
         let pairs: Vec<_> = pairs.iter().map(|&(a, b)| (Measured::exact(a), Measured::exact(b))).collect();
-        Effect::of(metric, &pairs, distance).unwrap_or_else(|| panic!("pairs"))
+        WhatIfEffect::of(metric, &pairs, distance).unwrap_or_else(|| panic!("pairs"))
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
         let few = Distance { least: 150.0, ..Distance::default() };
         assert_eq!(of(Metric::Misses, &pairs, few).verdict, EffectVerdict::Same);
         let open = (Measured::exact(1000.0), Measured { low: 900.0, value: 1200.0, high: 1300.0 });
-        let open = Effect::of(Metric::Misses, &[open], Distance::default()).unwrap_or_else(|| panic!("a pair"));
+        let open = WhatIfEffect::of(Metric::Misses, &[open], Distance::default()).unwrap_or_else(|| panic!("a pair"));
         assert_eq!((open.verdict, open.change > 0.19), (EffectVerdict::Unsure, true));
     }
 }

@@ -25,9 +25,9 @@ mod text;
 mod trace;
 
 pub use answer::{Alternative, MetricTrust, WhatIf};
-pub use change::{Change, LimitChange, SwapKind};
+pub use change::{LimitChange, SwapKind, WhatIfChange};
 pub use condition::{FailIf, Held};
-pub use effect::{Effect, EffectVerdict};
+pub use effect::{EffectVerdict, WhatIfEffect};
 pub use request::WhatIfRequest;
 
 use crate::{Failure, Watch};
@@ -35,7 +35,7 @@ use change::Setup;
 use refault_lab::scenario::Scenario;
 use refault_trace::RecordSource;
 use std::collections::BTreeMap;
-use subject::{Outcome, Subject};
+use subject::{Outcome, WhatIfSubject};
 
 /// Input whose machine is changed.
 pub enum WhatIfInput<'a> {
@@ -55,20 +55,20 @@ pub enum WhatIfInput<'a> {
 /// # Errors
 /// An input that cannot be read, a change that it cannot have, or cancel.
 pub fn whatif(input: WhatIfInput<'_>, request: &WhatIfRequest, watch: &Watch) -> Result<WhatIf, Failure> {
-    let subject: Box<dyn Subject> = match input {
-        WhatIfInput::Scenario { scenario, file } => Box::new(scenario::ScenarioSubject::new(scenario, file, request)?),
+    let subject: Box<dyn WhatIfSubject> = match input {
+        WhatIfInput::Scenario { scenario, file } => Box::new(scenario::WhatIfScenario::new(scenario, file, request)?),
         WhatIfInput::Source(source) if request.group.is_some() => {
             return Err(format!("--group: is for a scenario, and {} is none", source.name()).into());
         }
         WhatIfInput::Source(source) if source.header().recording.is_some() => {
-            Box::new(recording::RecordingSubject::read(source, request, watch)?)
+            Box::new(recording::WhatIfRecording::read(source, request, watch)?)
         }
-        WhatIfInput::Source(source) => Box::new(trace::TraceSubject::read(source, request, watch)?),
+        WhatIfInput::Source(source) => Box::new(trace::WhatIfTrace::read(source, request, watch)?),
     };
     of_subject(&*subject, request, watch)
 }
 
-fn of_subject(subject: &dyn Subject, request: &WhatIfRequest, watch: &Watch) -> Result<WhatIf, Failure> {
+fn of_subject(subject: &dyn WhatIfSubject, request: &WhatIfRequest, watch: &Watch) -> Result<WhatIf, Failure> {
     let changes = request.changes(subject)?;
     let mut machines = vec![subject.today().clone()];
     for changed in &changes {

@@ -1,14 +1,14 @@
 //! A recording of a kernel: the machine that was recorded, with its readahead.
 
 use super::answer::MetricTrust;
-use super::change::{Change, Setup};
+use super::change::{Setup, WhatIfChange};
 use super::request::WhatIfRequest;
-use super::subject::{Measured, Outcome, Subject};
+use super::subject::{Measured, Outcome, WhatIfSubject};
 use crate::memory_size::{Size as MemorySize, human};
 use crate::recording::{Compared, Estimate, Interval, Loaded, Settings, run};
 use crate::settings::{check_acts, kernel_of, policy_of, swappiness_of};
 use crate::size::{Confidence, Metric, counts_faults, trust};
-use crate::words::grouped;
+use crate::words::{counted, grouped};
 use crate::{Failure, Watch, on_threads, threads};
 use refault_trace::{RecordSource, Records};
 use std::sync::Mutex;
@@ -28,7 +28,7 @@ const POINTS: f64 = 0.002;
 const OTHERS: f64 = 0.05;
 
 /// A recording, and its machine today.
-pub(super) struct RecordingSubject {
+pub(super) struct WhatIfRecording {
     loaded: Loaded,
     today: Setup,
     limit_is: &'static str,
@@ -39,13 +39,13 @@ pub(super) struct RecordingSubject {
     compared: Mutex<Option<Compared>>,
 }
 
-impl RecordingSubject {
+impl WhatIfRecording {
     /// Reads a recording.
     pub(super) fn read(
         mut source: Box<dyn RecordSource>,
         request: &WhatIfRequest,
         watch: &Watch,
-    ) -> Result<RecordingSubject, Failure> {
+    ) -> Result<WhatIfRecording, Failure> {
         let kept = Records::read(&mut source)?;
         watch.check()?;
         let loaded = Loaded::read(&mut kept.clone())?;
@@ -77,7 +77,7 @@ impl RecordingSubject {
         let settings = Settings::of(recording, None, None, false);
         let read_ahead_pages = loaded.read_ahead_pages(&settings).into();
         let compared = Mutex::default();
-        Ok(RecordingSubject { loaded, today, limit_is, is_as_recorded, read_ahead_pages, compared })
+        Ok(WhatIfRecording { loaded, today, limit_is, is_as_recorded, read_ahead_pages, compared })
     }
 
     fn settings(&self, machine: &Setup) -> Settings {
@@ -125,7 +125,7 @@ fn outcome(compared: &Compared) -> Outcome {
     }
 }
 
-impl Subject for RecordingSubject {
+impl WhatIfSubject for WhatIfRecording {
     fn name(&self) -> &str {
         &self.loaded.name
     }
@@ -153,14 +153,14 @@ impl Subject for RecordingSubject {
         &METRICS
     }
 
-    fn refuses(&self, change: &Change) -> Option<String> {
+    fn refuses(&self, change: &WhatIfChange) -> Option<String> {
         match change {
-            Change::Swappiness(_) | Change::Swap(_) => Some(
+            WhatIfChange::Swappiness(_) | WhatIfChange::Swap(_) => Some(
                 "is not known of a recording, which has touches of files; a scenario of the machine, or a trace with \
                  anonymous memory, can say"
                     .to_owned(),
             ),
-            Change::Limit(limit) => match limit.pages(PAGE_SIZE as u32, self.today.memory_pages) {
+            WhatIfChange::Limit(limit) => match limit.pages(PAGE_SIZE as u32, self.today.memory_pages) {
                 0 => Some("is less than a page".to_owned()),
                 u64::MAX => Some("max: with no limit nothing is reclaimed; write 512M or 150%".to_owned()),
                 _ => None,
@@ -239,8 +239,10 @@ impl Subject for RecordingSubject {
         }
     }
 
-    fn doubts(&self, metric: Metric, changes: &[Change]) -> Option<String> {
-        let is_of_bits = |change: &Change| matches!(change, Change::Kernel(_) | Change::Policy(_) | Change::Set(_));
+    fn doubts(&self, metric: Metric, changes: &[WhatIfChange]) -> Option<String> {
+        let is_of_bits = |change: &WhatIfChange| {
+            matches!(change, WhatIfChange::Kernel(_) | WhatIfChange::Policy(_) | WhatIfChange::Set(_))
+        };
         if !self.counts_faults() {
             return None;
         }
@@ -270,7 +272,7 @@ impl Subject for RecordingSubject {
         }
         let lost = self.loaded.recording.lost;
         if lost > 0 {
-            all.push(format!("{} events that were lost", grouped(lost)));
+            all.push(format!("{} that got lost", counted(lost, "event", "events")));
         }
         all.extend(self.loaded.direct_io_in_words());
         if self.loaded.others_part() >= OTHERS {

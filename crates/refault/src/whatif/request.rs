@@ -1,7 +1,7 @@
 //! Request: which machine is today's, and what of it is changed.
 
-use super::change::{Change, LimitChange, SwapKind};
-use super::subject::Subject;
+use super::change::{LimitChange, SwapKind, WhatIfChange};
+use super::subject::WhatIfSubject;
 use crate::Failure;
 use crate::memory_size::Size as MemorySize;
 use crate::settings::Set;
@@ -79,8 +79,8 @@ impl Default for WhatIfRequest {
 
 impl WhatIfRequest {
     /// Changes that are tried: some at a time, each a list of what is changed together.
-    pub(super) fn changes(&self, subject: &dyn Subject) -> Result<Vec<Vec<Change>>, Failure> {
-        let lists: Vec<Vec<Change>> = self.named().into_iter().filter(|list| !list.is_empty()).collect();
+    pub(super) fn changes(&self, subject: &dyn WhatIfSubject) -> Result<Vec<Vec<WhatIfChange>>, Failure> {
+        let lists: Vec<Vec<WhatIfChange>> = self.named().into_iter().filter(|list| !list.is_empty()).collect();
         for change in lists.iter().flatten() {
             if let Some(why) = subject.refuses(change) {
                 return Err(format!("--{}: {}", change.flag(), why).into());
@@ -90,8 +90,8 @@ impl WhatIfRequest {
             let usual = self.usual(subject).into_iter().filter(|change| subject.refuses(change).is_none());
             return Ok(usual.map(|change| vec![change]).collect());
         }
-        let crossed = lists.iter().fold(vec![Vec::new()], |all: Vec<Vec<Change>>, list| {
-            let with = |changes: &Vec<Change>| {
+        let crossed = lists.iter().fold(vec![Vec::new()], |all: Vec<Vec<WhatIfChange>>, list| {
+            let with = |changes: &Vec<WhatIfChange>| {
                 let changes = changes.clone();
                 list.iter().map(move |change| changes.iter().cloned().chain([change.clone()]).collect())
             };
@@ -101,29 +101,29 @@ impl WhatIfRequest {
     }
 
     /// Changes that are named, by kind.
-    fn named(&self) -> [Vec<Change>; 7] {
+    fn named(&self) -> [Vec<WhatIfChange>; 7] {
         [
-            self.kernels.iter().copied().map(Change::Kernel).collect(),
-            self.policies.iter().copied().map(Change::Policy).collect(),
-            self.limits.iter().cloned().map(Change::Limit).collect(),
-            self.swappiness.iter().copied().map(Change::Swappiness).collect(),
-            self.read_ahead.iter().cloned().map(Change::ReadAhead).collect(),
-            self.swap.iter().copied().map(Change::Swap).collect(),
-            self.set.iter().cloned().map(Change::Set).collect(),
+            self.kernels.iter().copied().map(WhatIfChange::Kernel).collect(),
+            self.policies.iter().copied().map(WhatIfChange::Policy).collect(),
+            self.limits.iter().cloned().map(WhatIfChange::Limit).collect(),
+            self.swappiness.iter().copied().map(WhatIfChange::Swappiness).collect(),
+            self.read_ahead.iter().cloned().map(WhatIfChange::ReadAhead).collect(),
+            self.swap.iter().copied().map(WhatIfChange::Swap).collect(),
+            self.set.iter().cloned().map(WhatIfChange::Set).collect(),
         ]
     }
 
     /// Changes that are tried where none is named.
-    fn usual(&self, subject: &dyn Subject) -> Vec<Change> {
+    fn usual(&self, subject: &dyn WhatIfSubject) -> Vec<WhatIfChange> {
         let today = subject.today();
-        let mut all: Vec<Change> =
-            KERNELS.into_iter().filter(|&kernel| kernel != today.kernel).map(Change::Kernel).collect();
+        let mut all: Vec<WhatIfChange> =
+            KERNELS.into_iter().filter(|&kernel| kernel != today.kernel).map(WhatIfChange::Kernel).collect();
         let other = if today.policy == Policy::Mglru { Policy::Lru } else { Policy::Mglru };
-        all.push(Change::Policy(other));
-        all.extend(LIMITS.map(|percent| Change::Limit(LimitChange::percent(percent))));
-        all.extend(SWAPPINESS.into_iter().filter(|&n| n != today.swappiness).map(Change::Swappiness));
-        all.extend(subject.read_ahead().into_iter().map(Change::ReadAhead));
-        all.extend(SwapKind::ALL.map(Change::Swap));
+        all.push(WhatIfChange::Policy(other));
+        all.extend(LIMITS.map(|percent| WhatIfChange::Limit(LimitChange::percent(percent))));
+        all.extend(SWAPPINESS.into_iter().filter(|&n| n != today.swappiness).map(WhatIfChange::Swappiness));
+        all.extend(subject.read_ahead().into_iter().map(WhatIfChange::ReadAhead));
+        all.extend(SwapKind::ALL.map(WhatIfChange::Swap));
         all
     }
 }

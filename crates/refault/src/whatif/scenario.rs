@@ -1,8 +1,8 @@
 //! A scenario: a machine in virtual time.
 
-use super::change::{Change, Setup, SwapKind};
+use super::change::{Setup, SwapKind, WhatIfChange};
 use super::request::WhatIfRequest;
-use super::subject::{Measured, Outcome, Subject};
+use super::subject::{Measured, Outcome, WhatIfSubject};
 use crate::runner::{Job, Runner, scaled};
 use crate::size::{Metric, group_value};
 use crate::{Failure, Watch};
@@ -19,7 +19,7 @@ const METRICS: [Metric; 5] =
 const DEVICE: &str = "what-if-swap";
 
 /// A scenario, and its machine today.
-pub(super) struct ScenarioSubject {
+pub(super) struct WhatIfScenario {
     file: String,
     scenario: Scenario,
     scale: f64,
@@ -30,9 +30,9 @@ pub(super) struct ScenarioSubject {
     limited: Option<usize>,
 }
 
-impl ScenarioSubject {
+impl WhatIfScenario {
     /// Checks a scenario.
-    pub(super) fn new(scenario: &Scenario, file: &str, request: &WhatIfRequest) -> Result<ScenarioSubject, Failure> {
+    pub(super) fn new(scenario: &Scenario, file: &str, request: &WhatIfRequest) -> Result<WhatIfScenario, Failure> {
         let scenario = scaled(scenario, file, request.scale)?;
         if request.memory.is_some() {
             return Err(format!("--memory: {file} is a scenario, which says it itself").into());
@@ -60,7 +60,7 @@ impl ScenarioSubject {
             set: Vec::new(),
             seed: request.seed.unwrap_or(scenario.seed),
         };
-        Ok(ScenarioSubject { file: file.to_owned(), scale: request.scale, scenario, today, group, limited })
+        Ok(WhatIfScenario { file: file.to_owned(), scale: request.scale, scenario, today, group, limited })
     }
 
     /// The scenario of a machine, and its policy.
@@ -129,7 +129,7 @@ fn change_swap(scenario: &mut Scenario, kind: SwapKind) {
     }
 }
 
-impl Subject for ScenarioSubject {
+impl WhatIfSubject for WhatIfScenario {
     fn name(&self) -> &str {
         &self.scenario.name
     }
@@ -160,9 +160,9 @@ impl Subject for ScenarioSubject {
         3
     }
 
-    fn refuses(&self, change: &Change) -> Option<String> {
+    fn refuses(&self, change: &WhatIfChange) -> Option<String> {
         match change {
-            Change::Limit(limit) => match (self.limited, limit.pages(PAGE_SIZE, self.today.memory_pages)) {
+            WhatIfChange::Limit(limit) => match (self.limited, limit.pages(PAGE_SIZE, self.today.memory_pages)) {
                 (None, _) => Some(match self.group {
                     Some(memcg) => format!("{} has no memory.max", self.scenario.memcgs[memcg].path),
                     None => "name the group whose memory.max is meant by --group".to_owned(),
@@ -173,10 +173,10 @@ impl Subject for ScenarioSubject {
                 }
                 _ => None,
             },
-            Change::Swappiness(_) | Change::Swap(_) if self.scenario.swap.is_empty() => {
+            WhatIfChange::Swappiness(_) | WhatIfChange::Swap(_) if self.scenario.swap.is_empty() => {
                 Some("the scenario has no swap".to_owned())
             }
-            Change::Swap(kind) => {
+            WhatIfChange::Swap(kind) => {
                 let mut other = self.scenario.clone();
                 change_swap(&mut other, *kind);
                 let is_same = (&other.swap, &other.zswap) == (&self.scenario.swap, &self.scenario.zswap);

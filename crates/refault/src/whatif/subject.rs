@@ -1,7 +1,7 @@
 //! Traits of every kind of input: its machine, its metrics, and runs.
 
 use super::answer::MetricTrust;
-use super::change::{Change, Setup};
+use super::change::{Setup, WhatIfChange};
 use crate::memory_size::Size as MemorySize;
 use crate::size::Metric;
 use crate::{Failure, Watch};
@@ -37,7 +37,7 @@ pub(super) struct Outcome {
 }
 
 /// An input.
-pub(super) trait Subject {
+pub(super) trait WhatIfSubject {
     /// The name of the input.
     fn name(&self) -> &str;
 
@@ -64,7 +64,7 @@ pub(super) trait Subject {
     }
 
     /// The reason why a change is not known of this input; none: it is.
-    fn refuses(&self, change: &Change) -> Option<String>;
+    fn refuses(&self, change: &WhatIfChange) -> Option<String>;
 
     /// Windows of readahead that are tried where none is named.
     fn read_ahead(&self) -> Vec<MemorySize> {
@@ -102,7 +102,7 @@ pub(super) trait Subject {
     fn distance(&self, metric: Metric, today: &Setup, other: &Setup) -> f64;
 
     /// The reason why a metric is not known of a change although it ran; none: it is.
-    fn doubts(&self, _metric: Metric, _changes: &[Change]) -> Option<String> {
+    fn doubts(&self, _metric: Metric, _changes: &[WhatIfChange]) -> Option<String> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! The result for people.
 
 use super::answer::{Alternative, WhatIf};
-use super::effect::Effect;
+use super::effect::WhatIfEffect;
 use crate::size::{Confidence, Metric};
 use crate::table::Table;
 use crate::words::printable;
@@ -91,7 +91,7 @@ fn primary(of: &Alternative, metric: Metric) -> Vec<String> {
         (Some(why), _) => dashes(why),
         (None, None) => dashes("not measured"),
         (None, Some(effect)) => {
-            let Effect { value, change, low, high, verdict, .. } = *effect;
+            let WhatIfEffect { value, change, low, high, verdict, .. } = *effect;
             let difference = |change: f64| effect.difference(change);
             vec![metric.show(value), difference(change), difference(low), difference(high), verdict.name().to_owned()]
         }

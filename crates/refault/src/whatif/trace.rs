@@ -1,8 +1,8 @@
 //! A trace: page by page, without devices.
 
-use super::change::{Change, Setup, SwapKind};
+use super::change::{Setup, SwapKind, WhatIfChange};
 use super::request::WhatIfRequest;
-use super::subject::{Measured, Outcome, Subject};
+use super::subject::{Measured, Outcome, WhatIfSubject};
 use crate::memory_size::human;
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
@@ -30,7 +30,7 @@ const MANY_MAPPED: u64 = 20;
 const FEW: u64 = 100;
 
 /// A trace, and its machine today.
-pub(super) struct TraceSubject {
+pub(super) struct WhatIfTrace {
     file: String,
     trace: Trace,
     page_size: u32,
@@ -40,13 +40,13 @@ pub(super) struct TraceSubject {
     is_mapped: bool,
 }
 
-impl TraceSubject {
+impl WhatIfTrace {
     /// Reads a trace.
     pub(super) fn read(
         source: Box<dyn RecordSource>,
         request: &WhatIfRequest,
         watch: &Watch,
-    ) -> Result<TraceSubject, Failure> {
+    ) -> Result<WhatIfTrace, Failure> {
         let (file, page_size) = (source.name().to_owned(), source.header().page_size);
         let options = LoadOptions { default_via: request.via, ..LoadOptions::default() };
         let trace = Trace::load(&mut Clocked::new(source, None, watch), &options)?;
@@ -73,7 +73,7 @@ impl TraceSubject {
         let accesses = trace.accesses.len() as u64;
         let mapped = if trace.has_files() { trace.accesses.iter().filter(|access| access.is_map()).count() } else { 0 };
         let is_mapped = mapped as u64 * MANY_MAPPED >= accesses && mapped > 0;
-        Ok(TraceSubject { file, trace, page_size, today, is_chosen: request.memory.is_some(), metrics, is_mapped })
+        Ok(WhatIfTrace { file, trace, page_size, today, is_chosen: request.memory.is_some(), metrics, is_mapped })
     }
 
     fn has_anon(&self) -> bool {
@@ -118,7 +118,7 @@ impl TraceSubject {
     }
 }
 
-impl Subject for TraceSubject {
+impl WhatIfSubject for WhatIfTrace {
     fn name(&self) -> &str {
         &self.trace.name
     }
@@ -145,23 +145,23 @@ impl Subject for TraceSubject {
         &self.metrics
     }
 
-    fn refuses(&self, change: &Change) -> Option<String> {
+    fn refuses(&self, change: &WhatIfChange) -> Option<String> {
         match change {
-            Change::ReadAhead(_) => Some(
+            WhatIfChange::ReadAhead(_) => Some(
                 "a trace is replayed page by page, without readahead; a recording of refault record has it".to_owned(),
             ),
-            Change::Swappiness(_) | Change::Swap(_) if !self.has_anon() => {
+            WhatIfChange::Swappiness(_) | WhatIfChange::Swap(_) if !self.has_anon() => {
                 Some("does nothing of a trace without anonymous memory".to_owned())
             }
-            Change::Swap(kind) if *kind != SwapKind::None => Some(format!(
+            WhatIfChange::Swap(kind) if *kind != SwapKind::None => Some(format!(
                 "{}: devices of a replay answer at once, so that hits are the same with every kind of swap; of a \
                  trace only none is another, and a scenario can have them all",
                 kind.name()
             )),
-            Change::Limit(limit) if limit.pages(self.page_size, self.today.memory_pages) == 0 => {
+            WhatIfChange::Limit(limit) if limit.pages(self.page_size, self.today.memory_pages) == 0 => {
                 Some("is less than a page".to_owned())
             }
-            Change::Limit(limit) if limit.pages(self.page_size, self.today.memory_pages) == u64::MAX => {
+            WhatIfChange::Limit(limit) if limit.pages(self.page_size, self.today.memory_pages) == u64::MAX => {
                 Some("max: with no limit nothing is reclaimed; write 512M or 150%".to_owned())
             }
             _ => None,
