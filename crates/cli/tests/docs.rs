@@ -286,6 +286,8 @@ fn commands_that_are_not_run_have_flags_that_exist() {
         "top",
         "record",
         "watch",
+        "whatif",
+        "explain",
         "verify",
         "doctor",
         "trace info",

@@ -195,7 +195,7 @@ impl World for AtOnce {
         self.interrupts
     }
 
-    fn reclaim_pauses(&mut self) -> bool {
+    fn reclaim_pauses(&mut self, _: &ReclaimWork) -> bool {
         self.interrupts
     }
 

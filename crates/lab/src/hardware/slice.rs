@@ -27,6 +27,11 @@ impl Slice {
         self.costs.unmap_page_ns
     }
 
+    /// Nanoseconds of CPU time of the work.
+    pub(super) fn work_ns(&self, work: &ReclaimWork) -> u64 {
+        self.costs.walk_ns(work)
+    }
+
     /// Whether the work of kswapd and `other_ns` use up the time until its tick.
     pub(super) fn is_over(&self, work: &ReclaimWork, other_ns: u64) -> bool {
         self.left_ns.is_some_and(|left_ns| self.costs.walk_ns(work) + other_ns >= left_ns)

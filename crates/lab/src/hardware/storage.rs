@@ -170,9 +170,13 @@ impl Storage {
         self.last_swap_out.is_some_and(|d| self.is_queue_full(d))
     }
 
-    /// Whether the device that was swapped out to last has requests.
-    pub(super) fn is_swapping_out(&self) -> bool {
-        self.last_swap_out.is_some_and(|d| self.sent[d] + self.plugged[d] > 0)
+    /// Whether the device that was swapped out to last is to be sent requests, or has some and does
+    /// something by then.
+    pub(super) fn swaps_out_until(&self, until_ns: u64) -> bool {
+        self.last_swap_out.is_some_and(|d| {
+            let sent = self.sent[d] > 0 && self.devices[d].next_event_ns().is_some_and(|at_ns| at_ns <= until_ns);
+            self.plugged[d] > 0 || sent
+        })
     }
 
     /// Whether a device has all the requests that it takes.

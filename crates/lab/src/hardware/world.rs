@@ -279,8 +279,12 @@ impl World for Hardware {
         self.slice.yielded
     }
 
-    fn reclaim_pauses(&mut self) -> bool {
-        self.slice.may_pause && self.storage.is_swapping_out()
+    fn reclaim_pauses(&mut self, work: &ReclaimWork) -> bool {
+        if !self.slice.may_pause {
+            return false;
+        }
+        let other_ns = self.storage.write_cpu_ns() + self.tables.unmapped() * self.slice.unmap_ns();
+        self.storage.swaps_out_until(self.now_ns + self.slice.work_ns(work) + other_ns)
     }
 
     fn wake_vmpressure(&mut self) {

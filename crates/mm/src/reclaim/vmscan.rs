@@ -134,7 +134,10 @@ impl<W: World> Reclaim<'_, W> {
     /// Whether the run of a task pauses, so that writes end before it goes on. Where all writes
     /// fail there is nothing to wait for.
     fn pauses(&mut self) -> bool {
-        self.sc.may_pause && !self.sc.blocked && self.mem.writeback.is_hopeful() && self.world.reclaim_pauses()
+        self.sc.may_pause
+            && !self.sc.blocked
+            && self.mem.writeback.is_hopeful()
+            && self.world.reclaim_pauses(&self.mem.pages.work)
     }
 
     /// Between two batches: whether somebody else is to have the processor (`cond_resched`), or
