@@ -127,7 +127,7 @@ fn the_percentile_of_gets_is_whether_one_in_a_hundred_meets_a_scan() {
     if !only_long("the_percentile_of_gets_is_whether_one_in_a_hundred_meets_a_scan") {
         return;
     }
-    let p99 = |group| get(&get_scan("lru", group, ", think = \"4ms\""), "task.get.p99_ns");
+    let p99 = |group| get(&get_scan("lru", group, ", think = \"2ms\""), "task.get.p99_ns");
     let (default, own) = (p99(""), p99(", cache_ext = \"get-scan\""));
     assert!(default > 5e6, "{default} ns: a scan of 4 MiB");
     within("p99 of gets, get-scan, pauses between scans", own / default, 0.01..0.1);

@@ -42,7 +42,6 @@ const MISSES: [&str; 24] = [
     "hot mglru, 10 MB/s: pgpromote_success",
     "hot mglru, 10 MB/s: pgscan_kswapd",
     "hot mglru, a file: pgdemote_kswapd",
-    "hot mglru, swap: pgpromote_success",
     "move lru: pgpromote_success",
     "scan lru: pgpromote_success",
     "scan mglru: pgpromote_success",

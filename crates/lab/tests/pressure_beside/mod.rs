@@ -51,7 +51,7 @@ const MISSES: [&str; 30] = [
     "zram4 mglru: memory_full_us",
     "zram4 mglru: p99_us",
     "zram4 mglru: run_us",
-    "disk4 lru: memory_some_us",
+    "disk4 lru: io_full_us",
     "disk4 mglru: memory_some_us",
     "disk4 mglru: io_full_us",
     "high1 lru: p99_us",
