@@ -348,9 +348,9 @@ pub trait World {
     }
 
     /// Asked in the middle of reclaim for a task, between two batches, with the work since
-    /// [`ReclaimWork`] was last taken: whether it pauses, so that what it has begun to write may end
-    /// before it goes on. If so, an access that needs the room
-    /// ends in [`crate::Outcome::Throttled`]; the driver takes the run
+    /// [`ReclaimWork`] was last taken: whether it pauses, so that what it has begun to write may
+    /// end before it goes on. If so, an access that needs the room ends in
+    /// [`crate::Outcome::Throttled`]; the driver takes the run
     /// ([`crate::Engine::take_paused_reclaim`]), lets the time of its work pass, goes on with it
     /// ([`crate::Engine::resume_reclaim`]) and makes the access anew.
     fn reclaim_pauses(&mut self, _work: &ReclaimWork) -> bool {

@@ -161,14 +161,14 @@ mod tests {
         let same = of(Metric::Misses, &[(100.0, 105.0), (200.0, 190.0)], Distance::default());
         assert_eq!(same.verdict, EffectVerdict::Same);
         let better = of(Metric::HitRate, &[(0.5, 0.6), (0.5, 0.55)], Distance::default());
-        assert_eq!((better.verdict, better.difference(better.change)), (EffectVerdict::Better, "+10.0 points".into()));
+        assert_eq!((better.verdict, better.difference(better.change)), (EffectVerdict::Better, "+10.00 points".into()));
     }
 
     #[test]
     fn regression_a_machine_of_two_states_is_not_called_the_same() {
         // Working sets that switch, 6.12 to 6.18: with 4 % less memory 6.12 is as bad.
         let pairs = [(0.942, 0.636), (0.94, 0.634), (0.944, 0.64), (0.645, 0.6448), (0.945, 0.64)];
-        let of = of(Metric::HitRate, &pairs, Distance::default());
+        let of = of(Metric::HitRate, &pairs, Distance { amount: 0.002, ..Distance::default() });
         assert_eq!((of.verdict, of.low < -0.3), (EffectVerdict::Unsure, true));
     }
 
