@@ -362,7 +362,8 @@ fn nothing_is_written_or_said_beside_the_two_ways() {
             ("fs::write(", "AtomicFile"),
             ("create(true)", "AtomicFile"),
         ] {
-            // The history of a watcher grows by whole lines; an empty file holds the folder of runs.
+            // The history of a watcher grows by whole lines; an empty file holds the folder of
+            // runs.
             let appends = words == "create(true)" && path.ends_with("watch/mod.rs");
             let holds = words.ends_with("File::create") && path.ends_with("src/live.rs");
             let is_there = shipped.contains(words) && !path.ends_with("src/lib.rs") && !appends && !holds;

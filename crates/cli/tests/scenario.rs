@@ -294,7 +294,7 @@ fn swap_devices_fill_by_priority_and_full_swap_is_a_result() {
     assert!(text.contains("swap 1 a: 0 of 4,095 pages used (0.0%), at most 100.0%, priority 2\n"), "{text}");
     let run = runs(&ok(&s.replay(&path, &["--json"]))).remove(0);
     let [b, a] = [&run["swap"][0], &run["swap"][1]];
-    assert_eq!((&b["device"], &b["peak_pages"], &b["higher_used_percent"]), (&"b".into(), &8127.into(), &100.0.into()));
+    assert_eq!((&b["device"], &b["peak_pages"], &b["higher_used_percent"]), (&"b".into(), &8128.into(), &100.0.into()));
     assert_eq!((&a["device"], &a["peak_pages"], &a["higher_used_percent"]), (&"a".into(), &4095.into(), &Value::Null));
     let (events, of_swap) = (&run["groups"][1]["memory.events"], &run["groups"][1]["memory.swap.events"]);
     assert!(of_swap["fail"].as_u64() > Some(0) && of_swap["max"] == 0 && events["oom_kill"] == 1, "{events} {of_swap}");
