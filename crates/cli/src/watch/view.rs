@@ -22,7 +22,7 @@ pub(super) fn table(groups: &[GroupReport], counts: &HostCounts, args: &WatchArg
     let fixed = ["group", "memory", "limit", "hits\nnow", "disk\nper s", "hits at\nlimit"].map(str::to_owned);
     let misses = [format!("smallest for\n+{}% misses", args.growth), "10% less".to_owned(), "10% more".to_owned()];
     let heads = fixed.into_iter().chain(shown).chain(misses).chain(["trust".to_owned()]);
-    let mut table = Table::new(heads, 1);
+    let mut table = Table::new(heads, 1).folded(1);
     groups.iter().for_each(|group| table.row(row(group)));
     let mut text = table.render();
     let (events, lost) = (counted(counts.events, "event", "events"), grouped(counts.lost));
