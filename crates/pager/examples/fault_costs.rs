@@ -92,8 +92,7 @@ fn main() -> io::Result<()> {
         true => println!("fault that changes an entry    {protected:7.0} ns"),
         false => println!("fault that changes an entry          - (the kernel does not track soft-dirty pages)"),
     }
-    // SAFETY: the name is a constant that ends with 0.
-    let fd = unsafe { libc::memfd_create(c"fault_costs".as_ptr(), 0) };
+    let fd = refault_syscalls::newer::memfd_create(c"fault_costs") as i32;
     // SAFETY: the descriptor was just opened and is closed at the end of the program.
     if fd < 0 || unsafe { libc::ftruncate(fd, (PAGES * PAGE) as i64) } < 0 {
         return Err(io::Error::last_os_error());

@@ -78,7 +78,7 @@ fn region(change: impl Fn(&mut RegionConfig)) -> Option<Region> {
 /// Maps a file in memory, for no disk is to be fast enough.
 fn mapped_file(awake_cpus: usize) -> Option<MappedFile> {
     // SAFETY: the name is a C string; the descriptor is new.
-    let file = unsafe { File::from_raw_fd(libc::memfd_create(c"file".as_ptr(), 0)) };
+    let file = unsafe { File::from_raw_fd(refault_syscalls::newer::memfd_create(c"file") as i32) };
     file.set_len((PAGES * PAGE) as u64).expect("a descriptor");
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     made(MappedFile::open(&path, &MappedFileConfig { awake_cpus, ..MappedFileConfig::new(PAGES * PAGE / 2) }))

@@ -68,9 +68,8 @@ pub(crate) fn open_rings(decoder: Decoder, bytes: usize, groups: bool) -> Result
         let calibration = calibrate(&mut rings)?;
         return Ok((rings, calibration));
     }
-    // SAFETY: the call takes and changes nothing.
-    let thread = unsafe { libc::gettid() };
-    let calibration = calibrate(&mut Rings::open(decoder.of_thread(thread as u32), 1 << 16, groups)?)?;
+    let thread = refault_syscalls::newer::gettid();
+    let calibration = calibrate(&mut Rings::open(decoder.of_thread(thread), 1 << 16, groups)?)?;
     Ok((Rings::open(decoder, bytes, groups)?, calibration))
 }
 

@@ -214,7 +214,7 @@ fn start(job: Job) -> Running {
     // SAFETY: new descriptors, ours. This process has one thread, so the child may do what it
     // likes.
     unsafe {
-        let stderr = File::from_raw_fd(libc::memfd_create(c"stderr".as_ptr(), libc::MFD_CLOEXEC));
+        let stderr = File::from_raw_fd(refault_syscalls::newer::memfd_create(c"stderr") as i32);
         let mut pipe = [0; 2];
         assert_eq!(libc::pipe2(pipe.as_mut_ptr(), libc::O_NONBLOCK), 0);
         let (alive, held) = (File::from_raw_fd(pipe[0]), OwnedFd::from_raw_fd(pipe[1]));
