@@ -108,7 +108,6 @@ def test_miss_bits(run, sqlite, tmp_path):
         ({"memory": "200%"}, ["--memory", "200%"]),
         ({"memory": 1}, ["--memory", "1"]),
         ({"policy": "belady"}, ["--policy", "belady"]),
-        ({"speed": 1}, ["--set", "speed=1"]),
         ({"recency": "4bit"}, ["--set", "recency=4bit"]),
         ({"swappiness": 201}, ["--swappiness", "201"]),
         ({"seed": -1}, ["--seed=-1"]),
