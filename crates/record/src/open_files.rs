@@ -20,10 +20,11 @@ const MOST_ENTRIES: usize = 100_000;
 const LONGEST_WALK: Duration = Duration::from_secs(10);
 
 /// Folders that hold what all programs share, or what nobody uses again.
-const SHARED: [&str; 15] = [
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr",
-    "/var/log", "/var/tmp",
-];
+const SHARED: [&str; 13] =
+    ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/log"];
+
+/// Folders that many programs have, each with folders of its own below them.
+const OF_MANY: [&str; 3] = ["/", "/tmp", "/var/tmp"];
 
 /// A file that a process has open or mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,18 +68,12 @@ pub(crate) fn in_use(pids: impl IntoIterator<Item = u32>) -> (Vec<InUse>, Vec<Pa
         let home = fs::read_link(format!("/proc/{pid}/cwd")).ok().map(|home| inside(root.as_deref(), &home));
         folders.extend(home.filter(|home| folders.iter().any(|folder| folder != home && folder.starts_with(home))));
     }
-    folders.sort();
+    // The last is walked first: a log in a large folder takes no time from the data of a database.
+    folders.sort_by_cached_key(|folder| (folder.components().count(), folder.clone()));
     folders.dedup();
-    // Below the first of them are the others.
-    let mut tops: Vec<PathBuf> = Vec::new();
-    for folder in folders {
-        if tops.last().is_none_or(|top| !folder.starts_with(top)) {
-            tops.push(folder);
-        }
-    }
     let mut files: Vec<InUse> = files.into_values().collect();
     files.sort_by_key(|file| file.inode);
-    (files, tops, pids.next().is_some())
+    (files, folders, pids.next().is_some())
 }
 
 /// Where the files of a process are, if it has mounts of its own.
@@ -92,7 +87,9 @@ fn inside(root: Option<&Path>, folder: &Path) -> PathBuf {
 }
 
 fn may_be_walked(folder: &Path) -> bool {
-    folder.is_absolute() && folder != Path::new("/") && !SHARED.iter().any(|shared| folder.starts_with(shared))
+    folder.is_absolute()
+        && !OF_MANY.iter().any(|shared| folder == Path::new(shared))
+        && !SHARED.iter().any(|shared| folder.starts_with(shared))
 }
 
 /// A walk through folders, a bit at a time.
@@ -200,9 +197,7 @@ mod tests {
         let own = inode(&file.metadata().expect("there"));
         let (files, folders, cut) = in_use([std::process::id()]);
         assert!(files.iter().any(|file| file.inode == own && file.path.starts_with("/proc")), "{files:?}");
-        // A clone in /tmp is in a folder that all programs share.
-        let is_walked = folders.iter().any(|folder| dir.path().starts_with(folder));
-        assert!(is_walked == may_be_walked(dir.path()) && !cut, "{folders:?}");
+        assert!(folders.iter().any(|folder| dir.path().starts_with(folder)) && !cut, "{folders:?}");
         let program = inode(&fs::metadata("/proc/self/exe").expect("there"));
         assert!(files.iter().any(|file| file.inode == program), "what is mapped is in use");
     }
@@ -225,11 +220,26 @@ mod tests {
     }
 
     #[test]
+    fn regression_a_log_above_does_not_keep_the_walk_from_the_data() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let data = dir.path().join("much/data");
+        fs::create_dir_all(&data).expect("writable");
+        let open = [dir.path().join("log"), data.join("table")].map(|path| {
+            fs::write(&path, "x").expect("writable");
+            File::open(&path).expect("there")
+        });
+        let (_, folders, _) = in_use([std::process::id()]);
+        drop(open);
+        let of_ours: Vec<_> = folders.iter().filter(|folder| folder.starts_with(dir.path())).collect();
+        assert_eq!(of_ours, [dir.path(), data.as_path()], "the last is walked first");
+    }
+
+    #[test]
     fn what_all_programs_share_is_not_walked() {
-        for folder in ["/", "/usr/lib/x86_64-linux-gnu", "/tmp", "/dev/shm", "pipe:"] {
+        for folder in ["/", "/usr/lib/x86_64-linux-gnu", "/tmp", "/var/tmp", "/dev/shm", "pipe:"] {
             assert!(!may_be_walked(Path::new(folder)), "{folder}");
         }
-        for folder in ["/var/lib/postgresql/15/main/base/5", "/srv", "/home/a"] {
+        for folder in ["/var/lib/postgresql/15/main/base/5", "/srv", "/home/a", "/tmp/a"] {
             assert!(may_be_walked(Path::new(folder)), "{folder}");
         }
         assert_eq!(inside(Some(Path::new("/proc/7/root")), Path::new("/data")), Path::new("/proc/7/root/data"));
