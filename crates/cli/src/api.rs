@@ -5,7 +5,8 @@
 use crate::flags::recorded::note_sized as note_recording;
 use crate::replay::ReplayArgs;
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Watch, bars, replay};
+use crate::{Failure, Given, Watch, bars, page, replay};
+use refault::open_metrics::Metrics;
 use refault::recording;
 use refault_lab::scenario::Scenario;
 use refault_trace::{RecordSource, Recording};
@@ -32,6 +33,14 @@ pub fn replay_recording(source: &mut dyn RecordSource, memory_pages: Option<u64>
 /// The same handle, whose work is shown on a terminal.
 pub fn shown(watch: &Watch) -> Watch {
     bars::shown(watch)
+}
+
+/// Writes metrics, whole or not at all.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_metrics(path: &Path, all: &Metrics) -> Result<(), Failure> {
+    page::write_metrics(path, all)
 }
 
 /// Says on standard error what is to be known of the traces that a scenario has.

@@ -15,7 +15,6 @@ mod flags;
 mod given;
 pub mod installed;
 pub mod live;
-pub mod metrics;
 mod page;
 pub mod record;
 pub mod replay;

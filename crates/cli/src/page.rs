@@ -3,6 +3,7 @@
 use crate::Failure;
 use clap::ArgMatches;
 use refault::document::Source;
+use refault::open_metrics::Metrics;
 use refault_report::{Made, html};
 use refault_trace::{AtomicFile, TraceError};
 use std::io::Write;
@@ -36,6 +37,14 @@ pub(crate) fn create(path: &Path) -> Result<AtomicFile, TraceError> {
         Some(input) => AtomicFile::create_like(path, input),
         None => AtomicFile::create(path),
     }
+}
+
+/// Writes metrics, whole or not at all: a reader meanwhile finds the ones before.
+pub(crate) fn write_metrics(path: &Path, all: &Metrics) -> Result<(), Failure> {
+    let mut file = create(path)?;
+    let failed = |e| TraceError::io(path.display().to_string(), "cannot be written", &e);
+    file.write_all(all.text().as_bytes()).map_err(failed)?;
+    Ok(file.commit()?)
 }
 
 /// Writes the page of some results; how many bytes it has.

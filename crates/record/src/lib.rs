@@ -12,6 +12,7 @@
 //! | `ring` | the rings of all CPUs, read in the order of time |
 //! | `assemble` | events to records: a state machine without clock and without files |
 //! | `feed`, `group_names` | events of a sample as they come, and the groups that they are of |
+//! | `group_target` | the group of a container, a unit of systemd or a pod, by its name |
 //! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
 //! | `names` | files by inode |
 //! | `residency`, `open_files` | which pages of a file are in memory; files that may have some |
@@ -29,6 +30,7 @@ mod event;
 mod feed;
 mod group;
 mod group_names;
+mod group_target;
 mod hierarchy;
 mod machine;
 mod members;
@@ -53,6 +55,7 @@ pub use event::{Event, EventKind, EventSupport, Feature, Inode, release, survey}
 pub use feed::Feed;
 pub use group::{Cgroup, paths as group_paths};
 pub use group_names::group_matches;
+pub use group_target::{GroupOf, RuntimeNames, find_group};
 pub use machine::{lru_gen, swappiness};
 pub use play::{KernelReplay, play, with_one_descriptor};
 pub use probes::probes_possible;

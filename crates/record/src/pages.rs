@@ -58,16 +58,16 @@ impl Drop for Mapping {
 
 /// Pages of a trace at their numbers, of a file and of anonymous memory.
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub(crate) struct TracePages {
     /// Asked, and never touched: `mincore` then looks into the page cache.
     asked: Mapping,
     touched: Mapping,
     anon: Mapping,
 }
 
-impl Pages {
+impl TracePages {
     /// Mappings of `pages` pages of a file, and as much anonymous memory.
-    pub(crate) fn new(file: &File, pages: u64) -> io::Result<Pages> {
+    pub(crate) fn new(file: &File, pages: u64) -> io::Result<TracePages> {
         let bytes = pages.max(1) as usize * PAGE;
         let anon = Mapping::new(None, bytes, true)?;
         // A kernel without large pages says that it does not know the advice, which is as well.
@@ -77,7 +77,7 @@ impl Pages {
             0 => {}
             error => return Err(io::Error::from_raw_os_error(error)),
         }
-        Ok(Pages {
+        Ok(TracePages {
             asked: Mapping::new(Some(file), bytes, false)?,
             touched: Mapping::new(Some(file), bytes, true)?,
             anon,
@@ -128,7 +128,7 @@ mod tests {
     fn pages_are_there_once_they_are_touched() {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(16 * PAGE as u64).expect("writable");
-        let pages = Pages::new(&file, 16).expect("mapped");
+        let pages = TracePages::new(&file, 16).expect("mapped");
         assert!(!pages.is_file_there(3).expect("asked") && !pages.is_anon_there(3).expect("asked"));
         pages.bring_in(&file, 3).expect("advised");
         // A write takes no page but its own.

@@ -7,7 +7,7 @@
 //! by itself before it is touched.
 
 use crate::group::Cgroup;
-use crate::pages::Pages;
+use crate::pages::TracePages;
 use crate::program;
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 use std::fs::File;
@@ -68,7 +68,7 @@ pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: 
     };
     let file = tempfile::tempfile_in(folder).map_err(fail("no file can be made there"))?;
     file.set_len(all * PAGE).map_err(fail("no sparse file can be made there"))?;
-    let pages = Pages::new(&file, all).map_err(fail("a file there cannot be mapped"))?;
+    let pages = TracePages::new(&file, all).map_err(fail("a file there cannot be mapped"))?;
     check_cache(&file, &pages).map_err(|e| format!("{}: {e}", folder.display()))?;
     program::catch_end();
     // Memory of the loop is allocated before the group is entered, which would be charged for it.
@@ -87,7 +87,7 @@ pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: 
 
 fn run(
     file: &File,
-    pages: &Pages,
+    pages: &TracePages,
     is_anon: &[bool],
     accesses: &[PackedAccess],
     missed: &mut [bool],
@@ -122,7 +122,7 @@ fn run(
 
 /// Pages of a file there come into memory when they are read, and can leave it: not so on tmpfs,
 /// which is memory.
-fn check_cache(file: &File, pages: &Pages) -> Result<(), String> {
+fn check_cache(file: &File, pages: &TracePages) -> Result<(), String> {
     let there = || pages.is_file_there(0).map_err(|e| format!("mincore: {e}"));
     let mut byte = [0];
     file.read_exact_at(&mut byte, 0).map_err(|e| format!("a file cannot be read: {e}"))?;

@@ -19,6 +19,7 @@
 //! | [`document`] | results as pages and comparisons have them, of JSON, too |
 //! | [`memory_size`], [`time`], [`words`], [`units`], [`names`], [`table`] | sizes, times, numbers and names as people write and read them |
 //! | [`mod@whatif`] | a trace or a recording on another kernel, with other lists, with more or less memory |
+//! | [`open_metrics`] | numbers as Prometheus reads them |
 //! | [`watch`] | progress and cancel |
 //!
 //! A curve is a call (`examples/curve.rs` is a whole program):
@@ -65,6 +66,7 @@ pub mod explain;
 pub mod loaded;
 pub mod memory_size;
 pub mod names;
+pub mod open_metrics;
 pub mod recording;
 pub mod replay;
 pub mod report;

@@ -1,17 +1,13 @@
 //! Numbers as OpenMetrics text, which Prometheus and its node exporter's textfile collector read.
 //!
-//! `replay` and `run` write it, `top` reads what `run` writes.
+//! `replay`, `record`, `watch` and `run` write it, `top` reads it.
 
-use crate::Failure;
-use refault_trace::TraceError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::Path;
 
 /// Type of a metric, as in OpenMetrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows; its samples end in `_total`.
     Counter,
     /// A size.
@@ -27,14 +23,14 @@ pub struct Metrics {
 #[derive(Clone, Debug)]
 struct Family {
     name: String,
-    kind: Kind,
+    kind: MetricKind,
     help: String,
     samples: Vec<(String, f64)>,
 }
 
 impl Metrics {
     /// Adds a sample of `refault_NAME`; samples of a name may come in any order.
-    pub fn add(&mut self, kind: Kind, name: &str, help: &str, labels: &[(&str, &str)], value: f64) {
+    pub fn add(&mut self, kind: MetricKind, name: &str, help: &str, labels: &[(&str, &str)], value: f64) {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let name = format!("refault_{}", name.chars().map(plain).collect::<String>());
         let labels =
@@ -51,8 +47,8 @@ impl Metrics {
         let mut out = String::new();
         for family in &self.families {
             let (kind, end) = match family.kind {
-                Kind::Counter => ("counter", "_total"),
-                Kind::Gauge => ("gauge", ""),
+                MetricKind::Counter => ("counter", "_total"),
+                MetricKind::Gauge => ("gauge", ""),
             };
             let _ = writeln!(out, "# TYPE {} {kind}", family.name);
             if let Some(unit) =
@@ -66,14 +62,6 @@ impl Metrics {
             }
         }
         out + "# EOF\n"
-    }
-
-    /// Writes the text, whole or not at all: who reads it meanwhile finds the one before.
-    pub fn write(&self, path: &Path) -> Result<(), Failure> {
-        let mut file = crate::page::create(path)?;
-        let failed = |e| TraceError::io(path.display().to_string(), "cannot be written", &e);
-        file.write_all(self.text().as_bytes()).map_err(failed)?;
-        Ok(file.commit()?)
     }
 }
 
@@ -96,9 +84,9 @@ mod tests {
     #[test]
     fn samples_of_a_name_stand_together() {
         let mut all = Metrics::default();
-        all.add(Kind::Counter, "x", "what", &[("trace", "a\"b\\\n")], 1.0);
-        all.add(Kind::Gauge, "memory_bytes", "", &[], 2.5);
-        all.add(Kind::Counter, "x", "what", &[("trace", "c")], 3.0);
+        all.add(MetricKind::Counter, "x", "what", &[("trace", "a\"b\\\n")], 1.0);
+        all.add(MetricKind::Gauge, "memory_bytes", "", &[], 2.5);
+        all.add(MetricKind::Counter, "x", "what", &[("trace", "c")], 3.0);
         let text = all.text();
         assert_eq!(
             text,

@@ -1,9 +1,10 @@
 //! A run while it runs: `--metrics`, and the file by which `refault top` finds it.
 
 use crate::args::RunArgs;
+use refault::open_metrics::{MetricKind, Metrics};
 use refault_cli::Failure;
+use refault_cli::api::write_metrics;
 use refault_cli::live::{self, LiveFile};
-use refault_cli::metrics::{Kind, Metrics};
 use refault_pager::tree::{Live, Watch};
 use refault_trace::AtomicFile;
 use std::path::Path;
@@ -43,10 +44,10 @@ pub(crate) fn start(args: &RunArgs) -> Result<(Watch, Told), Failure> {
     let watch = move |live: &Live| {
         // The program is not to fail for want of a file; the next second may be better.
         if let Some(path) = &to_top {
-            _ = metrics(live, &all).write(path);
+            _ = write_metrics(path, &metrics(live, &all));
         }
         if let Some(path) = &to_read {
-            let why = metrics(live, &said).write(path).err().map(|e| e.to_string());
+            let why = write_metrics(path, &metrics(live, &said)).err().map(|e| e.to_string());
             if let Ok(mut last) = last.lock() {
                 *last = why;
             }
@@ -59,7 +60,7 @@ fn metrics(live: &Live, command: &str) -> Metrics {
     let mut all = Metrics::default();
     let (s, c) = (&live.stats, &live.stats.counts);
     all.add(
-        Kind::Gauge,
+        MetricKind::Gauge,
         "run_info",
         "The program.",
         &[("command", command), ("version", env!("CARGO_PKG_VERSION"))],
@@ -80,7 +81,7 @@ fn metrics(live: &Live, command: &str) -> Metrics {
         ("run_processes", "Processes that are served.", live.pids.len() as f64),
         ("run_stall_threads_seconds", "Waiting for pages, summed over threads.", s.stall_ns as f64 / 1e9),
     ];
-    gauges.iter().for_each(|&(name, help, n)| all.add(Kind::Gauge, name, help, &[], n));
+    gauges.iter().for_each(|&(name, help, n)| all.add(MetricKind::Gauge, name, help, &[], n));
     let counters: [(&str, &str, f64); 9] = [
         ("run_faults", "Faults served.", c.faults as f64),
         ("run_first_touches", "Of those, on pages never touched before.", c.first_touches as f64),
@@ -92,13 +93,13 @@ fn metrics(live: &Live, command: &str) -> Metrics {
         ("run_pressure_full_seconds", "Time in which nobody worked instead.", s.stall_full_us as f64 / 1e6),
         ("run_errors", "Reads and writes of the stores that failed.", (c.read_errors + c.write_errors) as f64),
     ];
-    counters.iter().for_each(|&(name, help, n)| all.add(Kind::Counter, name, help, &[], n));
+    counters.iter().for_each(|&(name, help, n)| all.add(MetricKind::Counter, name, help, &[], n));
     for (name, n) in &s.vmstat {
-        all.add(Kind::Counter, name, "As in /proc/vmstat.", &[], *n as f64);
+        all.add(MetricKind::Counter, name, "As in /proc/vmstat.", &[], *n as f64);
     }
     for gauge in &live.gauges {
         all.add(
-            Kind::Gauge,
+            MetricKind::Gauge,
             "run_list_pages",
             "Sizes of the engine's lists and more, as in memory.stat.",
             &[("list", gauge.name)],
@@ -106,10 +107,10 @@ fn metrics(live: &Live, command: &str) -> Metrics {
         );
     }
     for (seq, pages) in generations(&live.lru_gen) {
-        all.add(Kind::Gauge, "run_generation_pages", "Pages of a generation.", &[("seq", &seq)], pages as f64);
+        all.add(MetricKind::Gauge, "run_generation_pages", "Pages of a generation.", &[("seq", &seq)], pages as f64);
     }
     for pid in &live.pids {
-        all.add(Kind::Gauge, "run_process", "A process that is served.", &[("pid", &pid.to_string())], 1.0);
+        all.add(MetricKind::Gauge, "run_process", "A process that is served.", &[("pid", &pid.to_string())], 1.0);
     }
     all
 }

@@ -1,11 +1,10 @@
 //! The flags of `refault record`.
 
-use super::target::{self, By, Names};
 use super::words;
 use crate::flags::size::Size;
 use crate::flags::time::time;
 use clap::Args;
-use refault_record::{Options, RecordTarget, Sampling, group_paths};
+use refault_record::{GroupOf, Options, RecordTarget, RuntimeNames, Sampling, find_group, group_paths};
 use refault_trace::{SpaceSample, TouchMethod};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -129,9 +128,11 @@ impl RecordArgs {
 
     /// The group that is named.
     fn group(&self) -> Result<Option<PathBuf>, String> {
-        let named = [(By::Container, &self.container), (By::Unit, &self.unit), (By::Pod, &self.pod)];
+        let named = [(GroupOf::Container, &self.container), (GroupOf::Unit, &self.unit), (GroupOf::Pod, &self.pod)];
         match named.into_iter().find_map(|(by, name)| Some((by, name.as_ref()?))) {
-            Some((by, name)) => target::find(by, name, &group_paths()?, &Names::read()).map(PathBuf::from).map(Some),
+            Some((by, name)) => {
+                find_group(by, name, &group_paths()?, &RuntimeNames::read()).map(PathBuf::from).map(Some)
+            }
             None => Ok(self.cgroup.clone()),
         }
     }

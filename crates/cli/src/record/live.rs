@@ -3,7 +3,7 @@
 use super::RecordArgs;
 use crate::Failure;
 use crate::live::{self, LiveFile};
-use crate::metrics::{Kind, Metrics};
+use refault::open_metrics::{MetricKind, Metrics};
 use refault_record::RecordProgress;
 use std::time::{Duration, Instant};
 
@@ -28,15 +28,15 @@ impl Live {
         let Some(file) = self.file.path().filter(|_| self.told.elapsed() >= EVERY) else { return };
         self.told = Instant::now();
         // The recording goes on for want of a file; the next second may be better.
-        _ = self.metrics(now).write(file);
+        _ = crate::page::write_metrics(file, &self.metrics(now));
     }
 
     fn metrics(&self, now: &RecordProgress) -> Metrics {
         let mut all = Metrics::default();
         let about = [("command", &*self.command), ("version", env!("CARGO_PKG_VERSION")), ("output", &*self.output)];
-        all.add(Kind::Gauge, "record_info", "What is recorded.", &about, 1.0);
-        all.add(Kind::Gauge, "record_wall_seconds", "Since the start.", &[], now.seconds);
-        all.add(Kind::Gauge, "record_files", "Files that were accessed.", &[], f64::from(now.objects));
+        all.add(MetricKind::Gauge, "record_info", "What is recorded.", &about, 1.0);
+        all.add(MetricKind::Gauge, "record_wall_seconds", "Since the start.", &[], now.seconds);
+        all.add(MetricKind::Gauge, "record_files", "Files that were accessed.", &[], f64::from(now.objects));
         let counters: [(&str, &str, f64); 5] = [
             ("record_events", "Events of the kernel.", now.events as f64),
             ("record_lost", "Events that were lost.", now.lost as f64),
@@ -44,7 +44,7 @@ impl Live {
             ("record_misses", "Of those, misses of the kernel.", now.misses as f64),
             ("record_bytes", "Bytes written.", now.bytes as f64),
         ];
-        counters.iter().for_each(|&(name, help, n)| all.add(Kind::Counter, name, help, &[], n));
+        counters.iter().for_each(|&(name, help, n)| all.add(MetricKind::Counter, name, help, &[], n));
         all
     }
 }

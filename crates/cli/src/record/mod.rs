@@ -1,13 +1,12 @@
 //! `refault record`: programs on the kernel of this machine, as a trace.
 //!
 //! `args` are the flags, `report` is what is said on the way and at the end, `live` what `refault
-//! top` reads. `target` finds the group of a container, a unit or a pod; `words` corrects a line
-//! whose `-o` or `--` is missing. `refault-record` does the work; `main` calls `run`.
+//! top` reads. `words` corrects a line whose `-o` or `--` is missing. `refault-record` does the
+//! work; `main` calls `run`.
 
 mod args;
 mod live;
 mod report;
-mod target;
 mod words;
 
 use crate::Failure;

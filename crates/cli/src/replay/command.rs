@@ -5,7 +5,7 @@ use super::args::ReplayArgs;
 use super::check::check;
 use super::policy::RowPolicy;
 use super::recorded as recorded_rows;
-use super::{curve, groups, metrics, sample, scenario, stream, text};
+use super::{curve, groups, sample, scenario, stream, text};
 use crate::flags::memory;
 use crate::given::{Given, GivenSettings};
 use crate::page::{create, write_html};
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     }
     write_page(args, || Document::Replay(Box::new(ReplayDocument::of(&rows, page_notes(args, &settings)))))?;
     if let Some(path) = &args.output.metrics {
-        metrics::of_rows(&rows).write(path)?;
+        crate::page::write_metrics(path, &refault::replay::metrics(&rows))?;
     }
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),

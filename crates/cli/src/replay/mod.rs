@@ -8,7 +8,7 @@
 //! | `command` | from flags to output: which traces, sizes and policies |
 //! | `recorded` | a recording of a kernel, with the flags |
 //! | `stream` | a trace that is larger than memory |
-//! | `text`, `curve`, `swap_map`, `metrics` | the result as tables, pictures and metrics |
+//! | `text`, `curve`, `swap_map` | the result as tables and pictures |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `sample/` | estimates by samples of a trace |
 //! | `scenario/` | scenarios, by the `runner` |
@@ -22,7 +22,6 @@ mod check;
 mod command;
 mod curve;
 pub(crate) mod groups;
-mod metrics;
 mod recorded;
 pub mod sample;
 mod scenario;

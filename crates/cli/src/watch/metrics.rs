@@ -1,16 +1,16 @@
 //! Numbers of a watcher for Prometheus.
 
-use crate::metrics::{Kind, Metrics};
+use refault::open_metrics::{MetricKind, Metrics};
 use refault_watch::{CurveTrust, GroupReport, HostCounts, PERCENT};
 
 /// The text: a bounded number of samples for each group.
 pub(super) fn text(groups: &[GroupReport], counts: &HostCounts) -> String {
     let mut all = Metrics::default();
-    all.add(Kind::Counter, "watch_events", "Events of the kernel.", &[], counts.events as f64);
-    all.add(Kind::Counter, "watch_lost", "Events that were lost.", &[], counts.lost as f64);
-    all.add(Kind::Counter, "watch_unwatched", "Events of groups beyond --groups.", &[], counts.unwatched as f64);
-    all.add(Kind::Gauge, "watch_groups", "Groups that are watched.", &[], counts.groups as f64);
-    all.add(Kind::Gauge, "watch_engine_bytes", "Memory of engines.", &[], counts.engine_bytes as f64);
+    all.add(MetricKind::Counter, "watch_events", "Events of the kernel.", &[], counts.events as f64);
+    all.add(MetricKind::Counter, "watch_lost", "Events that were lost.", &[], counts.lost as f64);
+    all.add(MetricKind::Counter, "watch_unwatched", "Events of groups beyond --groups.", &[], counts.unwatched as f64);
+    all.add(MetricKind::Gauge, "watch_groups", "Groups that are watched.", &[], counts.groups as f64);
+    all.add(MetricKind::Gauge, "watch_engine_bytes", "Memory of engines.", &[], counts.engine_bytes as f64);
     groups.iter().for_each(|group| add(&mut all, group));
     all.text()
 }
@@ -18,7 +18,7 @@ pub(super) fn text(groups: &[GroupReport], counts: &HostCounts) -> String {
 fn add(all: &mut Metrics, group: &GroupReport) {
     let mut gauge = |name: &str, help: &str, labels: &[(&str, &str)], value: f64| {
         let labels = [&[("group", group.path.as_str())], labels].concat();
-        all.add(Kind::Gauge, &format!("watch_group_{name}"), help, &labels, value);
+        all.add(MetricKind::Gauge, &format!("watch_group_{name}"), help, &labels, value);
     };
     let figures = &group.figures;
     gauge("usage_bytes", "Memory that the group is charged for.", &[], figures.usage_bytes as f64);

@@ -1,39 +1,42 @@
 //! Groups by the names that people have for them: a container, a unit of systemd, a pod.
 //!
 //! The layouts below are those of Docker, Podman, containerd, CRI-O, Kubernetes and systemd, each
-//! with groups that it makes by itself (cgroupfs) and with those that systemd makes for it. `names`
+//! with groups that it makes by itself (cgroupfs) and with those that systemd makes for it. `runtime_names`
 //! reads what is known of containers and pods on this machine.
 
-mod names;
 mod nearest;
+mod runtime_names;
 
 use nearest::nearest;
 use std::collections::BTreeMap;
 
-pub(super) use names::Names;
+pub use runtime_names::RuntimeNames;
 
-/// How somebody names a group.
+/// Kind of thing that a group belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub enum GroupOf {
+    /// A container, by its name, its id, or how that begins.
     Container,
+    /// A unit of systemd; a name without a kind is a service's.
     Unit,
+    /// A pod of Kubernetes: `NAME`, `NAMESPACE/NAME`, its UID, or how that begins.
     Pod,
 }
 
-impl By {
+impl GroupOf {
     fn flag(self) -> &'static str {
         match self {
-            By::Container => "--container",
-            By::Unit => "--unit",
-            By::Pod => "--pod",
+            GroupOf::Container => "--container",
+            GroupOf::Unit => "--unit",
+            GroupOf::Pod => "--pod",
         }
     }
 
     fn many(self) -> &'static str {
         match self {
-            By::Container => "containers",
-            By::Unit => "units",
-            By::Pod => "pods",
+            GroupOf::Container => "containers",
+            GroupOf::Unit => "units",
+            GroupOf::Pod => "pods",
         }
     }
 }
@@ -44,9 +47,12 @@ const MOST: usize = 5;
 /// An id has so many digits at least where it is cut.
 const SHORTEST: usize = 4;
 
-/// The group of that name among these paths.
-pub(super) fn find(by: By, name: &str, paths: &[String], names: &Names) -> Result<String, String> {
-    // By id, or as the unit is called: the first group on the way that has it.
+/// Path of the memory cgroup of that name among these paths.
+///
+/// # Errors
+/// One line: there is none, with the nearest names; or there are several, with their paths.
+pub fn find_group(by: GroupOf, name: &str, paths: &[String], names: &RuntimeNames) -> Result<String, String> {
+    // GroupOf id, or as the unit is called: the first group on the way that has it.
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     for path in paths {
         if let Some((id, group)) = identified(by, path) {
@@ -57,8 +63,8 @@ pub(super) fn find(by: By, name: &str, paths: &[String], names: &Names) -> Resul
         }
     }
     let ids: Vec<String> = match by {
-        By::Unit => known.keys().filter(|id| unit_is(id, name)).cloned().collect(),
-        By::Container | By::Pod => {
+        GroupOf::Unit => known.keys().filter(|id| unit_is(id, name)).cloned().collect(),
+        GroupOf::Container | GroupOf::Pod => {
             let exact: Vec<String> = names.ids(by, name).into_iter().filter(|id| known.contains_key(id)).collect();
             let begins = |id: &&String| *id == name || name.len() >= SHORTEST && id.starts_with(name);
             if exact.is_empty() { known.keys().filter(begins).cloned().collect() } else { exact }
@@ -73,8 +79,11 @@ pub(super) fn find(by: By, name: &str, paths: &[String], names: &Names) -> Resul
         [] => {
             let labels: Vec<String> = known.keys().map(label).collect();
             let near = nearest(name, &labels, MOST).join(", ");
-            let hint =
-                if by == By::Container { "; a container whose name cannot be read is named by its id" } else { "" };
+            let hint = if by == GroupOf::Container {
+                "; a container whose name cannot be read is named by its id"
+            } else {
+                ""
+            };
             Err(format!("{} {name}: there is none; nearest: {near}{hint}", by.flag()))
         }
         several => {
@@ -87,9 +96,9 @@ pub(super) fn find(by: By, name: &str, paths: &[String], names: &Names) -> Resul
 }
 
 /// As a list has it: short, with the name that people have for it.
-fn label(by: By, id: &str, names: &Names) -> String {
+fn label(by: GroupOf, id: &str, names: &RuntimeNames) -> String {
     let short = match by {
-        By::Container if is_hex(id) && id.len() == 64 => &id[..12],
+        GroupOf::Container if is_hex(id) && id.len() == 64 => &id[..12],
         _ => id,
     };
     match names.name(by, id) {
@@ -99,20 +108,20 @@ fn label(by: By, id: &str, names: &Names) -> String {
 }
 
 /// The id in a path, and the group that has it.
-fn identified(by: By, path: &str) -> Option<(String, String)> {
+fn identified(by: GroupOf, path: &str) -> Option<(String, String)> {
     let mut end = 0;
     let mut above = "";
     for part in path.split('/').skip(1) {
         end += 1 + part.len();
         let id = match by {
-            By::Container => container(above, part),
-            By::Pod => pod(part),
-            By::Unit => is_unit(part).then(|| part.to_owned()),
+            GroupOf::Container => container(above, part),
+            GroupOf::Pod => pod(part),
+            GroupOf::Unit => is_unit(part).then(|| part.to_owned()),
         };
         if let Some(id) = id {
             // A unit may hold others: the last one of the path is meant, as each has a path.
             let is_last = end == path.len();
-            if by != By::Unit || is_last {
+            if by != GroupOf::Unit || is_last {
                 return Some((id, path[..end].to_owned()));
             }
         }
@@ -125,7 +134,7 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Names of scopes of systemd begin so, and the id follows.
+/// RuntimeNames of scopes of systemd begin so, and the id follows.
 const SCOPES: [&str; 6] = ["docker-", "libpod-", "cri-containerd-", "crio-", "nerdctl-", "podman-"];
 
 /// Folders of runtimes that make groups by themselves.

@@ -8,27 +8,27 @@
 //! | `/var/log/pods/NAMESPACE_NAME_UID` | pods |
 //! | `/var/log/containers/POD_NAMESPACE_NAME-ID.log` | containers of pods |
 
-use super::By;
+use super::GroupOf;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Pairs of id and name.
+/// Names of the containers and pods of a machine, by id.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub struct RuntimeNames {
     containers: Vec<(String, String)>,
     pods: Vec<(String, String)>,
 }
 
-impl Names {
+impl RuntimeNames {
     /// Names on this machine, as far as they may be read.
-    pub(crate) fn read() -> Names {
+    pub fn read() -> RuntimeNames {
         let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
-        Names::below(Path::new("/"), home.as_deref())
+        RuntimeNames::below(Path::new("/"), home.as_deref())
     }
 
-    fn below(root: &Path, home: Option<&Path>) -> Names {
-        let mut names = Names::default();
+    fn below(root: &Path, home: Option<&Path>) -> RuntimeNames {
+        let mut names = RuntimeNames::default();
         for (id, folder) in entries(&root.join("var/lib/docker/containers")) {
             let name = json(&folder.join("config.v2.json")).and_then(|about| Some(about["Name"].as_str()?.to_owned()));
             names.containers.extend(name.map(|name| (id, name.trim_start_matches('/').to_owned())));
@@ -58,16 +58,16 @@ impl Names {
         names
     }
 
-    fn of(&self, by: By) -> &[(String, String)] {
+    fn of(&self, by: GroupOf) -> &[(String, String)] {
         match by {
-            By::Container => &self.containers,
-            By::Pod => &self.pods,
-            By::Unit => &[],
+            GroupOf::Container => &self.containers,
+            GroupOf::Pod => &self.pods,
+            GroupOf::Unit => &[],
         }
     }
 
     /// The ids of all that are so called: `NAME`, or `NAMESPACE/NAME`.
-    pub(super) fn ids(&self, by: By, name: &str) -> Vec<String> {
+    pub(super) fn ids(&self, by: GroupOf, name: &str) -> Vec<String> {
         let is_it = |known: &str| known == name || known.rsplit_once('/').is_some_and(|(_, last)| last == name);
         let mut ids: Vec<String> =
             self.of(by).iter().filter(|(_, known)| is_it(known)).map(|(id, _)| id.clone()).collect();
@@ -77,14 +77,14 @@ impl Names {
     }
 
     /// The name of an id.
-    pub(super) fn name(&self, by: By, id: &str) -> Option<&str> {
+    pub(super) fn name(&self, by: GroupOf, id: &str) -> Option<&str> {
         self.of(by).iter().find(|(known, _)| known == id).map(|(_, name)| name.as_str())
     }
 
     #[cfg(test)]
-    pub(super) fn with(containers: &[(&str, &str)], pods: &[(&str, &str)]) -> Names {
+    pub(super) fn with(containers: &[(&str, &str)], pods: &[(&str, &str)]) -> RuntimeNames {
         let own = |all: &[(&str, &str)]| all.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned())).collect();
-        Names { containers: own(containers), pods: own(pods) }
+        RuntimeNames { containers: own(containers), pods: own(pods) }
     }
 }
 
@@ -133,14 +133,20 @@ mod tests {
         put("var/lib/nerdctl/1935db59/names/default/cache", "n1\n");
         put("var/log/pods/shop_front-7d9_0a1b/0.log", "");
         put("var/log/containers/front-7d9_shop_nginx-c1.log", "");
-        let names = Names::below(root.path(), Some(&root.path().join("home")));
+        let names = RuntimeNames::below(root.path(), Some(&root.path().join("home")));
         let id = |by, name| names.ids(by, name).join(",");
         for (name, want) in
             [("web", "d1"), ("db-alias", "p1"), ("mine", "p3"), ("cache", "n1"), ("front-7d9/nginx", "c1")]
         {
-            assert_eq!(id(By::Container, name), want, "{name}");
+            assert_eq!(id(GroupOf::Container, name), want, "{name}");
         }
-        assert_eq!((id(By::Pod, "front-7d9"), id(By::Pod, "shop/front-7d9")), ("0a1b".to_owned(), "0a1b".to_owned()));
-        assert_eq!((id(By::Container, "other"), names.name(By::Container, "p1")), (String::new(), Some("db")));
+        assert_eq!(
+            (id(GroupOf::Pod, "front-7d9"), id(GroupOf::Pod, "shop/front-7d9")),
+            ("0a1b".to_owned(), "0a1b".to_owned())
+        );
+        assert_eq!(
+            (id(GroupOf::Container, "other"), names.name(GroupOf::Container, "p1")),
+            (String::new(), Some("db"))
+        );
     }
 }

@@ -5,12 +5,12 @@ fn id(first: &str) -> String {
     format!("{first:0<64}")
 }
 
-fn found(by: By, name: &str, paths: &[&str]) -> Result<String, String> {
-    let names = Names::with(
+fn found(by: GroupOf, name: &str, paths: &[&str]) -> Result<String, String> {
+    let names = RuntimeNames::with(
         &[(&id("aa11"), "web"), (&id("bb22"), "front-7d9/nginx"), (&id("dd44"), "gone")],
         &[("0a1b2c3d-1111-2222-3333-444455556666", "shop/front-7d9")],
     );
-    find(by, name, &paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>(), &names)
+    find_group(by, name, &paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>(), &names)
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn containers_are_found_in_the_groups_of_every_runtime() {
             paths.push(&watcher);
         }
         for name in ["aa11", &full, "web", &full[..12]] {
-            assert_eq!(found(By::Container, name, &paths), Ok(path.clone()), "{name}");
+            assert_eq!(found(GroupOf::Container, name, &paths), Ok(path.clone()), "{name}");
         }
     }
 }
@@ -52,7 +52,7 @@ fn containers_are_found_in_the_groups_of_every_runtime() {
 #[test]
 fn containers_that_have_names_in_the_place_of_ids() {
     for path in ["/lxc.payload.web1", "/lxc/web1", "/lxc.payload/web1", "/machine.slice/systemd-nspawn@web1.service"] {
-        assert_eq!(found(By::Container, "web1", &["/", path, &format!("{path}/init.scope")]), Ok(path.to_owned()));
+        assert_eq!(found(GroupOf::Container, "web1", &["/", path, &format!("{path}/init.scope")]), Ok(path.to_owned()));
     }
 }
 
@@ -68,7 +68,7 @@ fn pods_are_found_by_uid_and_name() {
         let below = format!("{path}/{}", id("aa11"));
         let other = "/kubepods/podffffffff-1111-2222-3333-444455556666";
         for name in [uid, "0a1b", "front-7d9", "shop/front-7d9"] {
-            assert_eq!(found(By::Pod, name, &["/kubepods", &path, &below, other]), Ok(path.clone()), "{name}");
+            assert_eq!(found(GroupOf::Pod, name, &["/kubepods", &path, &below, other]), Ok(path.clone()), "{name}");
         }
     }
 }
@@ -84,7 +84,7 @@ fn units_are_found_by_name() {
         "/user.slice/user-1000.slice/user@1000.service/app.slice/sync.service",
         "/user.slice/user-1001.slice/user@1001.service/app.slice/sync.service",
     ];
-    let unit = |name| found(By::Unit, name, &paths);
+    let unit = |name| found(GroupOf::Unit, name, &paths);
     assert_eq!(unit("nginx"), Ok(paths[2].to_owned()));
     assert_eq!(unit("nginx.service"), Ok(paths[2].to_owned()));
     assert_eq!(unit("postgresql@15-main"), Ok(paths[4].to_owned()));
@@ -97,15 +97,15 @@ fn units_are_found_by_name() {
 fn what_is_not_there_names_what_is() {
     let (a, b) = (format!("/docker/{}", id("aa11")), format!("/docker/{}", id("aa22")));
     let paths = ["/docker", &*a, &*b];
-    let told = found(By::Container, "wed", &paths).expect_err("none");
+    let told = found(GroupOf::Container, "wed", &paths).expect_err("none");
     assert!(told.contains("--container wed: there is none; nearest: web (aa1100000000), aa2200000000"), "{told}");
     // One that has ended has a name, and no group.
-    assert!(found(By::Container, "gone", &paths).is_err());
-    let told = found(By::Container, "aa", &paths).expect_err("too short");
+    assert!(found(GroupOf::Container, "gone", &paths).is_err());
+    let told = found(GroupOf::Container, "aa", &paths).expect_err("too short");
     assert!(told.contains("there is none"), "{told}");
     let paths = ["/docker", &*a, &*b.replace("aa22", "aa11b")];
-    let told = found(By::Container, "aa11", &paths).expect_err("two");
+    let told = found(GroupOf::Container, "aa11", &paths).expect_err("two");
     assert!(told.contains("is more than one: web (aa1100000000) (/docker/aa11"), "{told}");
-    let told = found(By::Pod, "x", &["/"]).expect_err("none");
+    let told = found(GroupOf::Pod, "x", &["/"]).expect_err("none");
     assert_eq!(told, "--pod x: there are no pods among the memory cgroups here");
 }

@@ -11,7 +11,7 @@
 //! | `recorder` | what is kept of misses besides their number |
 //! | `policy`, `rules` | policies by name; which rules a table is of |
 //! | `clocked` | the source as it is read, with its times |
-//! | `row`, `columns`, `swap_map` | the result |
+//! | `row`, `columns`, `swap_map`, `metrics` | the result |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `sample/` | estimates by samples of a trace |
 
@@ -20,6 +20,7 @@ pub mod clocked;
 mod columns;
 pub mod groups;
 pub mod machine;
+mod metrics;
 mod plan;
 pub mod policy;
 mod prefix;
@@ -33,6 +34,7 @@ mod stream;
 pub mod swap_map;
 
 pub use columns::columns;
+pub use metrics::metrics;
 pub use plan::{CellResult, Plan, PlugIn};
 pub use request::{Replay, curve_sizes, usual_sizes};
 pub use row::{DiskReads, EngineFigures, Row};

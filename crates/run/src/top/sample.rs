@@ -1,6 +1,6 @@
 //! A run as it is now.
 
-use refault_cli::metrics::parse;
+use refault::open_metrics::parse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
