@@ -34,12 +34,12 @@ impl Slots for SwapSpace {
 }
 
 /// The map alone: an aligned free run is looked for from where the last one was found.
-struct Scan {
+struct SlotScan {
     map: Vec<u8>,
     next: usize,
 }
 
-impl Slots for Scan {
+impl Slots for SlotScan {
     fn take(&mut self, order: u8) -> Option<u32> {
         let (nr, len) = (1usize << order, self.map.len());
         let from = self.next.next_multiple_of(nr);
@@ -258,7 +258,7 @@ fn main() {
                 let looks = per_op(after.clusters - before.clusters);
                 let probes = per_op(after.probes - before.probes);
                 drop(space);
-                let mut scan = Scan { map: vec![0; pages as usize], next: 0 };
+                let mut scan = SlotScan { map: vec![0; pages as usize], next: 0 };
                 let mut folios = fill(&mut scan, fullness, order, &mut rng);
                 let linear = measure(&mut scan, &mut folios, order, &mut rng);
                 println!("{gb:>4} GB {order:>6} {name:>22} {clusters:>10.0} {looks:>9.2} {probes:>8.1} {linear:>12.0}");

@@ -80,7 +80,7 @@ pub use config::lru::{
 };
 pub use config::memcg::{Backoff, MemcgConfig, MemcgSelection, MemcgWalk};
 pub use config::node::{NodeConfig, NumaConfig};
-pub use config::readahead::{FaultAroundConfig, MmapHits, OrderGrowth, ReadaheadConfig};
+pub use config::readahead::{FaultAroundConfig, MmapMissDecrease, OrderGrowth, ReadaheadConfig};
 pub use config::recency::{AccessAdvice, AdviceRecency};
 pub use config::settings::{Chosen, Other, SUBJECTS, Setting, THP, TIERING, Value, Values, ZSWAP, settings};
 pub use config::shadow::ShadowConfig;

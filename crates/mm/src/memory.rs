@@ -10,7 +10,7 @@ mod split;
 
 use crate::config::Config;
 use crate::ids::{FolioId, LruvecId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::memcontrol::Memcontrol;
 use crate::migrate::Migrate;
@@ -23,7 +23,7 @@ use crate::writeback::{Writeback, Writeout};
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     pub(crate) cfg: Config,
-    pub(crate) pages: Pages,
+    pub(crate) pages: ResidentPages,
     pub(crate) groups: Groups,
     pub(crate) frames: Frames,
     pub(crate) swap: SwapStack,
@@ -36,7 +36,7 @@ impl Memory {
         cfg.check()?;
         let frames = Frames::new(&cfg)?;
         Ok(Memory {
-            pages: Pages::new(&cfg, frames.nodes.all.len(), frames.nodes.zone_lists()),
+            pages: ResidentPages::new(&cfg, frames.nodes.all.len(), frames.nodes.zone_lists()),
             groups: Groups::new(&cfg, frames.nodes.all.len()),
             swap: SwapStack::new(&cfg),
             writeback: Writeback::default(),

@@ -1,8 +1,8 @@
 //! Large folios of files: which ones readahead and writes make, and what becomes of them.
 
 use refault_mm::{
-    AccessAdvice, Ack, Config, Effect, Engine, Kernel, MappingKind, MemcgId, MmapHits, OrderGrowth, Outcome, PageId,
-    Policy, Readahead, ReadaheadConfig, Touch,
+    AccessAdvice, Ack, Config, Effect, Engine, Kernel, MappingKind, MemcgId, MmapMissDecrease, OrderGrowth, Outcome,
+    PageId, Policy, Readahead, ReadaheadConfig, Touch,
 };
 use refault_testing::{AtOnce, Rng};
 
@@ -309,7 +309,7 @@ fn a_mapping_that_is_read_in_sequence_goes_on_without_lots_of_misses() {
     let mut cfg = config(Policy::Lru, OrderGrowth::ByFile);
     (cfg.readahead.file_order, cfg.readahead.file_pages) = (0, 4);
     // Else each fault finds what was just read around it.
-    cfg.readahead.mmap_hits = MmapHits::FaultedPage;
+    cfg.readahead.mmap_hits = MmapMissDecrease::FaultedPage;
     let misses = |advice: AccessAdvice| {
         let (mut e, _) = engine(cfg.clone(), 900);
         let (mut w, mut ra) = (noting(), Readahead::default());

@@ -1,14 +1,14 @@
 //! Reading around faults on mapped files: when it ends.
 
 use refault_mm::{
-    AccessAdvice, Config, Engine, Kernel, MappingKind, MemcgId, MmapHits, OrderGrowth, PageId, Policy, Readahead,
-    ReadaheadConfig, Touch,
+    AccessAdvice, Config, Engine, Kernel, MappingKind, MemcgId, MmapMissDecrease, OrderGrowth, PageId, Policy,
+    Readahead, ReadaheadConfig, Touch,
 };
 use refault_testing::{AtOnce, Rng};
 
 const PAGES: u32 = 8000;
 
-fn config(policy: Policy, mmap_hits: MmapHits) -> Config {
+fn config(policy: Policy, mmap_hits: MmapMissDecrease) -> Config {
     let readahead =
         ReadaheadConfig { history: true, order_growth: OrderGrowth::ByFile, mmap_hits, ..ReadaheadConfig::default() };
     Config { readahead, ..Config::new(policy) }
@@ -45,18 +45,18 @@ fn pages_a_miss(cfg: Config, touch: Touch) -> f64 {
 /// mapping of 480 MiB at random, in 128 MiB, the kernel evicted 837,859 pages, and the lab none.
 #[test]
 fn regression_touches_at_random_are_read_around_as_long_as_fault_around_finds_what_was_read() {
-    for hits in [MmapHits::All, MmapHits::NotWorkingset] {
+    for hits in [MmapMissDecrease::All, MmapMissDecrease::NotWorkingset] {
         let pages = pages_a_miss(config(Policy::Lru, hits), Touch::MapRead);
         assert!(pages > 25.0, "{hits:?}: {pages} pages a miss");
     }
     // Pages that a fault has read itself are no hits: it ends, since 7.2.
-    let pages = pages_a_miss(config(Policy::Lru, MmapHits::FaultedPage), Touch::MapRead);
+    let pages = pages_a_miss(config(Policy::Lru, MmapMissDecrease::FaultedPage), Touch::MapRead);
     assert!(pages < 6.0, "{pages} pages a miss");
 }
 
 #[test]
 fn writes_and_faults_that_map_no_other_page_lower_nothing() {
-    let cfg = config(Policy::Lru, MmapHits::NotWorkingset);
+    let cfg = config(Policy::Lru, MmapMissDecrease::NotWorkingset);
     let mut alone = cfg.clone();
     alone.fault_around.pages = 1;
     for (cfg, touch) in [(cfg, Touch::MapWrite), (alone, Touch::MapRead)] {
@@ -67,7 +67,7 @@ fn writes_and_faults_that_map_no_other_page_lower_nothing() {
 
 #[test]
 fn what_was_evicted_from_the_working_set_is_no_hit_since_6_10() {
-    let read = |hits: MmapHits| {
+    let read = |hits: MmapMissDecrease| {
         let mut cfg = config(Policy::Lru, hits);
         cfg.readahead.file_pages = 8;
         let (mut e, mut w, mut ra) = (engine(cfg, 6000), AtOnce::default(), Readahead::default());
@@ -83,12 +83,12 @@ fn what_was_evicted_from_the_working_set_is_no_hit_since_6_10() {
         assert_eq!(counter(&e, "workingset_restore_file"), counter(&e, "workingset_refault_file"));
         counter(&e, "pgalloc") - before
     };
-    assert_eq!((read(MmapHits::All), read(MmapHits::NotWorkingset)), (120 * 8, 100 * 8 + 20));
+    assert_eq!((read(MmapMissDecrease::All), read(MmapMissDecrease::NotWorkingset)), (120 * 8, 100 * 8 + 20));
 }
 
 #[test]
 fn a_page_with_a_mark_opens_the_next_window_and_is_mapped() {
-    let mut e = engine(config(Policy::Lru, MmapHits::NotWorkingset), 4000);
+    let mut e = engine(config(Policy::Lru, MmapMissDecrease::NotWorkingset), 4000);
     let (mut w, mut ra) = (AtOnce::default().with_accessed_bits(), Readahead::default());
     let mut fault = |e: &mut Engine, page: u32| {
         e.fault_file(&mut w, PageId(page), Touch::MapRead, AccessAdvice::Normal, &mut ra).is_hit()
@@ -104,21 +104,21 @@ fn a_page_with_a_mark_opens_the_next_window_and_is_mapped() {
 #[test]
 fn kernels_choose_what_is_a_hit() {
     let of = [Kernel::V6_1, Kernel::V6_6, Kernel::V6_12, Kernel::V6_18, Kernel::V7_2].map(Kernel::mmap_hits);
-    let since = MmapHits::NotWorkingset;
-    assert_eq!(of, [MmapHits::All, MmapHits::All, since, since, MmapHits::FaultedPage]);
+    let since = MmapMissDecrease::NotWorkingset;
+    assert_eq!(of, [MmapMissDecrease::All, MmapMissDecrease::All, since, since, MmapMissDecrease::FaultedPage]);
 }
 
 /// Faults of all kinds at random, among truncation, reclaim, writes and reads.
 #[test]
 fn structures_hold_together() {
     for policy in [Policy::Lru, Policy::Mglru] {
-        for hits in [MmapHits::All, MmapHits::NotWorkingset, MmapHits::FaultedPage] {
+        for hits in [MmapMissDecrease::All, MmapMissDecrease::NotWorkingset, MmapMissDecrease::FaultedPage] {
             (0..8).for_each(|seed| at_random(policy, hits, seed));
         }
     }
 }
 
-fn at_random(policy: Policy, hits: MmapHits, seed: u64) {
+fn at_random(policy: Policy, hits: MmapMissDecrease, seed: u64) {
     let mut cfg = config(policy, hits);
     cfg.readahead.file_order = if seed.is_multiple_of(2) { 9 } else { 0 };
     cfg.fault_around.pages = [1, 16, 128][seed as usize % 3];

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, PageId, XaNodeId, ZoneId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::group::NODE_CHARGE_BYTES;
 use crate::node::page_blocks::MigrateType;
 use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
@@ -143,7 +143,7 @@ impl<W: World> Alloc<'_, W> {
     }
 
     #[cold]
-    fn charge_missing_nodes(&mut self, memcg: MemcgId, missing: impl Fn(&Pages) -> u64) -> Result<(), MemcgId> {
+    fn charge_missing_nodes(&mut self, memcg: MemcgId, missing: impl Fn(&ResidentPages) -> u64) -> Result<(), MemcgId> {
         let mut paid = 0;
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
         while paid < missing(&self.mem.pages) {

@@ -3,7 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#out-of-memory`.
 
 use crate::ids::{MappingId, MemcgId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
 use crate::swap_cache::stack::SwapStack;
@@ -24,7 +24,7 @@ const NEVER: i32 = -1000;
 
 /// The killer: the tasks that it weighs, and the counters that it advances.
 pub(crate) struct OomKiller<'a> {
-    pub(crate) pages: &'a Pages,
+    pub(crate) pages: &'a ResidentPages,
     pub(crate) groups: &'a mut Groups,
     pub(crate) frames: &'a Frames,
     pub(crate) swap: &'a SwapStack,

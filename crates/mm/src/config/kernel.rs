@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use crate::config::Config;
 use crate::config::lru::Lru;
-use crate::config::readahead::{MmapHits, OrderGrowth};
+use crate::config::readahead::{MmapMissDecrease, OrderGrowth};
 use crate::config::settings::{Setting, Value, settings};
 use crate::config::swap::SwapSplit;
 
@@ -118,11 +118,11 @@ impl Kernel {
     }
 
     /// How faults on mapped files lower the count of misses that ends reading around them.
-    pub fn mmap_hits(self) -> MmapHits {
+    pub fn mmap_hits(self) -> MmapMissDecrease {
         match self {
-            V7_2 => MmapHits::FaultedPage,
-            _ if BEFORE_6_12.contains(&self) => MmapHits::All,
-            _ => MmapHits::NotWorkingset,
+            V7_2 => MmapMissDecrease::FaultedPage,
+            _ if BEFORE_6_12.contains(&self) => MmapMissDecrease::All,
+            _ => MmapMissDecrease::NotWorkingset,
         }
     }
 

@@ -18,7 +18,7 @@ pub enum OrderGrowth {
 /// Pages by which a fault on a mapped file lowers `mmap_miss` of the open file, the count of faults
 /// that had to read. A high count ends reading around faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MmapHits {
+pub enum MmapMissDecrease {
     /// Each page that fault-around finds in its window; again when a fault that had to read begins
     /// anew. Before Linux 6.10.
     All,
@@ -56,7 +56,7 @@ pub struct ReadaheadConfig {
     /// Growth of the order of files' folios.
     pub order_growth: OrderGrowth,
     /// Pages by which a fault lowers the misses of a mapped file.
-    pub mmap_hits: MmapHits,
+    pub mmap_hits: MmapMissDecrease,
 }
 
 impl Default for ReadaheadConfig {
@@ -70,7 +70,7 @@ impl Default for ReadaheadConfig {
             file_map_ahead: false,
             file_order: 0,
             order_growth: OrderGrowth::ByMark,
-            mmap_hits: MmapHits::NotWorkingset,
+            mmap_hits: MmapMissDecrease::NotWorkingset,
         }
     }
 }

@@ -8,10 +8,10 @@ use crate::fault::readahead::Readahead;
 use crate::fault::window::Window;
 use crate::folio::flags::FolioFlags;
 use crate::ids::PageId;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::world::World;
 
-impl Pages {
+impl ResidentPages {
     /// Whether the page is in memory, and a read of it opens the next window.
     pub(crate) fn is_marked(&self, page: PageId) -> bool {
         self.folios.slot(page).folio().is_some_and(|f| self.folios.st(f).has(FolioFlags::READAHEAD))

@@ -7,7 +7,7 @@
 //! offset.
 
 use crate::ids::PageId;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 
 /// Slots of a tree node.
 const NODE: u64 = 64;
@@ -40,7 +40,7 @@ impl Cursor {
     }
 }
 
-impl Pages {
+impl ResidentPages {
     /// Pages in memory in front of a missing page, `max` at most, and whether they reach to the
     /// start of the file.
     pub(crate) fn count_before(&self, page: PageId, max: u32) -> (u32, bool) {

@@ -5,7 +5,7 @@
 //! | `access` | what an access meets |
 //! | `file_folio` | new folios in the page cache, large ones too |
 //! | `io` | reads, and I/O that has ended |
-//! | `swap_in`, `swap_in_at_once` | anonymous folios from swap, and large ones |
+//! | `swap_in`, `swap_in_uncached` | anonymous folios from swap, and large ones |
 //! | `readahead` | reading ahead |
 //! | `context_readahead`, `cursor`, `window` | reading ahead by what is in the page cache: when, how pages are counted, in which folios |
 //! | `read_around` | reading around faults on mapped files |
@@ -33,7 +33,7 @@ pub(crate) mod io;
 mod read_around;
 pub(crate) mod readahead;
 pub(crate) mod swap_in;
-pub(crate) mod swap_in_at_once;
+pub(crate) mod swap_in_uncached;
 pub(crate) mod swapoff;
 mod window;
 pub(crate) mod zap;

@@ -3,7 +3,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#reading-around-faults`.
 
-use crate::config::readahead::MmapHits;
+use crate::config::readahead::MmapMissDecrease;
 use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
 use crate::fault::readahead::Readahead;
@@ -69,7 +69,7 @@ impl<W: World> Fault<'_, W> {
 
     /// Counts pages in memory around a fault that began anew, once its page is mapped.
     pub(crate) fn note_retried(&mut self, page: PageId, touch: Touch, ra: &mut Readahead) {
-        if self.mem.cfg.readahead.mmap_hits != MmapHits::FaultedPage && self.is_around(touch) {
+        if self.mem.cfg.readahead.mmap_hits != MmapMissDecrease::FaultedPage && self.is_around(touch) {
             let hits = self.mem.pages.mmap_hits(&self.mem.cfg, page);
             ra.hit(hits);
         }

@@ -23,8 +23,8 @@ impl<W: World> Fault<'_, W> {
         memcg: MemcgId,
         orders: u16,
     ) -> Result<Outcome, MemcgId> {
-        if self.may_swap_in_at_once(slot, touch, orders) {
-            return self.swap_in_at_once(page, slot, memcg);
+        if self.may_swap_in_uncached(slot, touch, orders) {
+            return self.swap_in_uncached(page, slot, memcg);
         }
         let (mut outcome, mut read_ahead) = (Outcome::Minor, false);
         let f = match self.mem.swap.slots.cached(slot) {

@@ -15,7 +15,7 @@ impl<W: World> Fault<'_, W> {
     /// Whether a slot can be read and freed at once: it holds the data itself, for one page table
     /// alone, to be read as a single page, and the copy is not needed afterwards.
     #[inline]
-    pub(crate) fn may_swap_in_at_once(&self, slot: SwapSlot, touch: Touch, orders: u16) -> bool {
+    pub(crate) fn may_swap_in_uncached(&self, slot: SwapSlot, touch: Touch, orders: u16) -> bool {
         let swap = &self.mem.swap;
         let single = orders == 0 || !self.mem.cfg.thp.swap_in;
         let drops_copy = touch.is_write() || (swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot));
@@ -23,7 +23,12 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Makes, reads and maps a folio, and gives the slot back.
-    pub(crate) fn swap_in_at_once(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId) -> Result<Outcome, MemcgId> {
+    pub(crate) fn swap_in_uncached(
+        &mut self,
+        page: PageId,
+        slot: SwapSlot,
+        memcg: MemcgId,
+    ) -> Result<Outcome, MemcgId> {
         let f = self.add_folio_of_slot(page, slot, memcg)?;
         let own = self.mem.pages.folios.lruvec(f);
         self.mem.pages.count_lruvec(own, Counter::Pgmajfault, 1);

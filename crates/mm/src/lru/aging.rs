@@ -8,7 +8,7 @@ use crate::folio::mapping::MappingKind;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, gen_index};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::recency::is_used;
 use crate::lru::tier::note_use;
 use crate::stat::Counter;
@@ -28,7 +28,7 @@ pub(crate) fn is_dense(total: u64, young: u64) -> bool {
     young * PTES_PER_CACHE_LINE >= total
 }
 
-impl Pages {
+impl ResidentPages {
     /// Walks the page tables for `seq` and opens a new generation. False: someone already did.
     pub(crate) fn try_to_inc_max_seq<W: World>(
         &mut self,

@@ -9,7 +9,7 @@ use crate::folio::flags::FolioFlags;
 use crate::folio::list::Target;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::{ACTIVE_FILE, INACTIVE_FILE, list_index};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::policy::LruPolicy;
 use crate::stat::Counter;
 
@@ -46,7 +46,7 @@ impl CpuBatches {
     }
 }
 
-impl Pages {
+impl ResidentPages {
     /// Puts a folio on the active list, or into the youngest generation, by way of a batch.
     pub(crate) fn activate_touched(&mut self, f: FolioId) {
         if self.cfg.one_list {

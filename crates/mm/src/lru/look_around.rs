@@ -7,13 +7,13 @@ use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, PageId};
 use crate::lru::aging::is_dense;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::policy::LruPolicy;
 use crate::lru::recency::VmaRecency;
 use crate::lru::tier::note_reference;
 use crate::world::World;
 
-impl Pages {
+impl ResidentPages {
     /// Number of mappings of the folio with the accessed bit set; clears the bits. Multi-gen LRU
     /// looks around, too.
     #[inline]

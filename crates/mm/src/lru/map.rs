@@ -3,10 +3,10 @@
 //! Mechanism: `docs/mechanisms.md#access-by-mapping`, `docs/mechanisms.md#fault-around`.
 
 use crate::config::Config;
-use crate::config::readahead::MmapHits;
+use crate::config::readahead::MmapMissDecrease;
 use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, PageId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::world::{Effect, World};
 
 /// Whether fault-around may map a folio: read, not locked, and without a mark, which a fault on the
@@ -15,7 +15,7 @@ fn is_ready(st: FolioFlags) -> bool {
     st.has(FolioFlags::UPTODATE) && !st.has(FolioFlags::LOCKED | FolioFlags::READAHEAD)
 }
 
-impl Pages {
+impl ResidentPages {
     /// Maps the resident neighbours of a read fault, in the aligned window around it.
     #[inline]
     pub(crate) fn fault_around<W: World>(&mut self, cfg: &Config, w: &mut W, page: PageId) {
@@ -60,10 +60,10 @@ impl Pages {
         let around = cfg.fault_around.pages;
         let counts = |page: PageId| {
             self.is_ready(page)
-                && (cfg.readahead.mmap_hits == MmapHits::All
+                && (cfg.readahead.mmap_hits == MmapMissDecrease::All
                     || self.folios.slot(page).folio().is_some_and(|f| !self.folios.st(f).has(FolioFlags::WORKINGSET)))
         };
-        if cfg.readahead.mmap_hits == MmapHits::FaultedPage {
+        if cfg.readahead.mmap_hits == MmapMissDecrease::FaultedPage {
             return u32::from(counts(page));
         }
         let window = self.page_index(page) & !(around - 1);

@@ -3,7 +3,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `pages` | `Pages`, the part of the engine that holds folios, mappings and lists |
+//! | `pages` | `ResidentPages`, the part of the engine that holds folios, mappings and lists |
 //! | `lru_list` | the lists of an lruvec by number |
 //! | `lruvec` | the lists of one group on one node |
 //! | `multi_gen` | generations, tiers, the refault controller |

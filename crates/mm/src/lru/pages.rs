@@ -20,7 +20,7 @@ use crate::stat::{Counter, ReclaimWork, Stats};
 
 /// All pages, with the lists of all groups on all nodes.
 #[derive(Clone, Debug)]
-pub(crate) struct Pages {
+pub(crate) struct ResidentPages {
     pub(crate) cfg: LruConfig,
     pub(crate) folios: FolioTable,
     pub(crate) space: PageSpace,
@@ -56,17 +56,17 @@ pub(crate) struct Pages {
     pub(crate) new_names: u64,
 }
 
-impl Pages {
+impl ResidentPages {
     /// No page yet, and the lists of the root on every node. `zone_lists`: the most zones that a
     /// node has.
-    pub(crate) fn new(cfg: &Config, nr_nodes: usize, zone_lists: usize) -> Pages {
+    pub(crate) fn new(cfg: &Config, nr_nodes: usize, zone_lists: usize) -> ResidentPages {
         let mut folios = FolioTable::default();
         if nr_nodes > 1 || zone_lists > 1 {
             folios.links.keep_frames(nr_nodes > 1);
         }
         let lruvecs =
             (0..nr_nodes as u8).map(NodeId).map(|nid| Lruvec::new(&mut folios, MemcgId::ROOT, nid, cfg.seed)).collect();
-        let mut pages = Pages {
+        let mut pages = ResidentPages {
             cfg: cfg.lru,
             node_sizes: vec![[0; 5]; nr_nodes],
             node_activations: vec![[0; 2]; nr_nodes],
@@ -118,7 +118,7 @@ fn hit_transition(cfg: &Config) -> [u8; 256] {
     })
 }
 
-impl Pages {
+impl ResidentPages {
     /// The index of a page in its mapping.
     #[inline]
     pub(crate) fn page_index(&self, page: PageId) -> u64 {
@@ -236,7 +236,8 @@ impl Pages {
         self.space.mappings.get(m + 1).map_or(self.folios.len() as u32, |m| m.first.0)
     }
 
-    /// As [`Pages::mapping_end`], or where the file ends at present: nothing is read ahead beyond.
+    /// As [`ResidentPages::mapping_end`], or where the file ends at present: nothing is read ahead
+    /// beyond.
     pub(crate) fn readahead_end(&self, page: PageId) -> u32 {
         let i_size = self.space.mappings[self.space.mapping_of(page).index()].i_size;
         self.mapping_end(page).min(i_size)

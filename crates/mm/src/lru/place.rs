@@ -5,10 +5,10 @@ use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::batch::Batch;
 use crate::lru::lru_list::{FILE, UNEVICTABLE, list_index};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::policy::LruPolicy;
 
-impl Pages {
+impl ResidentPages {
     /// A new folio, whose frames were noted, waits in the add batch; under multi-gen LRU a faulted
     /// one starts in the youngest generation.
     #[inline(always)]
@@ -58,9 +58,9 @@ impl Pages {
         self.folios.put_on(list, f, st, reclaiming);
     }
 
-    /// The lruvec and the type of folios, if [`Pages::add_bulk`] may put them on their lists: all
-    /// of one type and of one page each, in one lruvec, and on no list. Folios that come together
-    /// mostly are.
+    /// The lruvec and the type of folios, if [`ResidentPages::add_bulk`] may put them on their
+    /// lists: all of one type and of one page each, in one lruvec, and on no list. Folios that come
+    /// together mostly are.
     pub(crate) fn adds_by_list(&self, folios: &[FolioId]) -> Option<(LruvecId, usize)> {
         const ODD: u32 =
             FolioFlags::UNEVICTABLE | FolioFlags::RECLAIM | FolioFlags::LRU | FolioFlags::GEN_MASK | FolioFlags::LARGE;
@@ -75,8 +75,8 @@ impl Pages {
         (self.folios.flags_of(folios).1 & needed == needed).then_some((own, t))
     }
 
-    /// Puts folios on their lists if [`Pages::adds_by_list`] allows it: `lruvec_add_as` for many at
-    /// once. Returns how many of them are active there.
+    /// Puts folios on their lists if [`ResidentPages::adds_by_list`] allows it: `lruvec_add_as` for
+    /// many at once. Returns how many of them are active there.
     pub(crate) fn add_bulk(&mut self, (own, t): (LruvecId, usize), folios: &[FolioId]) -> u64 {
         let v = &mut self.lruvecs[own.index()];
         let sizes = by_policy!(self.cfg.kind, P => P::add_bulk(v, &mut self.folios, (folios, t), &self.cfg));

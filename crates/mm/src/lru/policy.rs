@@ -14,7 +14,7 @@ use crate::ids::{FolioId, PageId};
 use crate::lru::lru_list::{ANON, FILE, INACTIVE_ANON, list_index};
 use crate::lru::lruvec::Lruvec;
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, MultiGen, gen_index};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::world::World;
 
 /// An inactive and an active list per type.
@@ -41,7 +41,7 @@ pub(crate) trait LruPolicy {
     fn read_hit(st: FolioFlags, cfg: &LruConfig) -> Option<FolioFlags>;
 
     /// An access by descriptor.
-    fn mark_accessed(pages: &mut Pages, f: FolioId);
+    fn mark_accessed(pages: &mut ResidentPages, f: FolioId);
 
     /// The list for a folio whose flags are to be `st`: at its tail if `reclaiming`. The folio may
     /// lose some of the flags.
@@ -70,7 +70,7 @@ pub(crate) trait LruPolicy {
     ) -> [(usize, u64); 2];
 
     /// Notes that reclaim found a mapped page young; the accessed bit is cleared.
-    fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId);
+    fn found_young<W: World>(pages: &mut ResidentPages, w: &mut W, page: PageId);
 
     /// The list from which reclaim takes anonymous folios next, in a zone; and a test whether a
     /// folio on it is really of the oldest.
@@ -80,7 +80,13 @@ pub(crate) trait LruPolicy {
 
     /// Checks what the policy keeps beside the lists of an lruvec. `swap_in`: large folios are read
     /// back whole.
-    fn validate(pages: &Pages, swap_in: bool, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String>;
+    fn validate(
+        pages: &ResidentPages,
+        swap_in: bool,
+        v: usize,
+        on_list: &mut [u8],
+        size: &mut [u64; 5],
+    ) -> Result<(), String>;
 }
 
 impl LruPolicy for TwoList {
@@ -102,7 +108,7 @@ impl LruPolicy for TwoList {
     }
 
     #[inline]
-    fn mark_accessed(pages: &mut Pages, f: FolioId) {
+    fn mark_accessed(pages: &mut ResidentPages, f: FolioId) {
         let st = pages.folios.st(f);
         if !st.has(FolioFlags::REFERENCED) {
             pages.folios.set(f, FolioFlags::REFERENCED);
@@ -142,13 +148,13 @@ impl LruPolicy for TwoList {
     }
 
     #[inline(always)]
-    fn found_young<W: World>(_: &mut Pages, _: &mut W, _: PageId) {}
+    fn found_young<W: World>(_: &mut ResidentPages, _: &mut W, _: PageId) {}
 
     fn oldest_anon(v: &Lruvec, _: usize) -> (List, fn(&Lruvec, FolioFlags) -> bool) {
         (v.lists[INACTIVE_ANON], |_, _| true)
     }
 
-    fn validate(_: &Pages, _: bool, _: usize, _: &mut [u8], _: &mut [u64; 5]) -> Result<(), String> {
+    fn validate(_: &ResidentPages, _: bool, _: usize, _: &mut [u8], _: &mut [u64; 5]) -> Result<(), String> {
         Ok(())
     }
 }
@@ -167,7 +173,7 @@ impl LruPolicy for MultiGenLru {
         Some(st)
     }
 
-    fn mark_accessed(pages: &mut Pages, f: FolioId) {
+    fn mark_accessed(pages: &mut ResidentPages, f: FolioId) {
         let mut st = pages.folios.st(f);
         pages.cfg.generations.count_access(&mut st);
         pages.folios.put(f, st);
@@ -226,7 +232,7 @@ impl LruPolicy for MultiGenLru {
     }
 
     #[inline(always)]
-    fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId) {
+    fn found_young<W: World>(pages: &mut ResidentPages, w: &mut W, page: PageId) {
         pages.look_around(w, page);
     }
 
@@ -236,7 +242,13 @@ impl LruPolicy for MultiGenLru {
         (v.r#gen.lists[oldest][ANON][zone], is_oldest)
     }
 
-    fn validate(pages: &Pages, swap_in: bool, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String> {
+    fn validate(
+        pages: &ResidentPages,
+        swap_in: bool,
+        v: usize,
+        on_list: &mut [u8],
+        size: &mut [u64; 5],
+    ) -> Result<(), String> {
         pages.validate_generations(swap_in, v, on_list, size)
     }
 }

@@ -3,11 +3,11 @@
 use crate::folio::flags::FolioFlags;
 use crate::folio::slot::Slot;
 use crate::ids::{FolioId, LruvecId, MappingId, PageId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::stat::Counter;
 use crate::world::Ack;
 
-impl Pages {
+impl ResidentPages {
     /// Takes the folios of a mapping off the lists of their lruvec; list by list, oldest first.
     pub(crate) fn take_listed(&mut self, mapping: MappingId, v: LruvecId) -> Vec<FolioId> {
         let pages = self.mapping_pages(mapping);

@@ -5,7 +5,7 @@
 
 use crate::config::recency::{AccessAdvice, AdviceRecency};
 use crate::ids::PageId;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 
 /// Decision of the reference check on the accessed bits of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ pub(crate) fn is_used(rule: AdviceRecency, advice: AccessAdvice) -> bool {
     }
 }
 
-impl Pages {
+impl ResidentPages {
     /// The advice on the mapping of a page.
     #[inline]
     pub(crate) fn advice(&self, page: PageId) -> AccessAdvice {

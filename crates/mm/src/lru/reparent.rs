@@ -6,9 +6,9 @@ use crate::folio::list::List;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::MAX_NR_GENS;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 
-impl Pages {
+impl ResidentPages {
     /// Opens generations, without a walk of the page tables, until both types have all of them:
     /// then every generation of a child has one of the same index here.
     pub(crate) fn open_all_generations(&mut self, now_ns: u64, v: LruvecId, can_swap: bool) {

@@ -6,12 +6,12 @@ use crate::config::lru::ReclaimCost;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lru_list::{ANON, FILE, UNEVICTABLE};
 use crate::lru::lruvec::Lruvec;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::policy::LruPolicy;
 use crate::memcg::groups::Groups;
 use crate::memcg::stat_flush::FlushedStats;
 
-impl Pages {
+impl ResidentPages {
     /// Pages on the lists of a memcg, of all nodes.
     pub(crate) fn sizes_of(&self, id: MemcgId) -> [u64; 5] {
         let sizes = self.lruvecs_of(id).map(|v| self.lruvecs[v.index()].size);

@@ -8,14 +8,14 @@ use crate::folio::list::List;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::policy::lru_gen_folio_seq;
 use crate::lru::tier::was_accessed_again;
 use crate::stat::Counter;
 
 /// A scan of the oldest generation of a type, in pages.
 #[derive(Default)]
-pub(crate) struct Scan {
+pub(crate) struct OldestGenScan {
     pub(crate) t: usize,
     pub(crate) oldest_gen: usize,
     pub(crate) tier_limit: usize,
@@ -69,7 +69,7 @@ fn is_protected(cfg: &LruConfig, st: FolioFlags, tier_limit: usize) -> bool {
     form.tier(st) > tier_limit || (always && form.has_all_accesses(st))
 }
 
-impl Pages {
+impl ResidentPages {
     /// Prepares a survivor for its way back. True: nothing keeps it in memory, so it is tried once
     /// more; never true for one that was tried twice.
     pub(crate) fn may_retry(&mut self, f: FolioId, retried: bool) -> bool {
@@ -128,7 +128,7 @@ impl Pages {
     }
 
     /// Scans one zone, until a batch of pages is taken, or as many were skipped.
-    pub(crate) fn scan_zone(&mut self, v: LruvecId, zone: usize, scan: &mut Scan, list: &mut Vec<FolioId>) {
+    pub(crate) fn scan_zone(&mut self, v: LruvecId, zone: usize, scan: &mut OldestGenScan, list: &mut Vec<FolioId>) {
         let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
         let (mut skipped, batch) = (0, self.cfg.part(MIN_LRU_BATCH));
         let mut moved = self.take_scratch();
@@ -184,7 +184,7 @@ impl Pages {
     /// Takes folios of one page in a row, up to the first for which there is more to decide. True:
     /// the scan ends with them.
     #[inline(always)]
-    fn take_in_row(&mut self, oldest: List, scan: &mut Scan, list: &mut Vec<FolioId>, batch: u64) -> bool {
+    fn take_in_row(&mut self, oldest: List, scan: &mut OldestGenScan, list: &mut Vec<FolioId>, batch: u64) -> bool {
         const OWN: u32 = FolioFlags::GEN_MASK | FolioFlags::LRU | FolioFlags::LARGE;
         let mut own = FolioFlags(FolioFlags::LRU);
         own.set_generation(scan.oldest_gen);

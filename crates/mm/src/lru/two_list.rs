@@ -5,11 +5,11 @@ use crate::folio::flags::FolioFlags;
 use crate::folio::list::Target;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::lru_list::list_index;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::sort::needs_write;
 use crate::stat::Counter;
 
-impl Pages {
+impl ResidentPages {
     /// Whether refaults may have the active list challenged: not before mainline's test.
     pub(crate) fn refaults_challenge_active(&self) -> bool {
         !matches!(self.cfg.refault, RefaultTest::None | RefaultTest::Distance2013)

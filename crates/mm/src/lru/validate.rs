@@ -6,9 +6,9 @@ use crate::folio::list::List;
 use crate::ids::FolioId;
 use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::gen_index;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 
-impl Pages {
+impl ResidentPages {
     /// Walks one list: flags of its folios, and their pages in total.
     pub(crate) fn walk_list(
         &self,

@@ -11,7 +11,7 @@
 //! all above.
 
 use crate::config::Config;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
 
@@ -23,7 +23,7 @@ pub(crate) mod reparent;
 /// page comes or goes.
 pub(crate) struct Memcontrol<'a> {
     pub(crate) cfg: &'a Config,
-    pub(crate) pages: &'a mut Pages,
+    pub(crate) pages: &'a mut ResidentPages,
     pub(crate) groups: &'a mut Groups,
     pub(crate) frames: &'a mut Frames,
 }

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, NodeId, PageId, ZoneId};
 use crate::lru::batch::Batch;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
 use crate::node::migration::{MigrateReason, Migration};
@@ -22,7 +22,7 @@ use crate::writeback::{Writeback, Writeout};
 /// A move from node to node, with the parts that it may change.
 pub(crate) struct Migrate<'a, W> {
     pub(crate) cfg: &'a Config,
-    pub(crate) pages: &'a mut Pages,
+    pub(crate) pages: &'a mut ResidentPages,
     pub(crate) groups: &'a mut Groups,
     pub(crate) frames: &'a mut Frames,
     pub(crate) writeback: &'a mut Writeback,

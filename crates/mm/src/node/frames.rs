@@ -10,9 +10,9 @@ use crate::config::Config;
 use crate::folio::flags::FolioFlags;
 use crate::ids::{ANY_ZONE, FolioId, MemcgId, NodeId, PageId, ZoneId};
 use crate::lru::lru_list::FILE;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::node::buffer_heads::BufferHeads;
-use crate::node::hint::Hints;
+use crate::node::hint::HintFaults;
 use crate::node::migration::Migration;
 use crate::node::nodes::Nodes;
 use crate::node::page_blocks::MigrateType;
@@ -32,7 +32,7 @@ pub(crate) struct Frames {
     /// Folios on their way to another node.
     pub(crate) migrating: BTreeMap<FolioId, Migration>,
     /// State for hint faults, on a machine where they promote.
-    pub(crate) hints: Option<Hints>,
+    pub(crate) hints: Option<HintFaults>,
     /// The last reclaim for a task ended because swap takes no more writes for now.
     pub(crate) reclaim_blocked: bool,
     /// The last reclaim for a task paused, and is to go on when time has passed.
@@ -59,7 +59,7 @@ impl Frames {
             nodes,
             throttled: Throttled::default(),
             migrating: BTreeMap::new(),
-            hints: Hints::new(cfg.numa.as_ref())?,
+            hints: HintFaults::new(cfg.numa.as_ref())?,
             reclaim_blocked: false,
             paused: None,
             yielded: false,
@@ -81,7 +81,7 @@ impl Frames {
     /// task reclaims or waits for them, but kswapd is woken on a node without frames.
     pub(crate) fn demotion_frames<W: World>(
         &mut self,
-        pages: &mut Pages,
+        pages: &mut ResidentPages,
         now_ns: u64,
         w: &mut W,
         from: NodeId,
@@ -98,7 +98,7 @@ impl Frames {
 
     fn frames_without_reclaim<W: World>(
         &mut self,
-        pages: &mut Pages,
+        pages: &mut ResidentPages,
         now_ns: u64,
         w: &mut W,
         nid: NodeId,
@@ -113,14 +113,14 @@ impl Frames {
     }
 
     /// Frames that are taken for folios on their way there, by node: they belong to no folio yet.
-    pub(crate) fn frames_under_way<'a>(&'a self, pages: &'a Pages) -> impl Iterator<Item = (NodeId, u64)> + 'a {
+    pub(crate) fn frames_under_way<'a>(&'a self, pages: &'a ResidentPages) -> impl Iterator<Item = (NodeId, u64)> + 'a {
         self.migrating.iter().map(|(&f, m)| (m.to.nid(), pages.folios.st(f).nr_pages()))
     }
 
     /// Notes that the driver marks a page, so that its next touch is a hint fault. False: the
     /// driver must leave it alone: it is not mapped, not on slow memory, or a dirty file page,
     /// which could not be moved.
-    pub(crate) fn hint_mark(&mut self, pages: &mut Pages, now_ns: u64, page: PageId) -> bool {
+    pub(crate) fn hint_mark(&mut self, pages: &mut ResidentPages, now_ns: u64, page: PageId) -> bool {
         let Some(hints) = &self.hints else { return false };
         let Some(f) = pages.folios.slot(page).folio().filter(|_| pages.space.is_mapped(page)) else { return false };
         let (st, top_tier) = (pages.folios.st(f), hints.is_toptier(pages.folios.nid(f)));
@@ -137,7 +137,7 @@ impl Frames {
     }
 
     /// No node has what an allocation wants: all are to make some.
-    pub(crate) fn wake_all_kswapds<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W) {
+    pub(crate) fn wake_all_kswapds<W: World>(&mut self, pages: &mut ResidentPages, now_ns: u64, w: &mut W) {
         for i in 0..self.nodes.all.len() {
             self.wake_kswapd(pages, now_ns, w, self.nodes.zonelist(self.nid)[i]);
         }
@@ -148,7 +148,7 @@ impl Frames {
     #[inline]
     pub(crate) fn attach_buffers<W: World>(
         &mut self,
-        pages: &mut Pages,
+        pages: &mut ResidentPages,
         now_ns: u64,
         w: &mut W,
         (page, nr): (PageId, u64),
@@ -192,20 +192,27 @@ impl Frames {
     }
 
     /// An allocation went below the low mark.
-    pub(crate) fn wake_kswapd<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W, nid: NodeId) {
+    pub(crate) fn wake_kswapd<W: World>(&mut self, pages: &mut ResidentPages, now_ns: u64, w: &mut W, nid: NodeId) {
         self.wake_kswapd_for(pages, now_ns, w, nid, ANY_ZONE);
     }
 
     /// The marks of a zone are boosted, which an allocation there passes on.
     #[inline]
-    pub(crate) fn pass_on_boost<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W, zone: ZoneId) {
+    pub(crate) fn pass_on_boost<W: World>(&mut self, pages: &mut ResidentPages, now_ns: u64, w: &mut W, zone: ZoneId) {
         if self.nodes.get_mut(zone.nid()).take_boost_news(zone.zone()) {
             self.wake_kswapd_for(pages, now_ns, w, zone.nid(), zone.zone());
         }
     }
 
     /// Somebody wants pages of zones up to `highest`.
-    fn wake_kswapd_for<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W, nid: NodeId, highest: usize) {
+    fn wake_kswapd_for<W: World>(
+        &mut self,
+        pages: &mut ResidentPages,
+        now_ns: u64,
+        w: &mut W,
+        nid: NodeId,
+        highest: usize,
+    ) {
         let node = self.nodes.get_mut(nid);
         node.kswapd.wanted = node.kswapd.wanted.max(Some(highest));
         let is_boosted = node.boosts(highest).iter().any(|&b| b > 0);
@@ -228,7 +235,7 @@ impl Frames {
     /// Takes the run of a node's kswapd: the one under way, or a new one. None: kswapd sleeps.
     pub(crate) fn take_kswapd_run(
         &mut self,
-        pages: &mut Pages,
+        pages: &mut ResidentPages,
         nid: NodeId,
         swap_cluster_max: u64,
     ) -> Option<ScanControl> {

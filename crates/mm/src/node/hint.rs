@@ -24,7 +24,7 @@ pub enum HintOutcome {
 
 /// State of a machine with tiers for hint faults.
 #[derive(Clone, Debug)]
-pub(crate) struct Hints {
+pub(crate) struct HintFaults {
     pub(crate) cfg: TieringConfig,
     /// By node of the top tier: the rules that decide on promotions to this node. None for other
     /// nodes.
@@ -32,14 +32,14 @@ pub(crate) struct Hints {
     pub(crate) clock: StampClock,
 }
 
-impl Hints {
+impl HintFaults {
     /// None where nothing is promoted.
-    pub(crate) fn new(numa: Option<&NumaConfig>) -> Result<Option<Hints>, String> {
+    pub(crate) fn new(numa: Option<&NumaConfig>) -> Result<Option<HintFaults>, String> {
         let Some(numa) = numa.filter(|n| n.tiering.promotes()) else { return Ok(None) };
         let any = Promoter::new(&numa.tiering)?;
         let is_top = |n: usize| numa.top_tier.get(n).copied().unwrap_or(true);
         let promoters = (0..numa.nodes.len()).map(|n| is_top(n).then(|| any.clone())).collect();
-        Ok(Some(Hints { cfg: numa.tiering.clone(), promoters, clock: any.clock() }))
+        Ok(Some(HintFaults { cfg: numa.tiering.clone(), promoters, clock: any.clock() }))
     }
 
     pub(crate) fn is_toptier(&self, nid: NodeId) -> bool {

@@ -6,7 +6,7 @@
 use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::{ACTIVE_FILE, FILE, INACTIVE_FILE};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::reclaim::Reclaim;
 use crate::world::World;
 
@@ -63,7 +63,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 }
 
-impl Pages {
+impl ResidentPages {
     /// Takes the chosen file folios off their lists, as far as they can be isolated.
     fn isolate_chosen(&mut self, v: LruvecId, chosen: &[FolioId], out: &mut Vec<FolioId>) {
         for &f in chosen {

@@ -10,7 +10,7 @@ use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lru_list::{ANON, FILE};
 use crate::lru::lruvec::Lruvec;
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::memcg::protection::BelowProtection;
 use crate::reclaim::Reclaim;
@@ -19,7 +19,7 @@ use crate::world::{Effect, World};
 
 /// Engine state that the files of `lru_gen` show.
 pub(crate) struct LruGenFile<'a> {
-    pub(crate) pages: &'a Pages,
+    pub(crate) pages: &'a ResidentPages,
     pub(crate) groups: &'a Groups,
     pub(crate) now_ns: u64,
 }

@@ -6,7 +6,7 @@ use crate::config::lru::{Generations, ScanBudget};
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lru_list::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_index};
-use crate::lru::sort::Scan;
+use crate::lru::sort::OldestGenScan;
 use crate::reclaim::Reclaim;
 use crate::scan::DEF_PRIORITY;
 use crate::stat::Counter;
@@ -178,7 +178,7 @@ impl<W: World> Reclaim<'_, W> {
         let oldest_gen = gen_index(g.min_seq[t]);
         let nid = self.mem.pages.lruvecs[v.index()].nid;
         let wait = self.sc.queue_full && t == ANON;
-        let mut scan = Scan { t, oldest_gen, tier_limit, wait, remaining: most, ..Scan::default() };
+        let mut scan = OldestGenScan { t, oldest_gen, tier_limit, wait, remaining: most, ..OldestGenScan::default() };
         // The highest zone first: while it yields enough, what lies in lower ones stays. Zones that
         // are of no use come last.
         let nr_zones = self.mem.frames.nodes.get(nid).zone_lists();

@@ -4,7 +4,7 @@
 use crate::folio::flags::FolioFlags;
 use crate::ids::ANY_ZONE;
 use crate::ids::{MemcgId, NodeId, PageId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::policy::LruPolicy;
 use crate::node::frames::Frames;
 
@@ -12,7 +12,7 @@ use crate::node::frames::Frames;
 /// the others.
 const LOOKS_EACH: usize = 4;
 
-impl Pages {
+impl ResidentPages {
     /// Adds mapped anonymous pages of a memcg that the next pass of kswapd asks about.
     pub(crate) fn peek_reclaim_candidates(
         &self,

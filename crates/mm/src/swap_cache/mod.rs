@@ -10,7 +10,7 @@
 //! `fault`.
 
 use crate::config::Config;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::memcontrol::Memcontrol;
 use crate::node::frames::Frames;
@@ -23,7 +23,7 @@ pub(crate) mod stack;
 /// The swap cache: what taking and giving back slots may change.
 pub(crate) struct SwapCache<'a, W> {
     pub(crate) cfg: &'a Config,
-    pub(crate) pages: &'a mut Pages,
+    pub(crate) pages: &'a mut ResidentPages,
     pub(crate) groups: &'a mut Groups,
     pub(crate) frames: &'a mut Frames,
     pub(crate) swap: &'a mut SwapStack,

@@ -6,7 +6,7 @@ use crate::folio::flags::FolioFlags;
 use crate::folio::size_stats::SizeCounter;
 use crate::ids::{FolioId, MemcgId, NodeId, PageId, SwapSlot};
 use crate::lru::lru_list::{UNEVICTABLE, list_index};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
 use crate::swap::Swap;
@@ -32,13 +32,13 @@ impl SwapStack {
 
 impl SwapStack {
     /// The folio that holds a page: in its slot, or in the swap cache.
-    pub(crate) fn folio_of(&self, pages: &Pages, page: PageId) -> Option<FolioId> {
+    pub(crate) fn folio_of(&self, pages: &ResidentPages, page: PageId) -> Option<FolioId> {
         pages.folios.slot(page).folio().or_else(|| pages.swap_entry(page).and_then(|s| self.slots.cached(s)))
     }
 
     /// Whether every page of a folio in the swap cache is in swap for its mapping, and none was
     /// given up.
-    pub(crate) fn is_all_swapped(&self, pages: &Pages, f: FolioId) -> bool {
+    pub(crate) fn is_all_swapped(&self, pages: &ResidentPages, f: FolioId) -> bool {
         let (ids, slot) = (pages.pages_of(f), pages.folios.swap(f));
         let dropped = pages.zapping.range(PageId(ids.start)..PageId(ids.end)).next().is_some();
         !dropped && ids.into_iter().all(|p| pages.swap_entry(PageId(p)) == Some(slot.nth(p - f.0)))
@@ -48,7 +48,7 @@ impl SwapStack {
     /// flags and generation. If the folio is on a list, the pages go to the list's head; if reclaim
     /// has isolated it, they are isolated too, and the caller sees to them. The callers of
     /// `Memory::split_folio` see to all else.
-    pub(crate) fn split_pages(&mut self, pages: &mut Pages, f: FolioId) {
+    pub(crate) fn split_pages(&mut self, pages: &mut ResidentPages, f: FolioId) {
         let whole = pages.folios.st(f);
         debug_assert!(
             whole.has(FolioFlags::LARGE) && !whole.has(FolioFlags::LOCKED | FolioFlags::WRITEBACK | FolioFlags::ADDING)
@@ -100,7 +100,7 @@ impl SwapStack {
     }
 
     /// Whether more than half of swap is used, of the machine or of the memcg.
-    pub(crate) fn is_swap_full(&self, pages: &Pages, groups: &Groups, f: FolioId) -> bool {
+    pub(crate) fn is_swap_full(&self, pages: &ResidentPages, groups: &Groups, f: FolioId) -> bool {
         let memcg = pages.lruvecs[pages.folios.lruvec(f).index()].memcg;
         self.slots.is_full() || groups.memcgs.swap_is_half_used(memcg)
     }
@@ -150,7 +150,7 @@ impl SwapStack {
 impl SwapStack {
     /// Every entry belongs to a slot in use that nothing else holds the data of; charges are what
     /// the entries add up to.
-    pub(crate) fn validate_zswap(&self, pages: &Pages, groups: &Groups) -> Result<(), String> {
+    pub(crate) fn validate_zswap(&self, pages: &ResidentPages, groups: &Groups) -> Result<(), String> {
         self.zswap.validate()?;
         let mut own = vec![(0u64, 0u64); groups.memcgs.all.len()];
         for e in self.zswap.all() {

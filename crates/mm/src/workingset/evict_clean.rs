@@ -12,7 +12,7 @@ use crate::folio::slot::Slot;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lru::lru_list::FILE;
 use crate::lru::multi_gen::MAX_NR_TIERS;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcontrol::Memcontrol;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
@@ -49,7 +49,7 @@ impl EvictBatch {
     }
 }
 
-impl Pages {
+impl ResidentPages {
     /// Prepares for a batch that was isolated from the lruvec of `first`, and is of its type.
     pub(crate) fn start_evict_batch(&self, first: Option<FolioId>, target: MemcgId) -> EvictBatch {
         let own = first.map_or(LruvecId(0), |f| self.folios.lruvec(f));
@@ -183,7 +183,7 @@ impl Memcontrol<'_> {
     #[inline]
     fn leave_shadows<P: WorkingsetPolicy, W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut EvictBatch) {
         let mut shadows_only = Vec::new();
-        let Pages { cfg, layout, folios, space, .. } = &mut *self.pages;
+        let ResidentPages { cfg, layout, folios, space, .. } = &mut *self.pages;
         let fill = &mut space.fill[..];
         // Copies: writes on the way do not change them.
         let (cfg, layout, mut batch) = (*cfg, *layout, *d);

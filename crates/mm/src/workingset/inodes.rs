@@ -4,9 +4,9 @@
 
 use crate::folio::mapping::NONE;
 use crate::ids::{LruvecId, MappingId, PageId, XaNodeId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 
-impl Pages {
+impl ResidentPages {
     /// A page comes to a leaf that had none: its file is open, and has a name.
     #[cold]
     pub(crate) fn look_up_inode(&mut self, n: XaNodeId) {

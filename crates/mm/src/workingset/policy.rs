@@ -6,7 +6,7 @@ use crate::folio::flags::FolioFlags;
 use crate::folio::shadow::{Layout, REFS_BITS};
 use crate::ids::LruvecId;
 use crate::lru::lru_list::FILE;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::policy::{LruPolicy, MultiGenLru, TwoList};
 use crate::lru::tier::was_accessed_again;
 use crate::memcg::groups::Groups;
@@ -42,7 +42,7 @@ pub(crate) trait WorkingsetPolicy: LruPolicy {
     fn clock_advances(refault: RefaultTest, t: usize) -> bool;
 
     /// A folio comes back: the flags that decide where it will be put.
-    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> FolioFlags;
+    fn refault(pages: &mut ResidentPages, groups: &Groups, back: &Refault) -> FolioFlags;
 }
 
 impl WorkingsetPolicy for TwoList {
@@ -66,7 +66,7 @@ impl WorkingsetPolicy for TwoList {
     }
 
     #[inline(always)]
-    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> FolioFlags {
+    fn refault(pages: &mut ResidentPages, groups: &Groups, back: &Refault) -> FolioFlags {
         pages.refault_two_list(groups, back.free_swap, back.own, back.st, back.shadow)
     }
 }
@@ -98,7 +98,7 @@ impl WorkingsetPolicy for MultiGenLru {
     }
 
     #[inline(always)]
-    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> FolioFlags {
+    fn refault(pages: &mut ResidentPages, groups: &Groups, back: &Refault) -> FolioFlags {
         match pages.cfg.refault {
             RefaultTest::ShadowPosition => {
                 pages.refault_gen_shadow(groups, back.free_swap, back.own, back.st, back.shadow, back.in_fault)

@@ -10,7 +10,7 @@ use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, mask};
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lru_list::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::lru::tier::tier_of;
 use crate::memcg::group::MemcgState;
 use crate::memcg::groups::Groups;
@@ -35,7 +35,7 @@ fn shadow_position_bound(size: &[u64; 5], t: usize) -> u64 {
     }
 }
 
-impl Pages {
+impl ResidentPages {
     /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides
     /// where it will be put.
     #[inline(always)]

@@ -9,14 +9,14 @@ use std::ops::Range;
 use crate::folio::mapping::{Fill, NONE};
 use crate::folio::slot::Slot;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
 use crate::memcontrol::Memcontrol;
 
 /// A node may hold shadows for one page in eight: `pages >> 3` nodes of 64 slots.
 const NODES_PER_PAGE_SHIFT: u32 = 3;
 
-impl Pages {
+impl ResidentPages {
     /// Nodes from the leaf of a page upwards that do not exist, and are needed for it.
     pub(crate) fn missing_nodes(&self, page: PageId) -> u64 {
         let n = self.folios.node_of(page);

@@ -6,7 +6,7 @@
 
 use crate::folio::slot::Slot;
 use crate::ids::{LruvecId, PageId};
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcontrol::Memcontrol;
 use crate::stat::Counter;
 
@@ -127,7 +127,7 @@ impl Memcontrol<'_> {
                 self.replace_slot(first, Slot::EMPTY);
                 continue;
             }
-            let Pages { lruvecs, space, .. } = &mut *self.pages;
+            let ResidentPages { lruvecs, space, .. } = &mut *self.pages;
             let (list, inode) = (&mut lruvecs[v.index()].inodes.inodes, &mut space.mappings[m.index()].inode);
             list.pop_front();
             if is_shrinkable && !inode.has_name && inode.is_referenced {

@@ -12,7 +12,7 @@
 
 use crate::config::Config;
 use crate::ids::MemcgId;
-use crate::lru::pages::Pages;
+use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
 
@@ -52,7 +52,7 @@ impl Writeback {
 /// Writing back: the parts that it may change, and the world that writes go to.
 pub(crate) struct Writeout<'a, W> {
     pub(crate) cfg: &'a Config,
-    pub(crate) pages: &'a mut Pages,
+    pub(crate) pages: &'a mut ResidentPages,
     pub(crate) groups: &'a mut Groups,
     pub(crate) frames: &'a mut Frames,
     pub(crate) writeback: &'a mut Writeback,

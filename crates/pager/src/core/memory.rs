@@ -9,7 +9,7 @@ use super::effects;
 use super::folio_reads::Folios;
 use super::memory_high::MemoryHigh;
 use super::operations::Operations;
-use super::pages::Pages;
+use super::pages::DriverPages;
 use super::places::Places;
 use super::state::State;
 use super::written_cache::WrittenCache;
@@ -17,7 +17,7 @@ use crate::store::SwapArea;
 
 /// The pages of a driver, and the calls on its memory. Everything here is changed under one lock.
 pub(crate) struct Memory<O> {
-    pages: Pages,
+    pages: DriverPages,
     pub(crate) ops: Arc<O>,
     /// The kernel tells which pages were written since the last walk.
     pub(crate) tells_writes: bool,
@@ -31,15 +31,15 @@ pub(crate) struct Memory<O> {
 }
 
 impl<O> Deref for Memory<O> {
-    type Target = Pages;
+    type Target = DriverPages;
 
-    fn deref(&self) -> &Pages {
+    fn deref(&self) -> &DriverPages {
         &self.pages
     }
 }
 
 impl<O> DerefMut for Memory<O> {
-    fn deref_mut(&mut self) -> &mut Pages {
+    fn deref_mut(&mut self) -> &mut DriverPages {
         &mut self.pages
     }
 }
@@ -47,7 +47,7 @@ impl<O> DerefMut for Memory<O> {
 impl<O: Operations> Memory<O> {
     pub(crate) fn new(ops: Arc<O>, area: Arc<SwapArea>, pages: usize, places: Places) -> Memory<O> {
         Memory {
-            pages: Pages::new(area, pages, places, ()),
+            pages: DriverPages::new(area, pages, places, ()),
             ops,
             tells_writes: false,
             written_cache: WrittenCache::default(),

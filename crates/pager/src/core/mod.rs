@@ -61,7 +61,7 @@ pub(crate) use memory::Memory;
 pub(crate) use memory_high::{MOST_LEAVING, MemoryHigh, Released};
 pub(crate) use moves::{Moved, Moves};
 pub(crate) use operations::{FillMode, Operations, Progress, Source, Stopped};
-pub(crate) use pages::{BYTES_PER_PAGE, PageCounts, Pages, extend};
+pub(crate) use pages::{BYTES_PER_PAGE, DriverPages, PageCounts, extend};
 pub(crate) use places::{Places, WINDOW};
 pub(crate) use progress_guard::ProgressGuard;
 pub(crate) use state::State;

@@ -24,7 +24,7 @@ impl PageCounts for () {
 }
 
 /// The pages of a driver.
-pub(crate) struct Pages<C = ()> {
+pub(crate) struct DriverPages<C = ()> {
     pub(crate) area: Arc<SwapArea>,
     state: Vec<State>,
     /// Pages in each state.
@@ -73,11 +73,11 @@ pub(crate) fn extend<T: Clone>(table: &mut Vec<T>, len: usize, with: T) {
     table.resize(len, with);
 }
 
-impl<C: PageCounts> Pages<C> {
-    pub(crate) fn new(area: Arc<SwapArea>, pages: usize, places: Places, page_counts: C) -> Pages<C> {
+impl<C: PageCounts> DriverPages<C> {
+    pub(crate) fn new(area: Arc<SwapArea>, pages: usize, places: Places, page_counts: C) -> DriverPages<C> {
         let mut in_state = [0; State::ALL.len()];
         in_state[State::Empty as usize] = pages as u64;
-        Pages {
+        DriverPages {
             area,
             state: vec![State::Empty; pages],
             in_state,

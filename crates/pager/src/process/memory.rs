@@ -10,7 +10,7 @@ use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
 use super::memory_high::Place;
 use super::record::Recorder;
 use super::written::Written;
-use crate::core::{DISCARD_BATCH, MemoryHigh, PageCounts, Pages, Places, State, WINDOW, answer, extend};
+use crate::core::{DISCARD_BATCH, DriverPages, MemoryHigh, PageCounts, Places, State, WINDOW, answer, extend};
 use crate::mem::Mapping;
 use crate::store::{CowSwap, PageBuf, SwapArea};
 use crate::uffd::PAGE;
@@ -83,7 +83,7 @@ fn is_resident(state: State) -> bool {
 
 /// The pages of all processes. Everything here is changed under one lock.
 pub(super) struct Memory {
-    pages: Pages<Residents>,
+    pages: DriverPages<Residents>,
     /// Where staging places are.
     pub(super) staging: Mapping,
     /// [`kept_places`].
@@ -118,15 +118,15 @@ pub(super) struct Memory {
 }
 
 impl Deref for Memory {
-    type Target = Pages<Residents>;
+    type Target = DriverPages<Residents>;
 
-    fn deref(&self) -> &Pages<Residents> {
+    fn deref(&self) -> &DriverPages<Residents> {
         &self.pages
     }
 }
 
 impl DerefMut for Memory {
-    fn deref_mut(&mut self) -> &mut Pages<Residents> {
+    fn deref_mut(&mut self) -> &mut DriverPages<Residents> {
         &mut self.pages
     }
 }
@@ -136,7 +136,7 @@ impl Memory {
     pub(super) fn new(area: Arc<SwapArea>, windows: usize, kept_places: usize) -> std::io::Result<Memory> {
         Ok(Memory {
             kept_places,
-            pages: Pages::new(area, 0, Places::new(windows), Residents::default()),
+            pages: DriverPages::new(area, 0, Places::new(windows), Residents::default()),
             staging: Mapping::new(windows * WINDOW * PAGE)?,
             written: Written::default(),
             may_be_discarded: Vec::new(),

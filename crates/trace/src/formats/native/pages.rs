@@ -29,7 +29,7 @@ const PEEK: usize = 4096;
 const WINDOW: usize = 1 << 16;
 
 /// Reads the pages of a column in a row group.
-pub(super) struct Pages {
+pub(super) struct ColumnPages {
     file: Window,
     codec: Codec,
     checked: PageChecks,
@@ -44,7 +44,7 @@ enum Codec {
     Zstd(Decompressor<'static>),
 }
 
-impl Pages {
+impl ColumnPages {
     /// Pages of a part of a file: a column of `rows` rows of `width` bytes each, compressed as
     /// `codec` says.
     pub(super) fn new(
@@ -240,7 +240,7 @@ fn refuse<T>(what: impl Into<String>) -> Result<T> {
     Err(ParquetError::General(what.into()))
 }
 
-impl Iterator for Pages {
+impl Iterator for ColumnPages {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -249,7 +249,7 @@ impl Iterator for Pages {
 }
 
 /// The decoder of a column without lists takes only the next page.
-impl PageReader for Pages {
+impl PageReader for ColumnPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         self.next_page()
     }
@@ -269,10 +269,10 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn pages(bytes: &[u8], codec: i32, optional: bool) -> Pages {
+    fn pages(bytes: &[u8], codec: i32, optional: bool) -> ColumnPages {
         let mut file = tempfile::tempfile().expect("a temporary file");
         file.write_all(bytes).expect("writable");
-        Pages::new(Arc::new(file), 0..bytes.len() as u64, codec, 10, 8, optional).expect("a known codec")
+        ColumnPages::new(Arc::new(file), 0..bytes.len() as u64, codec, 10, 8, optional).expect("a known codec")
     }
 
     #[track_caller]

@@ -1,7 +1,7 @@
 //! Reading the native format, and Parquet of the same columns that other tools wrote.
 
 use super::metadata::{Leaf, Metadata, Repetition};
-use super::pages::Pages;
+use super::pages::ColumnPages;
 use super::sums::{self, Sums};
 use super::{COLUMNS, OPS, VERSION, key, op_from_code};
 use crate::error::{ErrorKind, Place, TraceError};
@@ -120,7 +120,7 @@ impl NativeSource {
                 }
                 let part = chunk.range(self.metadata.start).map_err(failure)?;
                 let Present { width, optional, .. } = *present;
-                let pages = Pages::new(self.file.clone(), part, chunk.codec, self.left, width, optional);
+                let pages = ColumnPages::new(self.file.clone(), part, chunk.codec, self.left, width, optional);
                 let pages = Box::new(pages.map_err(failure)?);
                 column.reader = Some(get_column_reader(present.descriptor.clone(), pages));
             }
