@@ -2,7 +2,7 @@
 //! One test, for it looks at the whole process. Without userfaultfd it says that it skips.
 
 use refault_pager::{PoolConfig, Region, RegionConfig, store::Codec};
-use refault_testing::{is_alone, test_name};
+use refault_testing::{is_alone, short_or_long, test_name};
 
 use crate::common::made;
 
@@ -33,7 +33,7 @@ fn a_region_counts_all_that_it_takes() {
         let before = taken();
         let Some(mut region) = made(Region::new(&config)) else { return };
         let mut peak = 0;
-        for round in 0..2u64 {
+        for round in 0..short_or_long(1, 2u64) {
             for (i, word) in region.as_mut_slice()[..bytes.min(256 * MIB)].as_chunks_mut::<8>().0.iter_mut().enumerate()
             {
                 // Pages of some 1 KiB, compressed.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use refault_pager::file::{FileIo, RealFile};
 use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
 use refault_pager::{Error, MappedFile, MappedFileConfig, Policy};
-use refault_testing::Rng;
+use refault_testing::{Rng, short_or_long};
 
 use crate::common::files::{MIB, PAGE, Pipe, Temp, bytes, bytes_mut, config, noise};
 use crate::common::{made, serves_system_calls};
@@ -49,7 +49,7 @@ fn what_was_flushed_is_in_the_file() {
             let temp = Temp::new(&expected);
             let Some(mut file) = made(MappedFile::open(&temp.0, &config(policy))) else { return };
             let mut rng = Rng(2);
-            for _ in 0..4 {
+            for _ in 0..short_or_long(2, 4) {
                 for _ in 0..800 {
                     let at = rng.below(len);
                     let n = rng.below(9000).min(len - at);

@@ -156,7 +156,7 @@ fn regression_a_program_that_moves_pages_in_threads_survives() {
 /// Tables for each process grew to four times the limit, and one process was killed in ten seconds.
 #[test]
 fn regression_forks_that_do_not_fit_are_killed_and_the_manager_stays_small() {
-    let (forks, swap) = short_or_long(("24", "64M"), ("200", "256M"));
+    let (forks, swap) = short_or_long(("8", "32M"), ("200", "256M"));
     let Some(r) = run_with_swap(swap, &[], &["forks", forks, "40", "1"]) else { return };
     check(&r, "forks");
     assert!(r.number("processes_killed") > 0 && r.number("lost_pages") == 0, "{}", r.json);
