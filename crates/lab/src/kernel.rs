@@ -16,8 +16,10 @@ use crate::sched::{ANY_WAIT, Clock, Event, Threads};
 pub(crate) struct CallCost {
     /// Reclaim: a memory stall.
     pub(crate) reclaim_ns: u64,
-    /// Requests and synchronous reads.
+    /// Requests, synchronous reads, and slots of swap that were given back.
     pub(crate) io_ns: u64,
+    /// The slots among it: no wait for data.
+    pub(crate) freed_ns: u64,
 }
 
 impl CallCost {
@@ -108,10 +110,12 @@ impl LabKernel {
         let unmapped = self.hw.tables.take_unmapped();
         let c = &self.costs;
         let swap_ns = swap_ns(c, swap) - swap_ns(c, paid);
+        let freed_ns = (swap.freed - paid.freed) * c.free_slot_ns;
         let pages_ns = work.split * c.split_page_ns + work.compressed * c.compress_page_ns + unmapped * c.unmap_page_ns;
         let mut bill = CallCost {
             reclaim_ns: c.walk_ns(&work) + swap_ns + pages_ns + write_ns + down_ns,
-            io_ns: work.decompressed * c.decompress_page_ns + read_ns + up_ns,
+            io_ns: work.decompressed * c.decompress_page_ns + read_ns + up_ns + freed_ns,
+            freed_ns,
         };
         if let Some(contention) = &mut self.contention {
             let mut demand = self.hw.take_demand();

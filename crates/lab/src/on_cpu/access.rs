@@ -170,7 +170,7 @@ impl OnCpu<'_> {
                 false => copy_of(self.kernel, page, write, clock),
             };
         }
-        let stall_ns = self.stall_of(page, bill.io_ns);
+        let stall_ns = self.stall_of(page, bill.io_ns - bill.freed_ns);
         let ns = (own_ns + bill.io_ns).max(1) - stall_ns;
         self.threads[t].debt_ns = bill.reclaim_ns;
         self.threads[t].stall_ns = stall_ns;

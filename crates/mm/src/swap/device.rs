@@ -64,6 +64,8 @@ pub struct SwapWork {
     pub clusters: u64,
     /// Places tested for 2^order free slots.
     pub probes: u64,
+    /// Slots given back to their devices, from the caches of the CPUs, too.
+    pub freed: u64,
     /// Slots that were taken from folios in the swap cache.
     pub reclaimed: u64,
     /// Clusters discarded.

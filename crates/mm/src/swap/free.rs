@@ -54,6 +54,7 @@ impl Device {
             self.listed = true;
             common.relist.push(self.number);
         }
+        common.work.freed += u64::from(nr);
         self.inuse -= nr;
         match self.writable {
             true => common.used -= u64::from(nr),
