@@ -67,8 +67,11 @@ impl Columns {
     }
 }
 
+/// The value under either name. The first version counts the group alone, and with all below it
+/// (`total_`), as the second version does and as limits are.
 fn find_either(text: &str, (second, first): (&str, &str)) -> Option<u64> {
-    find(text, second).or_else(|| find(text, first))
+    let total = [first, second].into_iter().find_map(|name| find(text, &format!("total_{name}")));
+    total.or_else(|| find(text, second)).or_else(|| find(text, first))
 }
 
 /// The value of a line `name value`.
@@ -86,6 +89,9 @@ mod tests {
         let columns = Columns::of(None);
         assert_eq!(columns.names().len(), columns.values(None).len());
         assert_eq!(find_either("cache 7\n", ("file", "cache")), Some(7));
+        // Of a container whose processes are in a group below.
+        assert_eq!(find_either("cache 7\ntotal_cache 9\n", ("file", "cache")), Some(9));
+        assert_eq!(find_either("active_file 1\ntotal_active_file 2\n", ("active_file", "active_file")), Some(2));
         assert_eq!(find("file_mapped 3\nfile 5\n", "file"), Some(5));
         assert_eq!(find("file x\n", "file"), None);
     }
