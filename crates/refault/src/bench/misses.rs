@@ -22,16 +22,8 @@ pub const KNOWN: &[Missing] = &[
             the first sixteen iterations than in the published run; why is not known",
         rows: &[
             "thp-swap-s: mean of 1 to 16, after",
-            "thp-swap-s: mean of 1 to 16, after-cached",
             "thp-swap-s: median of 1 to 16, after",
-            "thp-swap-s: median of 1 to 16, after-cached",
         ],
-    },
-    Missing {
-        name: "slot-caches",
-        what: "without the per-CPU caches of slots that Linux had then, single pages leave fewer \
-            clusters in use; with them all three figures are met",
-        rows: &["thp-swap-a-s: iterations with any of 100, after", "thp-swap-a-s: mean of 1 to 100, after"],
     },
     Missing {
         name: "read-again",
