@@ -7,7 +7,7 @@ use refault_trace::{
 /// Rows of a chunk.
 pub(crate) const ROWS: usize = 1 << 16;
 
-/// The next rows of each column. What is not there is empty.
+/// The next rows of each column. A column that is not there is empty.
 #[derive(Default)]
 pub(crate) struct Rows {
     pub(crate) page: Vec<u64>,

@@ -103,7 +103,7 @@ enum {
 };
 
 /* Advice on `length` bytes from `offset` on. `pages`, unless null: how many pages of the range are in place after WILL_NEED and POPULATE, how
- * many are not after PAGE_OUT, else 0. What is written to a range by others while it is given up may be gone. */
+ * many are not after PAGE_OUT, else 0. Writes of others to a range that is given up meanwhile may be gone. */
 int refault_region_advise(refault_region *region, uint64_t offset, uint64_t length, int advice, uint64_t *pages);
 
 /* Whether first touches may make folios of the sizes that `thp` sets to "madvise" (or "inherit", with "enabled=madvise"): for all of the region. */

@@ -1,7 +1,7 @@
 //! The pager for C: what `refault.h` declares, and says. Every function here is one of the header;
 //! a test compares both.
 //!
-//! All pointers come from a caller that Rust knows nothing of. What makes their use sound is the
+//! All pointers come from a caller that Rust knows nothing of. Their use is sound by the
 //! contract of the header, which is that of C in general: a pointer is null, or it points to what
 //! its type says, of which nobody else changes anything meanwhile; a handle comes from the function
 //! that makes it, and is not used after the one that ends it. Null is looked for everywhere. No

@@ -206,7 +206,7 @@ fn a_miss_is_told_and_strict_fails() {
 }
 
 /// Two published numbers are a band: half to double of the change; out of nothing, of the
-/// difference, in full size. What the publication counted has its own.
+/// difference, in full size. A number that the publication counted has its own.
 #[test]
 fn bands_follow_from_what_was_published() {
     let s = Sandbox::new();

@@ -24,7 +24,7 @@ fn names(dir: &Path) -> Vec<String> {
 #[test]
 fn without_rights_the_right_is_named() {
     let Some((dir, _)) = recordable() else { return };
-    // Whoever may enter the folders above can run it as nobody.
+    // A user who may enter the folders above can run it as nobody.
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
     let copy = dir.path().join("refault");
     std::fs::copy(env!("CARGO_BIN_EXE_refault"), &copy).expect("copied");

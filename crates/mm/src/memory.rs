@@ -13,7 +13,7 @@ use crate::ids::{FolioId, LruvecId};
 use crate::lru::pages::ResidentPages;
 use crate::memcg::groups::Groups;
 use crate::memcontrol::Memcontrol;
-use crate::migrate::Migrate;
+use crate::migrate::MigrateContext;
 use crate::node::frames::Frames;
 use crate::swap_cache::SwapCache;
 use crate::swap_cache::stack::SwapStack;
@@ -83,10 +83,10 @@ impl Memory {
         SwapCache { cfg, pages, groups, frames, swap, world }
     }
 
-    /// See [`Migrate`].
+    /// See [`MigrateContext`].
     #[inline(always)]
-    pub(crate) fn migration<'a, W>(&'a mut self, world: &'a mut W) -> Migrate<'a, W> {
+    pub(crate) fn migration<'a, W>(&'a mut self, world: &'a mut W) -> MigrateContext<'a, W> {
         let Memory { cfg, pages, groups, frames, writeback, now_ns, .. } = self;
-        Migrate { cfg, pages, groups, frames, writeback, now_ns: *now_ns, world }
+        MigrateContext { cfg, pages, groups, frames, writeback, now_ns: *now_ns, world }
     }
 }

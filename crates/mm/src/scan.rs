@@ -10,7 +10,7 @@ pub(crate) const DEF_PRIORITY: u32 = 12;
 
 /// A pass over a whole subtree that found nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct EmptyPass {
+pub(crate) struct FruitlessWalk {
     /// The time since something changed last, as groups number it.
     pub(crate) since: u64,
     pub(crate) nid: NodeId,
@@ -37,7 +37,7 @@ pub(crate) struct InterruptedPass {
     /// The group that was being scanned.
     pub(crate) memcg: MemcgId,
     /// How far the group's lists are, with two lists of each type.
-    pub(crate) slices: Option<Slices>,
+    pub(crate) slices: Option<ShrinkProgress>,
     /// How far the group's generations are: pages that were scanned, or that are left of the
     /// budget.
     pub(crate) scanned: Option<u64>,
@@ -47,7 +47,7 @@ pub(crate) struct InterruptedPass {
 
 /// How far a pass is with two lists of each type.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Slices {
+pub(crate) struct ShrinkProgress {
     pub(crate) targets: [u64; 4],
     pub(crate) left: [u64; 4],
     /// Index of the list that comes next in the round under way.
@@ -119,7 +119,7 @@ pub(crate) struct ScanControl {
     /// Epoch since which this run has found groups with nothing to give; 0: it has found none.
     pub(crate) empty_since: u64,
     /// The last pass that found nothing at all.
-    pub(crate) empty_pass: Option<EmptyPass>,
+    pub(crate) empty_pass: Option<FruitlessWalk>,
     /// An lruvec, all of whose pages that this run met are held by batches of other CPUs, and the
     /// work done by then: until more is done, the lruvec has nothing to give.
     pub(crate) held: Option<(LruvecId, u64)>,
@@ -187,7 +187,7 @@ impl ScanControl {
     /// Takes the two lists of the group that the interrupted pass was at, for the pass that goes
     /// on.
     #[inline]
-    pub(crate) fn resumed_slices(&mut self) -> Option<Slices> {
+    pub(crate) fn resumed_shrink(&mut self) -> Option<ShrinkProgress> {
         self.at.as_mut().and_then(|at| at.slices.take())
     }
 

@@ -1,4 +1,5 @@
-//! Counters, under the names that Linux gives them in `/proc/vmstat` and `memory.stat`.
+//! Counters, under their names in `/proc/vmstat` and `memory.stat`. Linux counts `pgskip`,
+//! `allocstall` and `pgalloc` by zone; `lru_gen_*` and the errors of devices are refault's own.
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
@@ -50,7 +51,7 @@ counters! {
     PgstealAnon = "pgsteal_anon",
     /// File pages freed.
     PgstealFile = "pgsteal_file",
-    /// Pages that a multi-gen scan had to pass over.
+    /// Pages passed over because their zone is above the zones that pages are wanted from.
     PgscanSkip = "pgskip",
     /// Pages of the active list looked at (multi-gen: sorted).
     Pgrefill = "pgrefill",
@@ -90,7 +91,7 @@ counters! {
     NrDirtied = "nr_dirtied",
     /// Pages written back.
     NrWritten = "nr_written",
-    /// Reclaim runs of the whole machine on behalf of a task.
+    /// Direct reclaims that an allocation of a page entered, not a limit of a group.
     Allocstall = "allocstall",
     /// Runs of kswapd.
     Pageoutrun = "pageoutrun",
@@ -106,7 +107,7 @@ counters! {
     SwapRaHit = "swap_ra_hit",
     /// Pages freed.
     Pgfree = "pgfree",
-    /// Pages charged.
+    /// Pages allocated and charged.
     Pgalloc = "pgalloc",
     /// Page-table entries that aging walks visited.
     MmLeafTotal = "lru_gen_leaf_total",

@@ -98,8 +98,8 @@ pub(crate) fn fatal(what: &str) -> ! {
     std::process::abort();
 }
 
-/// A line on standard error, from wherever: a signal handler may have interrupted who holds the
-/// lock of the standard library's.
+/// Writes a line to standard error; async-signal-safe, unlike `eprintln!`, whose lock an
+/// interrupted thread may hold.
 pub(crate) fn say(what: &str) {
     let line = format!("refault: {what}\n");
     // SAFETY: the text outlives the call. If it cannot be written, nobody is to be told.

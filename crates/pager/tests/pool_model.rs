@@ -273,7 +273,7 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 proptest! {
-    /// Whatever it is told: a decision is at most a step, and the target is never beyond the limit.
+    /// For any input a decision is at most a step, and the target is never beyond the limit.
     #[test]
     fn steps_are_bounded(calls in prop::collection::vec((call(), 1..80usize), 1..300)) {
         let (mut b, mut max) = (PoolBalance::new(4096), 4096);

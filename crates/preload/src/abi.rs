@@ -1,6 +1,6 @@
 //! Words between the manager and the agent in a program. Both compile this file.
 //!
-//! They talk over a socket of packets. What is moved, and what became of it, is in memory that both
+//! They talk over a socket of packets. Pages that move, and their outcome, are in memory that both
 //! map: a page of [`Control`], then [`WINDOW`] pages of content, then a page of [`NewMemory`], by
 //! which threads of the program have memory watched that they have just made.
 

@@ -147,7 +147,7 @@ pub unsafe fn thread(stack_end: usize, entry: extern "C" fn(usize) -> !, arg: us
 }
 
 /// Copies memory. The C library's `memcpy` reads variables of that library, which may be out of
-/// memory: the agent would wait for itself. What the compiler makes of copies is linked to this one
+/// memory: the agent would wait for itself. Copies that the compiler makes are linked to this one
 /// (the build script of refault-pager says so).
 ///
 /// # Safety

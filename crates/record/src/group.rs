@@ -194,7 +194,7 @@ impl Cgroup {
         self.number(if self.second { "memory.current" } else { "memory.usage_in_bytes" })
     }
 
-    /// Processes in it and below that the kernel has killed for want of memory, ever.
+    /// `oom_kill` of the group and its descendants, since it was made.
     pub fn oom_kills(&self) -> u64 {
         let file = if self.second { "memory.events" } else { "memory.oom_control" };
         self.text(file).as_deref().and_then(oom_kills_in).unwrap_or(0)

@@ -40,7 +40,7 @@ impl GroupNames {
             if self.by_pid.len() >= MOST {
                 self.by_pid.clear();
             }
-            // Whoever is gone was where it was last seen.
+            // A process that is gone was where it was last seen.
             let before = self.by_pid.remove(&pid).and_then(|(path, _)| path);
             self.by_pid.insert(pid, (of_process(pid).or(before), now_ns));
         }

@@ -56,7 +56,7 @@ impl Members {
             {
                 self.known.insert(parent, contains(outer, &path));
             }
-            // Whoever had this number before is gone.
+            // The process that had this number before is gone.
             match self.known.get(&parent).copied() {
                 Some(is_in) => self.known.insert(event.pid, is_in),
                 None => self.known.remove(&event.pid),

@@ -79,7 +79,7 @@ pub fn play(trace: &Trace, accesses: &[PackedAccess], limit_bytes: u64, folder: 
     let begun = Instant::now();
     let done = run(&file, &pages, &is_anon, accesses, &mut missed, &mut buffer);
     let duration_ns = begun.elapsed().as_nanos() as u64;
-    // Whatever happened, this process does not stay.
+    // This process does not stay, even after an error.
     before.come_back()?;
     done.map_err(fail("an access failed"))?;
     Ok(KernelReplay { missed, duration_ns })

@@ -89,7 +89,7 @@ mod tests {
         let columns = Columns::of(None);
         assert_eq!(columns.names().len(), columns.values(None).len());
         assert_eq!(find_either("cache 7\n", ("file", "cache")), Some(7));
-        // Of a container whose processes are in a group below.
+        // A container whose processes are in a group below.
         assert_eq!(find_either("cache 7\ntotal_cache 9\n", ("file", "cache")), Some(9));
         assert_eq!(find_either("active_file 1\ntotal_active_file 2\n", ("active_file", "active_file")), Some(2));
         assert_eq!(find("file_mapped 3\nfile 5\n", "file"), Some(5));

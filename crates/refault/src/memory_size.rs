@@ -110,7 +110,8 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
     (unit > 1 && value < u64::MAX as f64).then_some(value as u64)
 }
 
-/// Remark on a size, in pages, that holds all that a trace touches; `what` is the flag that says it.
+/// Remark on a size, in pages, that holds all that a trace touches; `what` is the flag that says
+/// it.
 pub(crate) fn beyond_footprint(what: &str, pages: u64, footprint: u64, page_size: u64) -> Option<String> {
     (pages > footprint).then(|| {
         let all = human(footprint * page_size);

@@ -113,7 +113,8 @@ impl Table {
             && cells.all(|cell| ["0", "-"].contains(&cell.as_str()))
     }
 
-    /// Headings of the columns that are shown; an upper line goes to the first that is left under it.
+    /// Headings of the columns that are shown; an upper line goes to the first that is left under
+    /// it.
     fn heads_of(&self, shown: &[usize]) -> Vec<[&str; 2]> {
         let mut above = "";
         let mut heads = Vec::new();

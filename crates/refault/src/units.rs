@@ -32,7 +32,7 @@ impl Unit {
         }
     }
 
-    /// The same with its sign: a difference. Of percents these are points.
+    /// The same with its sign: a difference. Percents differ by points.
     pub fn difference(self, n: f64) -> String {
         let sign = if n > 0.0 {
             "+"

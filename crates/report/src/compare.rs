@@ -66,7 +66,7 @@ fn in_words(first: &str, other: &OtherResult) -> String {
     }
 }
 
-/// A number of the first beside those of the others that are shown.
+/// Row of the table: a number of the first input, and of each other input that is shown.
 fn row(row: &ComparedNumber, shown: &[usize]) -> Vec<Cell> {
     let mut cells = vec![Cell::Text(row.name.clone()), Cell::Number(row.value, row.unit)];
     for &n in shown {

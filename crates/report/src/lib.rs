@@ -76,7 +76,7 @@ fn with_own_names(sources: &[Source]) -> Vec<Source> {
     sources.iter().enumerate().map(named).collect()
 }
 
-/// The results that a page carries, to be read back; none: it is no such page.
+/// Results embedded in a page; `None` if the page carries none.
 pub fn read_back(html: &str) -> Option<Result<Vec<Source>, String>> {
     let json = render::carried(html)?;
     if !html.trim_end().ends_with("</html>") {

@@ -1,5 +1,5 @@
-//! `refault-run doctor` as a user meets it. What it finds depends on the machine; that it agrees
-//! with itself does not.
+//! `refault-run doctor` as a user meets it. Its findings depend on the machine; that they agree
+//! with each other does not.
 
 use crate::common::command::Sandbox;
 use serde_json::Value;

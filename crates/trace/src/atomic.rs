@@ -24,7 +24,7 @@ pub struct AtomicFile {
     place: Destination,
     /// Rights that it will have; none: the ones that it was made with.
     rights: Option<u32>,
-    /// Whether its file system gives a name to a file that has none.
+    /// Whether the file system has `O_TMPFILE`, and `linkat` of such a file.
     links: bool,
 }
 

@@ -282,7 +282,7 @@ impl Loader {
     }
 
     /// Takes over the objects that the source has met since.
-    pub(crate) fn know_objects(&mut self, source: &dyn RecordSource) {
+    pub(crate) fn load_new_objects(&mut self, source: &dyn RecordSource) {
         let known = self.loading.len();
         for object in source.header().objects.iter().skip(known) {
             self.loading.push(LoadingObject {
@@ -296,7 +296,7 @@ impl Loader {
 
     /// Adds the records of a chunk that are accesses, or drop pages.
     pub(crate) fn add_chunk(&mut self, source: &dyn RecordSource, chunk: &[Record]) -> Result<(), TraceError> {
-        self.know_objects(source);
+        self.load_new_objects(source);
         let name = source.name();
         for record in chunk {
             match record.kind {

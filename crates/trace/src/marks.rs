@@ -1,5 +1,5 @@
 //! Formats that are told by marks which no other file has: a magic, a line of names, a line of a
-//! tool. What merely has the shape of a format is named by `foreign`, and not read unasked.
+//! tool. A file that merely has the shape of a format is named by `foreign`, and not read unasked.
 
 use crate::columns::Columns;
 use crate::format::Format;

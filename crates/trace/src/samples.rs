@@ -32,7 +32,7 @@ impl Samples {
         let (mut shape, mut mapped) = (Shape::default(), 0);
         let (mut room, mut chunk) = (opts.max_accesses.unwrap_or(u64::MAX), Vec::with_capacity(CHUNK));
         while room > 0 && source.next_chunk(&mut chunk)? {
-            loaders.iter_mut().for_each(|loader| loader.know_objects(source));
+            loaders.iter_mut().for_each(|loader| loader.load_new_objects(source));
             let name = source.name();
             for record in &chunk {
                 if record.kind == RecordKind::Drop {

@@ -337,7 +337,7 @@ fn accesses_that_are_seen_are_said_in_the_native_format() {
     std::fs::remove_file(path).expect("removed");
 }
 
-/// Whatever is broken, the answer is a trace or one line.
+/// The answer to any broken file is a trace or one line.
 #[test]
 fn damage_anywhere_is_a_trace_or_one_line() {
     let records =

@@ -96,7 +96,8 @@ pub struct Curve {
     pub sample_pages: u64,
     /// Seconds that it is of.
     pub span_s: f64,
-    /// Units that gave way to others for want of room: the largest sizes know less than they should.
+    /// Units that gave way to others for want of room: the largest sizes know less than they
+    /// should.
     pub given_up: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Hit-rate curves of the memory cgroups of a machine, all the time: what each would hit in less and
-//! in more memory.
+//! Hit-rate curves of the memory cgroups of a machine, all the time: what each would hit in less
+//! and in more memory.
 //!
 //! The kernel's own filters let through the events of a sample of pages (`refault-record`). Each
 //! group has engines of twelve sizes around its limit, which are fed as events come.

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Each program runs once under each of its limits, from a cold cache, under `refault record`;
-//! `refault verify` then compares. Of programs whose touches are a known sequence there is another
+//! `refault verify` then compares. Programs whose touches are a known sequence have another
 //! row, of a recording to which the touches in place were added. With `--cost` it runs from the
 //! cache, with a recorder and without in turn; with `--touches`, which is that of `refault record`,
-//! touches of memory are sampled. It takes root. What is made is below `--folder`, which wants a
+//! touches of memory are sampled. It takes root. All files are below `--folder`, which wants a
 //! file system with a page cache of its own and 4 GiB, and stays there for the next time; `--tree`
 //! is a folder of sources [default: those of the registry of cargo].
 

@@ -9,7 +9,7 @@ use refault_mm::Config;
 use refault_trace::Trace;
 use std::path::Path;
 
-/// Fails on a flag that does nothing under any policy of a run, or with the one group that it has.
+/// Rejects a flag that no policy of the run uses, or that needs more than its one group.
 pub(super) fn refuse_idle(
     args: &ReplayArgs,
     given: &Given,
@@ -22,7 +22,7 @@ pub(super) fn refuse_idle(
     Ok(check_on_policies(&given.partial(), policies)?)
 }
 
-/// Fails on a flag that does nothing of the one trace of a run: it has nothing of the kind.
+/// Rejects a flag that has no effect on the only trace of the run.
 pub(super) fn refuse_idle_of(args: &ReplayArgs, given: &Given, trace: &Trace, path: &Path) -> Result<(), Failure> {
     match args.traces.len() {
         1 => Ok(check_on_trace(&given.partial(), trace, &path.display().to_string())?),

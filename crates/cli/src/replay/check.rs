@@ -42,8 +42,8 @@ fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
     }
     check_different(&outputs)?;
     if args.traces.len() > 1 {
-        // The last of many files should not fail after minutes. What can be read only once is left
-        // alone.
+        // The last of many files should not fail after minutes. An input that can be read only once
+        // is left alone.
         for path in args.traces.iter().filter(|path| path.is_file() || !path.exists()) {
             if path.as_os_str() != "-" {
                 args.input.open(path)?;

@@ -26,7 +26,7 @@ impl Listener {
     pub(super) fn answer(&self, text: impl Fn() -> String) {
         for _ in 0..MOST {
             let Ok((stream, _)) = self.0.accept() else { return };
-            // A reader that does not read has lost nothing but an answer.
+            // A client that hangs up misses its own answer, and nothing else.
             _ = reply(stream, &text);
         }
     }

@@ -7,10 +7,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The crates whose comments are checked.
-const CHECKED: [&str; 11] =
-    ["capi", "cli", "lab", "mm", "pager", "preload", "report", "run", "syscalls", "testing", "trace"];
-
 /// The comments of a file: line number and text.
 fn comments(path: &Path) -> Vec<(usize, String)> {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -19,15 +15,16 @@ fn comments(path: &Path) -> Vec<(usize, String)> {
     text.lines().zip(1..).filter_map(|(line, n)| Some((n, comment(line)?))).collect()
 }
 
+/// Sources of all crates, of the fuzz targets and of the Python glue.
 pub(super) fn checked_files() -> Vec<std::path::PathBuf> {
-    let all = crates();
-    assert!(CHECKED.iter().all(|name| all.iter().any(|known| known == name)), "{all:?}");
-    let folders =
-        CHECKED.iter().flat_map(|name| ["src", "tests", "benches", "examples"].map(|part| format!("{name}/{part}")));
-    folders.flat_map(|folder| rust_files(&root().join("crates").join(folder))).collect()
+    let parts = ["src", "tests", "benches", "examples"];
+    let folders = crates().into_iter().flat_map(|name| parts.map(|part| format!("crates/{name}/{part}")));
+    let beside = ["fuzz/src", "fuzz/fuzz_targets", "python/src"].map(str::to_owned);
+    folders.chain(beside).flat_map(|folder| rust_files(&root().join(folder))).collect()
 }
 
-/// A section number: one or two parts of one or two digits. What ends with `.0` is a figure.
+/// A section number: one or two parts of one or two digits. A number that ends with `.0` is a
+/// figure.
 fn is_section(word: &str) -> bool {
     let mut parts = word.split('.');
     let is_part = |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
@@ -156,7 +153,10 @@ fn comments_are_wrapped() {
 }
 
 /// First words that leave the reader without a noun or a verb to begin with.
-const VAGUE: [&str; 7] = ["What", "Which", "Who", "Whose", "Of", "Those", "That"];
+const VAGUE: [&str; 9] = ["What", "Which", "Who", "Whose", "Of", "Those", "That", "Whatever", "Whoever"];
+
+/// First words that no later sentence of a comment has either.
+const NEVER: [&str; 5] = ["What", "Who", "Of", "Whatever", "Whoever"];
 
 /// Text of a comment on a line of its own.
 fn own_line(line: &str) -> Option<&str> {
@@ -164,12 +164,23 @@ fn own_line(line: &str) -> Option<&str> {
     Some(comment.trim_start_matches(['/', '!']).trim_start())
 }
 
-/// Lines, from 1, at which a comment begins with a vague word; the comment of a flag is its help.
+/// First words of the sentences that a line of a comment goes on with.
+fn later_words(said: &str) -> impl Iterator<Item = &str> {
+    said.match_indices(". ").filter_map(|(at, _)| said[at + 2..].split_whitespace().next())
+}
+
+/// Lines, from 1, at which a comment or one of its sentences begins with a vague word; the comment
+/// of a flag is its help.
 fn vague_starts(text: &str) -> Vec<(usize, &str)> {
     let lines: Vec<&str> = text.lines().collect();
-    let is_start = |at: usize| at == 0 || own_line(lines[at - 1]).is_none();
-    let is_vague = |said: &str| said.split_whitespace().next().is_some_and(|word| VAGUE.contains(&word));
-    let said = |at: usize| own_line(lines[at]).filter(|said| is_start(at) && is_vague(said));
+    let above = |at: usize| if at == 0 { None } else { own_line(lines[at - 1]) };
+    let has_first = |said: &str, words: &[&str]| said.split_whitespace().next().is_some_and(|w| words.contains(&w));
+    let is_vague = |at: usize, said: &str| match above(at) {
+        None => has_first(said, &VAGUE),
+        Some(above) => above.ends_with('.') && has_first(said, &NEVER),
+    };
+    let goes_on = |said: &str| later_words(said).any(|word| NEVER.contains(&word));
+    let said = |at: usize| own_line(lines[at]).filter(|said| is_vague(at, said) || goes_on(said));
     (0..lines.len()).filter_map(|at| Some((at + 1, said(at)?))).collect()
 }
 
@@ -180,7 +191,8 @@ fn other_files() -> Vec<std::path::PathBuf> {
     let kept = String::from_utf8(kept.stdout).expect("names are text");
     let is_other = |name: &&str| {
         let ending = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default();
-        ["toml", "c", "h", "py", "pyi", "sh"].contains(&ending) || [".ci/run", "fuzz/run-all"].contains(name)
+        ["toml", "c", "h", "py", "pyi", "sh", "service", "yaml", "yml"].contains(&ending)
+            || [".ci/run", "fuzz/run-all"].contains(name)
     };
     kept.split('\0').filter(is_other).map(|name| root().join(name)).filter(|path| path.is_file()).collect()
 }
@@ -231,7 +243,8 @@ fn comments_have_a_noun() {
 fn vague_starts_are_told_from_later_lines() {
     let lines = |text| vague_starts(text).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
     assert_eq!(lines("//! What it is.\n\n    // Of those, misses.\nfn f() {} // That\n/// Who asks."), [1, 3, 5]);
-    assert!(lines("/// Pages of it.\n/// That is all.\n//! Whatever.\n\n/// Often.").is_empty());
+    assert!(lines("/// Pages of it.\n/// That is all.\n//! All of it.\n\n/// Often.").is_empty());
+    assert_eq!(lines("/// Pages. Of these, some.\n\n/// One.\n/// Whatever it is.\n/// One\n/// Who.\n"), [1, 4]);
     assert_eq!(lines("    /// What to do\n    #[arg(long)]\n/// x\n"), [1]);
     assert_eq!(lines("/// What only traces have.\n#[derive(Debug, Args)]\n"), [1]);
     assert_eq!(lines("/// What came.\n#[derive(Debug)]\n"), [1]);

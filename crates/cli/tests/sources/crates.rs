@@ -81,8 +81,8 @@ impl Sources {
     }
 
     /// By room, the rooms that it imports; a room is a folder of the crate, or a file beside its
-    /// root, or what is defined in the root (`lib`). What the root only hands on (`pub use`) is no
-    /// import.
+    /// root, or what is defined in the root (`lib`). A name that the root only hands on (`pub use`)
+    /// is no import.
     pub(crate) fn arrows(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for file in &self.files {

@@ -163,8 +163,8 @@ impl Machine {
     }
 
     /// Reclaim and synchronous reads that a burst leaves to be paid for, as stalls; with ticks a
-    /// quantum at a time, since who waits for the CPU may take it. What reclaims for a file of a
-    /// group (`memory.reclaim`, a lower limit) is not stalled. True: it stops later.
+    /// quantum at a time, since who waits for the CPU may take it. A writer of a file of a group
+    /// that reclaims (`memory.reclaim`, a lower limit) is not stalled. True: it stops later.
     fn pay_debts(&mut self, t: usize, cpu: usize) -> bool {
         let now_ns = self.clock.now_ns();
         let pays = std::mem::take(&mut self.threads[t].pays);
@@ -226,7 +226,7 @@ impl Machine {
         let (spec, copy) = (task.spec, task.copy);
         let counts = !self.spec.tasks[spec].background;
         if counts && self.programs.is_last() {
-            // Afterwards there would be nothing to see.
+            // The last task is about to free its memory, and its slots with it.
             self.last_swap = Some(self.swap_results());
         }
         self.programs.end_copy(spec);

@@ -60,7 +60,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Columns of a group: of one that is not there yet they are 0.
+    /// Appends the columns of a group; zeros while the group does not exist.
     fn sample_group(&mut self, group: usize, now_ns: u64, row: &mut Vec<f64>) {
         let to = row.len() + group_columns();
         match self.groups.get(group - 1) {

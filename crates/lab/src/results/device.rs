@@ -49,7 +49,7 @@ impl SwapResult {
 pub struct NodeResult {
     /// Free at the end.
     pub free_pages: u64,
-    /// All of it.
+    /// Pages managed by the buddy allocator.
     pub managed_pages: u64,
     /// Slots of swap in use at the end.
     pub swap_used_pages: u64,
@@ -64,7 +64,7 @@ pub struct NodeResult {
 pub struct ZoneResult {
     /// `DMA`, `DMA32` or `Normal`.
     pub name: &'static str,
-    /// All of it.
+    /// Managed by the buddy allocator.
     pub managed: u64,
     /// Free at the end.
     pub free: u64,

@@ -88,7 +88,7 @@ impl TaskResult {
         })
     }
 
-    /// Hits of all accesses.
+    /// Hits divided by accesses; 0 without accesses.
     pub fn hit_rate(&self) -> f64 {
         if self.accesses > 0 { self.hits as f64 / self.accesses as f64 } else { 0.0 }
     }

@@ -23,7 +23,7 @@ struct Need {
     keys: &'static [&'static str],
     /// Whether a scenario has it.
     is_met: fn(&Scenario, Place) -> bool,
-    /// The want of it, and a remedy.
+    /// Message where it is missing, with a remedy.
     without: &'static str,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Task {
     op_start_ns: Option<u64>,
     /// The access under way ends later than it seems: its thread has yet to reclaim, or to wait.
     pub(crate) is_held_up: bool,
-    /// Begin of the operation that an access ended which was held up.
+    /// Start of the operation whose last access was held up.
     held_up_since_ns: Option<u64>,
     /// Time before which think time or rate do not let the task go on.
     not_before_ns: u64,

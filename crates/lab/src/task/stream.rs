@@ -237,7 +237,7 @@ impl Stream {
         }
     }
 
-    /// Whether its blocks depend on nothing but numbers that are drawn.
+    /// Whether each block depends on random draws alone, not on a position.
     pub(crate) fn is_drawn(&self) -> bool {
         let has_position = matches!(self.order, Order::Sequential { .. } | Order::Queue { .. });
         !has_position && self.times == 1
@@ -250,7 +250,7 @@ impl Stream {
         self.block_pages == 1 && self.action == Action::Access && (self.mapped || reads_at_random)
     }
 
-    /// The next block of a stream that [is drawn](Self::is_drawn).
+    /// Draws the next block of a stream without a position ([`Self::is_drawn`]).
     #[inline(never)]
     pub(crate) fn draw_next(&mut self, rng: &mut Rng, block: &mut Block) {
         *block = self.another(rng);

@@ -111,7 +111,7 @@ impl Engine {
         let sum = |of: fn(&Lruvec) -> u64| {
             self.mem.pages.lruvecs_of(id).map(|v| of(&self.mem.pages.lruvecs[v.index()])).sum()
         };
-        let lists = LIST_NAMES.iter().zip(self.mem.pages.sizes_of(id)).map(|(&name, value)| Gauge { name, value });
+        let lists = LIST_NAMES.iter().zip(self.mem.pages.lru_sizes(id)).map(|(&name, value)| Gauge { name, value });
         let rest = [
             ("memory.current", m.usage),
             ("memory.peak", m.peak),

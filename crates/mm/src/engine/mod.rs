@@ -15,7 +15,7 @@ use crate::cgroupfs::Cgroupfs;
 use crate::config::Config;
 use crate::config::lru::Lru;
 use crate::config::thp::HugeAdvice;
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::mapping::{MappingKind, Owner};
 use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, MappingId, MemcgId, NodeId, PageId};
@@ -220,8 +220,8 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn fault<'a, W>(&'a mut self, world: &'a mut W) -> Fault<'a, W> {
-        Fault { mem: &mut self.mem, world }
+    fn fault<'a, W>(&'a mut self, world: &'a mut W) -> FaultContext<'a, W> {
+        FaultContext { mem: &mut self.mem, world }
     }
 
     #[inline(always)]

@@ -81,7 +81,7 @@ impl Engine {
     /// memory). They are taken even below the marks, since reclaim needs them. False: too few
     /// frames are free.
     pub fn set_external_pages(&mut self, pages: u64) -> bool {
-        self.mem.frames.nodes.set_external(pages)
+        self.mem.frames.nodes.set_driver_pages(pages)
     }
 
     /// Takes frames of the machine for the kernel itself, for good. False: too few frames are free.

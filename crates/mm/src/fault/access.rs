@@ -4,7 +4,7 @@
 //! `docs/mechanisms.md#the-swap-cache`.
 
 use crate::config::recency::AccessAdvice;
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::{Fill, MappingKind};
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
@@ -12,7 +12,7 @@ use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, Effect, World};
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     #[inline(never)]
     pub(crate) fn access_slow(&mut self, page: PageId, touch: Touch) -> Outcome {
         if self.mem.writeback.flush_due {

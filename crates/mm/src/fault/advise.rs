@@ -1,6 +1,6 @@
 //! Advice of programs on ranges of their memory: `madvise` and `fadvise`.
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::scan::ScanControl;
@@ -22,7 +22,7 @@ pub enum Advice {
     InUse,
 }
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. Folios that cannot be
     /// freed at once, because they are being written or swap is full, stay. Returns how many were
     /// freed.

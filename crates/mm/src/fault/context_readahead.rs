@@ -3,7 +3,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#readahead`.
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::fault::readahead::Readahead;
 use crate::fault::window::Window;
 use crate::folio::flags::FolioFlags;
@@ -18,7 +18,7 @@ impl ResidentPages {
     }
 }
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// The window to read now.
     pub(crate) fn context_window(
         &mut self,

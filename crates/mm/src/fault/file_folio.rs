@@ -2,7 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#large-folios-of-files`.
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId, ZoneId};
 use crate::stat::Counter;
@@ -21,7 +21,7 @@ pub(crate) enum NoFolio {
     NoRoom,
 }
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
     #[inline]
     pub(crate) fn add_file_folio(&mut self, page: PageId, touch: Touch, memcg: MemcgId) -> Result<FolioId, MemcgId> {

@@ -2,7 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#hint-faults`, `docs/mechanisms.md#promotion`.
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, NodeId, PageId};
 use crate::lru::lru_list::FILE;
@@ -13,7 +13,7 @@ use crate::stat::Counter;
 use crate::tiering::{HintAction, HintFault, PromotionPolicy, Rejection, free_space_enough};
 use crate::world::{Ack, World};
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// A marked page was touched, on the current CPU. The mark is gone.
     pub(crate) fn hint_fault(&mut self, page: PageId) -> HintOutcome {
         let Some(f) = self.mem.pages.folios.slot(page).folio() else { return HintOutcome::Stay };

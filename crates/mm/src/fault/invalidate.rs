@@ -1,7 +1,7 @@
 //! Clean pages of files that leave memory because somebody asks for it: `POSIX_FADV_DONTNEED`,
 //! `drop_caches`, a write that bypasses them.
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
@@ -13,7 +13,7 @@ use crate::world::World;
 const KEPT: u32 =
     FolioFlags::LOCKED | FolioFlags::WRITEBACK | FolioFlags::DIRTY | FolioFlags::MAPPED | FolioFlags::UNEVICTABLE;
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// Drops clean pages of a file that are in no page table, without a shadow; shadows of pages
     /// that left before go, too. Other pages stay, and are next for reclaim; so does a large folio
     /// that is only partly in the range. Returns how many pages left.

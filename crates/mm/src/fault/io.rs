@@ -1,13 +1,13 @@
 //! Reads: their start, and the calls at the end of I/O.
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::folio::size_stats::SizeCounter;
 use crate::ids::{FolioId, PageId};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// Ends a migration that was pending; `page` is any page of the folio.
     pub(crate) fn migrate_done(&mut self, page: PageId, ok: bool) {
         let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };

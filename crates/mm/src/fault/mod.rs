@@ -39,12 +39,12 @@ mod window;
 pub(crate) mod zap;
 
 /// Access to all of the memory for faults: reclaim may change any part of it.
-pub(crate) struct Fault<'a, W> {
+pub(crate) struct FaultContext<'a, W> {
     pub(crate) mem: &'a mut Memory,
     pub(crate) world: &'a mut W,
 }
 
-impl<W> Fault<'_, W> {
+impl<W> FaultContext<'_, W> {
     /// A reclaim that aims at what `sc` says.
     #[inline(always)]
     pub(crate) fn reclaim_with(&mut self, sc: ScanControl) -> Reclaim<'_, W> {

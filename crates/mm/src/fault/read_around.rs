@@ -5,7 +5,7 @@
 
 use crate::config::readahead::MmapMissDecrease;
 use crate::config::recency::AccessAdvice;
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::fault::readahead::Readahead;
 use crate::ids::PageId;
 use crate::touch::Touch;
@@ -25,7 +25,7 @@ impl Readahead {
     }
 }
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// A fault on a page of a mapped file, before the page is mapped: reads the pages that are due
     /// with it. True: the fault begins anew after that.
     pub(crate) fn read_around(

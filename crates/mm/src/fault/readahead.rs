@@ -7,7 +7,7 @@
 //! window is left. Random reads get no window, nor do readers that said so.
 
 use crate::config::recency::AccessAdvice;
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::fault::window::Window;
 use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
@@ -136,7 +136,7 @@ impl Readahead {
     }
 }
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     pub(crate) fn open_window(&mut self, page: PageId, asked: u32, missed: bool, ra: &mut Readahead, max: u32) {
         let m = &self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()];
         let (first, memcg) = (m.first, m.memcg);

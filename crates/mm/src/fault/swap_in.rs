@@ -3,7 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`, `docs/mechanisms.md#large-folios`.
 
 use crate::alloc::large::NoRoom;
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::slot::Slot;
@@ -12,7 +12,7 @@ use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, World};
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// Brings a page in from swap. A device that answers at once goes round the swap cache; pages
     /// of other devices are read through it.
     pub(crate) fn swap_in(

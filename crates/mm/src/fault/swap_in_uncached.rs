@@ -1,17 +1,17 @@
-//! A fault on a page that is only in swap, and whose copy in swap is dropped once it is read. The
-//! result is the same as through the swap cache: if the device answers at once, the folio is there
-//! for no moment that anyone could see.
+//! Swap-in without the swap cache: a fault on a page whose copy in swap is dropped once it is read
+//! (Linux's `SWP_SYNCHRONOUS_IO`, and writes). The result is that of the swap cache: if the device
+//! answers at once, nobody could see the folio there.
 //!
 //! Mechanism: `docs/mechanisms.md#the-swap-cache`.
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, Effect, World};
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// Whether a slot can be read and freed at once: it holds the data itself, for one page table
     /// alone, to be read as a single page, and the copy is not needed afterwards.
     #[inline]

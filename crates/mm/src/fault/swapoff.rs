@@ -6,15 +6,14 @@
 //!
 //! Mechanism: `docs/mechanisms.md#swap-devices`.
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::world::{Ack, Content, Effect, World};
 
-/// Calls in a row that may find no room and bring nothing back before swapoff gives up: as many as
-/// Linux has retries of reclaim.
+/// Calls in a row without progress before swapoff gives up (`MAX_RECLAIM_RETRIES` of Linux).
 const MAX_FRUITLESS_CALLS: u32 = 16;
 
 /// How far taking a swap device away is.
@@ -95,7 +94,7 @@ impl<W: World> World for Patient<'_, W> {
     }
 }
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// Takes a swap device away, and brings everything on it back to memory. To be called again as
     /// long as the result is `Waiting`.
     pub(crate) fn swapoff(&mut self, device: u8) -> Swapoff {
@@ -104,7 +103,7 @@ impl<W: World> Fault<'_, W> {
         }
         self.mem.swap_cache(self.world).settle_swap();
         let mut patient = Patient(self.world);
-        let mut fault = Fault { mem: self.mem, world: &mut patient };
+        let mut fault = FaultContext { mem: self.mem, world: &mut patient };
         let result = fault.unuse_device(device);
         self.mem.swap_cache(self.world).settle_swap();
         match result {

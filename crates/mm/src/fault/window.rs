@@ -3,7 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#large-folios-of-files`.
 
 use crate::config::readahead::OrderGrowth;
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::fault::readahead::Readahead;
 use crate::folio::flags::FolioFlags;
 use crate::ids::{FolioId, MemcgId, PageId};
@@ -32,7 +32,7 @@ impl Window {
     pub(crate) const NONE: Window = Window { start: 0, size: 0, mark: None, order: 0 };
 }
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// The first page at or in front of `at` whose index is a multiple of `1 << order`. The index
     /// is computed from the one of `near`, as page `at` need not exist.
     pub(crate) fn round_down(&self, at: u32, order: u8, near: PageId) -> u32 {

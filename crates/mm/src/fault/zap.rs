@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::fault::Fault;
+use crate::fault::FaultContext;
 use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
@@ -14,7 +14,7 @@ use crate::world::World;
 /// Flags of I/O on a folio: until the I/O has ended the folio must stay.
 const BUSY: u32 = FolioFlags::LOCKED | FolioFlags::WRITEBACK;
 
-impl<W: World> Fault<'_, W> {
+impl<W: World> FaultContext<'_, W> {
     /// The task that owned this anonymous mapping is gone: its pages and slots are free. Pages that
     /// are being read or written go when that has ended. The mapping may be used again, from
     /// nothing.

@@ -155,8 +155,8 @@ impl Links {
         places
     }
 
-    /// Puts folios, in this order, at the head of lists, which must differ. Of two lists, the
-    /// second gets the active folios. Returns how many these are.
+    /// Puts folios, in this order, at the head of lists, which must differ. The second
+    /// of two lists gets the active folios. Returns how many these are.
     ///
     /// As [`Links::add_as`] for each, but what does not change from one to the next is looked up
     /// once.

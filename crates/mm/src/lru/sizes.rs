@@ -13,7 +13,7 @@ use crate::memcg::stat_flush::FlushedStats;
 
 impl ResidentPages {
     /// Pages on the lists of a memcg, of all nodes.
-    pub(crate) fn sizes_of(&self, id: MemcgId) -> [u64; 5] {
+    pub(crate) fn lru_sizes(&self, id: MemcgId) -> [u64; 5] {
         let sizes = self.lruvecs_of(id).map(|v| self.lruvecs[v.index()].size);
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }

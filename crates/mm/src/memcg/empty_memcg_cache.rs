@@ -8,7 +8,7 @@
 //! long as reclaim makes nothing but fruitless visits, because then nothing has changed.
 
 use crate::ids::{MemcgId, NodeId};
-use crate::scan::{EmptyPass, ScanControl};
+use crate::scan::{FruitlessWalk, ScanControl};
 
 /// Answers of visits to the groups of all nodes.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +25,8 @@ pub(crate) struct EmptyMemcgs {
 
 impl EmptyMemcgs {
     /// A pass over all `memcgs` groups of a subtree is over, and found nothing down to a priority.
-    pub(crate) fn note_pass(&self, nid: NodeId, lowest: u32, memcgs: u64) -> EmptyPass {
-        EmptyPass { since: self.now, nid, lowest, memcgs }
+    pub(crate) fn note_pass(&self, nid: NodeId, lowest: u32, memcgs: u64) -> FruitlessWalk {
+        FruitlessWalk { since: self.now, nid, lowest, memcgs }
     }
 
     /// Something may have changed: nothing is known any more.

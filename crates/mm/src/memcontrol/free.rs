@@ -35,7 +35,7 @@ impl Memcontrol<'_> {
             }
             table.present = false;
             if self.cfg.memcg.charge_kernel {
-                self.frames.nodes.free_kernel(1, MigrateType::Unmovable);
+                self.frames.nodes.free_kernel_pages(1, MigrateType::Unmovable);
                 self.groups.memcgs.uncharge(memcg, 1);
                 let m = self.groups.memcgs.get_mut(memcg);
                 m.kernel -= 1;
@@ -54,7 +54,7 @@ impl Memcontrol<'_> {
         m.obj_bytes %= PAGE_BYTES;
         m.kernel -= pages;
         self.groups.memcgs.uncharge(id, pages);
-        self.frames.nodes.free_kernel(pages, MigrateType::Reclaimable);
+        self.frames.nodes.free_kernel_pages(pages, MigrateType::Reclaimable);
     }
 
     /// Takes back a charge that turned out to be of no use.

@@ -20,7 +20,7 @@ use crate::world::{Ack, Effect, World};
 use crate::writeback::{Writeback, Writeout};
 
 /// A move from node to node, with the parts that it may change.
-pub(crate) struct Migrate<'a, W> {
+pub(crate) struct MigrateContext<'a, W> {
     pub(crate) cfg: &'a Config,
     pub(crate) pages: &'a mut ResidentPages,
     pub(crate) groups: &'a mut Groups,
@@ -30,7 +30,7 @@ pub(crate) struct Migrate<'a, W> {
     pub(crate) world: &'a mut W,
 }
 
-impl<W> Migrate<'_, W> {
+impl<W> MigrateContext<'_, W> {
     /// See [`Writeout`].
     #[inline(always)]
     fn writeout(&mut self) -> Writeout<'_, W> {
@@ -46,7 +46,7 @@ impl<W> Migrate<'_, W> {
     }
 }
 
-impl<W: World> Migrate<'_, W> {
+impl<W: World> MigrateContext<'_, W> {
     /// Moves an isolated folio, neither locked nor under writeback, to frames that were taken for
     /// it. `Failed`: the folio is as before, still isolated, and the new frames are given back.
     pub(crate) fn migrate(&mut self, f: FolioId, to: ZoneId, reason: MigrateReason) -> Ack {

@@ -19,7 +19,7 @@ impl Node {
         })
     }
 
-    /// kswapd: some zone is above what kswapd aims at.
+    /// Whether a zone is above its high watermark, boost and reserve included (`pgdat_balanced`).
     pub(crate) fn is_balanced(&self, highest: usize) -> bool {
         self.zones_up_to(highest).any(|(z, reserve)| z.seen_free() > self.balance_mark(z) + z.boost.pages + reserve)
     }

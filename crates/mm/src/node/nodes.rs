@@ -197,15 +197,15 @@ impl Nodes {
         self.get_mut(zone.nid()).note_kernel(zone.zone(), nr, kind);
     }
 
-    /// Frees `nr` frames that held no folio. Their nodes were not noted: the first node that has
-    /// such frames gives them.
-    pub(crate) fn free_kernel(&mut self, nr: u64, kind: MigrateType) {
-        self.all.iter_mut().fold(nr, |left, n| n.free_kernel(left, kind));
+    /// Frees `nr` kernel pages, which are on no list, from the first nodes that hold any: their
+    /// node is not tracked.
+    pub(crate) fn free_kernel_pages(&mut self, nr: u64, kind: MigrateType) {
+        self.all.iter_mut().fold(nr, |left, n| n.free_kernel_pages(left, kind));
     }
 
-    /// Slabs of what reclaim can free are free.
+    /// Frees pages of reclaimable slabs.
     pub(crate) fn free_slab(&mut self, pages: u64) {
-        self.free_kernel(pages, MigrateType::Reclaimable);
+        self.free_kernel_pages(pages, MigrateType::Reclaimable);
     }
 
     /// This frame holds buffer heads.
@@ -219,11 +219,10 @@ impl Nodes {
         self.give_back_for(zone, 1, MigrateType::Reclaimable);
     }
 
-    /// Sets what the driver takes of the machine, from the first node on. More than is free is
-    /// refused.
-    pub(crate) fn set_external(&mut self, pages: u64) -> bool {
+    /// Sets the pages that the driver holds, of the first node first; refuses more than are free.
+    pub(crate) fn set_driver_pages(&mut self, pages: u64) -> bool {
         if pages < self.external {
-            self.free_kernel(self.external - pages, MigrateType::Movable);
+            self.free_kernel_pages(self.external - pages, MigrateType::Movable);
         }
         if self.is_limited() {
             for n in &mut self.all {
@@ -336,13 +335,13 @@ mod tests {
     #[test]
     fn what_the_driver_takes_is_bounded_by_what_is_free() {
         let mut n = machine(&[1 << 14], &[]);
-        assert!(n.set_external(1000));
+        assert!(n.set_driver_pages(1000));
         assert_eq!(n.free_pages(), (1 << 14) - 1000);
-        assert!(n.set_external(10));
+        assert!(n.set_driver_pages(10));
         assert_eq!(n.free_pages(), (1 << 14) - 10);
-        assert!(!n.set_external(1 << 20));
+        assert!(!n.set_driver_pages(1 << 20));
         let mut n = machine(&[400, 400], &[]);
-        assert!(n.set_external(500), "from one node and the next");
+        assert!(n.set_driver_pages(500), "from one node and the next");
         assert_eq!([n.all[0].free_pages(), n.all[1].free_pages()], [0, 300]);
         n.validate(&[0, 0]).unwrap();
     }

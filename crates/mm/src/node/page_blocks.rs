@@ -75,7 +75,7 @@ impl PageBlocks {
     }
 
     /// Gives the block that is only partly memory to another migratetype, before any page is taken.
-    pub(crate) fn claim_part_block(&mut self, kind: MigrateType) {
+    pub(crate) fn set_partial_block_type(&mut self, kind: MigrateType) {
         let (m, to) = (MigrateType::Movable.index(), kind.index());
         if self.blocks[m] > self.whole[m] {
             self.blocks[m] -= 1;
@@ -199,7 +199,7 @@ impl PageBlocks {
 
     /// Frees a page that was allocated for `kind`. Returns the kind of its block, whose free list
     /// gets the page.
-    pub(crate) fn rehome(&mut self, kind: MigrateType) -> MigrateType {
+    pub(crate) fn free_to_block(&mut self, kind: MigrateType) -> MigrateType {
         let block = self.draw(kind.index());
         if self.lies_in_rest(kind, block) {
             self.rest_used[block.index()][kind.index()] -= 1;
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(b.blocks, [0, 7, 0]);
     }
 
-    /// Whatever happens, free and used pages are the zone.
+    /// Free and used pages are the zone, after any sequence of calls.
     #[test]
     fn pages_are_free_or_used() {
         let pages = 20 * PAGEBLOCK_PAGES + 100;

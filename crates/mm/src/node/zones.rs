@@ -137,7 +137,7 @@ impl Zone {
     /// A single frame is free again, and goes to the list of the CPU.
     fn give_back_one(&mut self, cpu: usize, reclaim_active: bool, kind: MigrateType) {
         let state = self.state(reclaim_active);
-        let kind = self.blocks.as_mut().map_or(kind, |b| b.rehome(kind));
+        let kind = self.blocks.as_mut().map_or(kind, |b| b.free_to_block(kind));
         let Some(pcp) = self.pcp.get_mut(cpu) else { return self.push(1, kind) };
         let back = pcp.put(&self.pcp_limits, state, kind);
         self.push_from(cpu, back);
@@ -284,7 +284,7 @@ impl Node {
 
     /// Frees frames that held no folio, of the lowest zones first, where they are missed most.
     /// Returns how many of `nr` the node did not have.
-    pub(crate) fn free_kernel(&mut self, mut nr: u64, kind: MigrateType) -> u64 {
+    pub(crate) fn free_kernel_pages(&mut self, mut nr: u64, kind: MigrateType) -> u64 {
         for z in &mut self.zones {
             let here = nr.min(z.kernel[kind.index()]);
             z.kernel[kind.index()] -= here;
@@ -318,7 +318,7 @@ impl Node {
         if z.pcp.is_empty() && z.blocks.is_none() {
             return 0;
         }
-        z.blocks.iter_mut().for_each(|b| b.claim_part_block(MigrateType::Unmovable));
+        z.blocks.iter_mut().for_each(|b| b.set_partial_block_type(MigrateType::Unmovable));
         let here = pool.min(most).min(z.free);
         z.pull(here, MigrateType::Unmovable);
         z.kernel[MigrateType::Unmovable.index()] += here;

@@ -97,10 +97,10 @@ impl<W: World> PageIo<'_, W> {
             return false;
         }
         if self.world.effect(Effect::ZswapStore { page, slot }) != Ack::Done {
-            self.mem
-                .frames
-                .nodes
-                .free_kernel(if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 }, MigrateType::Movable);
+            self.mem.frames.nodes.free_kernel_pages(
+                if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 },
+                MigrateType::Movable,
+            );
             self.mem.swap.zswap.stats.reject_compress_fail += 1;
             return false;
         }
@@ -114,7 +114,7 @@ impl<W: World> PageIo<'_, W> {
         let growth = if bytes > 0 { self.mem.swap.zswap.pool.growth(bytes) } else { 0 };
         for taken in 0..if self.mem.frames.nodes.is_limited() { growth } else { 0 } {
             let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, 1, AllocWatermark::None) else {
-                self.mem.frames.nodes.free_kernel(taken, MigrateType::Movable);
+                self.mem.frames.nodes.free_kernel_pages(taken, MigrateType::Movable);
                 return false;
             };
             self.mem.frames.nodes.note_kernel(zone, 1, MigrateType::Movable);

@@ -53,7 +53,7 @@ impl<W: World> Reclaim<'_, W> {
         list
     }
 
-    /// The kernel's own way.
+    /// Falls back to shrinking by the two lists.
     fn shrink_by_lists(&mut self, v: LruvecId, nr: u64) -> u64 {
         let size = &self.mem.pages.lruvecs[v.index()].size;
         if size[INACTIVE_FILE] < nr && size[ACTIVE_FILE] > 0 {

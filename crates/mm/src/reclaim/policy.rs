@@ -16,7 +16,7 @@ pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     /// Before a pass over a node.
     fn prepare<W: World>(run: &mut Reclaim<'_, W>);
 
-    /// kswapd measures each pass by itself: pages that it reclaimed before do not count.
+    /// Whether kswapd counts reclaimed pages anew in each pass.
     fn measures_passes(selection: MemcgSelection) -> bool;
 
     /// Walks the groups in the order of the policy. False: the policy has none, so the caller
@@ -29,7 +29,7 @@ pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     /// Ages groups before each pass of kswapd.
     fn age<W: World>(run: &mut Reclaim<'_, W>);
 
-    /// An isolated folio was promoted meanwhile, and stays.
+    /// Whether an isolated folio was promoted meanwhile, and so stays.
     fn was_promoted(st: FolioFlags, cfg: &LruConfig) -> bool;
 }
 

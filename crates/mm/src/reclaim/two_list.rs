@@ -9,7 +9,7 @@ use crate::ids::{FolioId, LruvecId, NodeId};
 use crate::lru::lru_list::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
 use crate::reclaim::Reclaim;
 use crate::reclaim::shrink::SLOW;
-use crate::scan::{DEF_PRIORITY, Slices};
+use crate::scan::{DEF_PRIORITY, ShrinkProgress};
 use crate::stat::Counter;
 use crate::world::World;
 
@@ -105,18 +105,19 @@ impl<W: World> Reclaim<'_, W> {
         std::array::from_fn(|l| divided[l].min(lruvec.size[l]))
     }
 
-    fn slices(&mut self, v: LruvecId) -> Slices {
+    fn slices(&mut self, v: LruvecId) -> ShrinkProgress {
         let mut targets = self.scan_counts(v);
         if self.mem.pages.has_ext(v) {
             // A policy beside the lists is asked for all that is to go of files.
             targets[INACTIVE_FILE] += std::mem::take(&mut targets[ACTIVE_FILE]);
         }
-        Slices { targets, left: targets, ..Slices::default() }
+        ShrinkProgress { targets, left: targets, ..ShrinkProgress::default() }
     }
 
-    /// Proportional stop: slices of the lists in turn, then a proportional stop.
+    /// Scans the lists in turn, 32 pages each (`SWAP_CLUSTER_MAX`); once the target is met, scans
+    /// the rest in proportion of anon and file.
     pub(crate) fn shrink_lruvec_two_list(&mut self, v: LruvecId) {
-        let Slices { targets, mut left, mut next, mut reclaimed } = match self.sc.resumed_slices() {
+        let ShrinkProgress { targets, mut left, mut next, mut reclaimed } = match self.sc.resumed_shrink() {
             Some(slices) => slices,
             None => self.slices(v),
         };
@@ -129,7 +130,7 @@ impl<W: World> Reclaim<'_, W> {
                     left[l] -= slice;
                     reclaimed += self.shrink_list(v, l, slice);
                     if self.yields() {
-                        self.sc.interrupt().slices = Some(Slices { targets, left, next: l + 1, reclaimed });
+                        self.sc.interrupt().slices = Some(ShrinkProgress { targets, left, next: l + 1, reclaimed });
                         return;
                     }
                 }

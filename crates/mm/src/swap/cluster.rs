@@ -185,8 +185,9 @@ impl Clusters {
         self.all[c as usize].slots.as_mut().expect("it was put there")
     }
 
-    /// Takes the first free slot from a place on for a group, of a cluster that stays partly used,
-    /// and on its list. `is_scanned`: that is the one of the fragmented. How far on it was.
+    /// Allocates the first free slot at or after `from`, charged to `memcg`, if the cluster stays
+    /// on its list, partly used. `is_scanned`: that is the list of fragmented ones. Returns the
+    /// distance from `from`.
     #[inline]
     pub(super) fn take_free_slot(&mut self, c: u32, from: usize, memcg: MemcgId, is_scanned: bool) -> Option<usize> {
         let pages = self.pages() as usize;

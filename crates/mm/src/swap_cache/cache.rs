@@ -255,7 +255,7 @@ impl<W: World> SwapCache<'_, W> {
         let pages = self.swap.zswap.pool_pages();
         let Some(ZswapEntry { memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
         self.world.effect(Effect::ZswapDrop { slot });
-        self.frames.nodes.free_kernel(pages - self.swap.zswap.pool_pages(), MigrateType::Movable);
+        self.frames.nodes.free_kernel_pages(pages - self.swap.zswap.pool_pages(), MigrateType::Movable);
         self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));
     }
 

@@ -119,7 +119,7 @@ impl<W: World> Writeout<'_, W> {
     /// Pages of a group that may become dirty file pages: its cache, and the pages by which it may
     /// grow below all limits that hold for it, but no more than other groups leave clean.
     fn dirtyable_of(&self, memcg: MemcgId, machine: Option<u64>) -> u64 {
-        let size = self.pages.sizes_of(memcg);
+        let size = self.pages.lru_sizes(memcg);
         let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE];
         let limits = self.groups.memcgs.chain(memcg).map(|id| self.groups.memcgs.get(id));
         let headroom = limits.map(|m| m.max.min(m.high).saturating_sub(m.usage)).min().unwrap_or(u64::MAX);

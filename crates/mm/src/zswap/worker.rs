@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Worker {
     pub(crate) awake: bool,
-    /// The driver has no thread for it.
+    /// Whether work is due that the engine must do itself: the driver has no thread for it.
     pub(crate) due: bool,
     pub(crate) failures: u32,
     /// Groups that had something to write back, in this round over all groups.

@@ -297,8 +297,7 @@ impl Driver {
         }
     }
 
-    /// Whatever becomes of it: if the device stays, it is as it was but for what could be read
-    /// back.
+    /// In every outcome: a device that stays is as it was but for what could be read back.
     fn swapoff(&mut self, n: u8) -> Result<(), String> {
         let find = |e: &Engine| e.swap_devices().into_iter().find(|d| d.number == n);
         let before = find(&self.engine);

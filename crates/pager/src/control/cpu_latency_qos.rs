@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens: it is awake only after wakes that came fast, and never longer than
+        /// In any sequence it is awake only after wakes that came fast, and never longer than
         /// there was time.
         #[test]
         fn awake_for_a_reason(looks in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40), 1..200)) {

@@ -174,7 +174,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, no poll is longer than twice the longest mean and the slack, and the
+        /// In any sequence no poll is longer than twice the longest mean and the slack, and the
         /// state holds.
         #[test]
         fn polls_are_bounded(waits in prop::collection::vec((0u64..u64::MAX, any::<bool>(), 0u64..1_000_000), 1..500)) {

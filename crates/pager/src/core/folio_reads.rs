@@ -24,8 +24,8 @@ pub(crate) struct Folios {
     pub(super) arrived: Option<(FolioRead, Box<[PageBuf]>)>,
     /// Buffers to read into: each takes the largest folio.
     pub(super) spare: Vec<Box<[PageBuf]>>,
-    /// Number of buffers, in use or not. They are kept, because any thread may fault, and
-    /// allocators keep what each thread frees.
+    /// Number of buffers, in use or not. They are pooled, not freed: any thread may fault, and
+    /// malloc keeps freed memory for each thread.
     buffers: usize,
     /// Pages of the largest folios that there may be.
     pub(crate) most_pages: usize,

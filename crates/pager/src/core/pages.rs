@@ -181,7 +181,7 @@ impl<C: PageCounts> DriverPages<C> {
                     staged = Some(page);
                 }
                 State::Staged => staged = Some(page),
-                // Whatever it held is lost; its frame is free.
+                // Its content is lost; its frame is free.
                 State::Poisoned => {}
                 _ => {
                     self.counts.inconsistent += 1;

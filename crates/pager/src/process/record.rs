@@ -207,8 +207,8 @@ mod tests {
         r.touch(ms(30), 3, 9 * PAGE, false);
         look(&mut r, 40, &[(3, 7 * PAGE), (3, 8 * PAGE)]);
         look(&mut r, 50, &[(3, 7 * PAGE)]);
-        // Whatever the share of the time before it: after its own fault. And what was read before a
-        // look is not before it in the record.
+        // The touch comes after its own fault, for any share of the time before it; a page read
+        // before a look is not before it in the record.
         r.touch(ms(58), 3, 7 * PAGE, false);
         look(&mut r, 60, &[(3, 7 * PAGE)]);
         r.touch(ms(59), 3, 8 * PAGE, true);

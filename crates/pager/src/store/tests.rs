@@ -136,7 +136,7 @@ proptest! {
         }
     }
 
-    /// Whatever a store does wrong: what comes back is what was written last, or an error.
+    /// A store that fails gives back what was written last, or an error.
     #[test]
     fn no_fault_gets_through(ops in ops(), faults in prop::collection::vec(0..40u8, 300)) {
         use Fault::*;
@@ -401,7 +401,7 @@ fn without_io_uring_nothing_is_polled_for() {
     }
 }
 
-/// Whatever the calls say, what was handed to the kernel is waited for, and what was not is read in
+/// Reads that were handed to the kernel are waited for, whatever the calls say; others are read in
 /// another way.
 #[test]
 fn calls_of_polled_reads_may_fail() {

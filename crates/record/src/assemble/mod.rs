@@ -53,9 +53,9 @@ const MOST_QUEUED: usize = 1 << 20;
 pub trait Files {
     /// The length of a file in pages; none: not known.
     fn pages(&mut self, inode: Inode, pid: u32) -> Option<u64>;
-    /// The time now, of the clock of events: these are taken a while after they happened.
+    /// Current time on the clock of events, which are read some time after they happened.
     fn now_ns(&mut self) -> u64;
-    /// The file that a process has open by this descriptor; none: it has not, any more.
+    /// The file that a process has open by this descriptor; `None` if it is closed.
     fn of_descriptor(&mut self, pid: u32, fd: u64) -> Option<Inode>;
     /// The files that a process has mapped in a range of its memory: first page and pages of each.
     fn of_memory(&mut self, pid: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)>;
@@ -176,8 +176,7 @@ pub struct Assembler {
     pub accesses: u64,
     /// See `accesses`.
     pub misses: u64,
-    /// Pages touched by what was sampled, and faults on memory, anonymous or shared: not among
-    /// `accesses`.
+    /// Touches found by sampling, and faults on anonymous or shared memory: not among `accesses`.
     pub touches: u64,
     last_ns: u64,
 }

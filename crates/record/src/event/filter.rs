@@ -108,7 +108,8 @@ impl Bits<'_> {
             let both = |is: bool| format!("{}&&{}", set(a, shift + bit, is), set(b, shift + bit, !is));
             format!("{}||{}", both(true), both(false))
         };
-        // More bits than a small sample has: a read may be as long as from one kept unit to the next.
+        // More bits than a small sample has: a read may be as long as from one kept unit to the
+        // next.
         (0..8).map(one).collect::<Vec<_>>().join("||")
     }
 }

@@ -1,8 +1,8 @@
 //! Groups by the names that people have for them: a container, a unit of systemd, a pod.
 //!
 //! The layouts below are those of Docker, Podman, containerd, CRI-O, Kubernetes and systemd, each
-//! with groups that it makes by itself (cgroupfs) and with those that systemd makes for it. `runtime_names`
-//! reads what is known of containers and pods on this machine.
+//! with groups that it makes by itself (cgroupfs) and with those that systemd makes for it.
+//! `runtime_names` reads what is known of containers and pods on this machine.
 
 mod nearest;
 mod runtime_names;

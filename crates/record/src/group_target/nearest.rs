@@ -1,7 +1,7 @@
 //! Names that are near to one that somebody wrote.
 
 /// The nearest of all, the best first: those that begin with it, that contain it, and then those
-/// with the fewest changes. What is behind a name, in brackets, does not count.
+/// with the fewest changes. Text in brackets behind a name does not count.
 pub(super) fn nearest(name: &str, all: &[String], most: usize) -> Vec<String> {
     let rank = |other: &String| {
         let bare = other.split(" (").next().unwrap_or(other);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// A process that waits for a device cannot stop before it has an answer.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// A process that this one traces. Whatever ends this process ends that, too.
+/// A process that this one traces. It ends with this process.
 #[derive(Debug)]
 pub(super) struct Traced {
     pid: pid_t,

@@ -20,10 +20,7 @@ pub const KNOWN: &[Missing] = &[
         name: "first-rounds",
         what: "with single pages beside, the share of folios that are split grows a point faster in \
             the first sixteen iterations than in the published run; why is not known",
-        rows: &[
-            "thp-swap-s: mean of 1 to 16, after",
-            "thp-swap-s: median of 1 to 16, after",
-        ],
+        rows: &["thp-swap-s: mean of 1 to 16, after", "thp-swap-s: median of 1 to 16, after"],
     },
     Missing {
         name: "read-again",

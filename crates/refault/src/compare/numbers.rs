@@ -92,7 +92,7 @@ pub(super) fn metrics(document: &Document) -> Vec<NamedNumber> {
     }
 }
 
-/// Miss percentage of a policy. Of OPT it is a fact of the trace, neither better nor worse.
+/// Miss percentage of a policy. OPT's is a fact of the trace, neither better nor worse.
 fn misses(policy: &str, memory: &str, percent: f64) -> NamedNumber {
     metric(format!("{policy}, {memory}: misses"), Unit::Percent, percent, (policy != "opt").then_some(true))
 }

@@ -1,8 +1,8 @@
 //! Pages that left memory by their addresses: what DAMON reclaims, in recordings that hold it for
 //! drops.
 //!
-//! Truncation, deletion and `drop_caches` go through a file from its beginning to its end. What
-//! goes through memory meets pages of files in any order.
+//! Truncation, deletion and `drop_caches` go through a file from its beginning to its end. A
+//! walk through memory meets pages of files in any order.
 
 use refault_trace::{AdviceKind, Record, RecordKind};
 use std::collections::HashMap;

@@ -10,7 +10,7 @@ pub const YOUNG: u8 = 2;
 pub const DIRTY: u8 = 4;
 /// Writable: a write makes no call to the engine.
 pub const WRITABLE: u8 = 8;
-/// Whoever maps the page maps it executable: stays when it is unmapped.
+/// The page is mapped executable; stays when it is unmapped.
 pub const EXECUTABLE: u8 = 16;
 
 /// Observer of a replay from the side of the driver: a report is one, a plain replay has none.

@@ -78,7 +78,7 @@ impl<'p> Tasks<'p> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next task; none if there is nothing more to come. Who leads says when it is done.
+    /// The next task; `None` if there is nothing more to come. The leader says when it is done.
     pub(super) fn next(&self) -> Option<Task<'p>> {
         let mut waiting = self.waiting();
         loop {

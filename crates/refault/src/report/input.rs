@@ -11,8 +11,8 @@ use crate::verify::{Verify, verify};
 use crate::{Failure, Watch, run_scenario};
 use std::path::Path;
 
-/// A trace, replayed as often as its pages need; of a recording, what its kernel did is beside that.
-/// `name` is what errors call it, `open` opens it.
+/// A trace, replayed as often as its pages need; of a recording, what its kernel did is beside
+/// that. `name` is what errors call it, `open` opens it.
 ///
 /// # Errors
 /// The trace cannot be read, or a size, a policy or a limit is impossible, or cancel.

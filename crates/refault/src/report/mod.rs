@@ -1,5 +1,5 @@
-//! A trace or a recording looked into: curves, what each policy does with one size window by window,
-//! objects, groups.
+//! A trace or a recording looked into: curves, what each policy does with one size window by
+//! window, objects, groups.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -226,7 +226,8 @@ impl<'a> TraceSubject<'a> {
             0 => memory_pages = pages,
             group => self.request.limit.set(&mut tree.groups[group].limits, pages),
         }
-        // Only what is counted by the second needs the times: a trace in memory may have them anyway.
+        // Only what is counted by the second needs the times: a trace in memory may have them
+        // anyway.
         let times = self.trace.time_ns.as_deref().filter(|_| self.target.metric().is_per_second());
         let mut cell = Grouped::new(&self.trace, &tree, self.cfg.clone(), memory_pages, self.swap_max_pages)?;
         feed(&mut cell, &self.trace, times, progress, &self.watch);

@@ -201,7 +201,7 @@ pub fn beside(first: &Loaded, second: &Loaded) -> Result<Beside, String> {
     }
 }
 
-/// Where the accesses to a file part.
+/// Point at which two sequences of accesses to a file diverge.
 struct Parted {
     name: String,
     /// Accesses before that are the same.

@@ -63,7 +63,8 @@ impl Verdict {
     }
 }
 
-/// Words for a lab that had another limit, policy or kernel than was recorded; none: it had the same.
+/// Words for a lab that had another limit, policy or kernel than was recorded; none: it had the
+/// same.
 fn in_others(settings: &Settings, recording: &Recording) -> Option<String> {
     let size = |pages: Option<u64>| pages.map_or("no limit".to_owned(), |pages| human(pages.saturating_mul(4096)));
     let (limit, policy) = (recording.memory_max.map(|bytes| bytes / 4096), policy_of(recording));

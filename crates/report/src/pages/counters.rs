@@ -137,7 +137,7 @@ mod tests {
         assert!(page.figures.iter().any(|figure| figure.title == "mthp.64kB"));
     }
 
-    /// Whatever a time series can have is in a chart of some page, if it moved.
+    /// Every column of a time series is in a chart of some page, if it moved.
     #[test]
     fn every_column_of_the_time_series_is_drawn() {
         // A threshold in milliseconds is a figure of its table.

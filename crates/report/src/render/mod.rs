@@ -41,7 +41,7 @@ pub(crate) fn html(pages: &[Page], sources: &[Source], made: &Made) -> String {
     let body: String = pages.iter().map(|page| section(page, &mut charts)).collect();
     let charts = script_safe(&serde_json::to_string(&charts).unwrap_or_default());
     let mut out = String::with_capacity(256 << 10);
-    // Whatever were to slip through: the page may load nothing.
+    // Should anything slip through, the page may load nothing.
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

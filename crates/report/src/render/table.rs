@@ -6,7 +6,7 @@ use crate::rounded::rounded;
 use refault::units::Unit;
 use std::fmt::Write as _;
 
-/// Rows of a table that stands for a chart, at most: it is there to be read.
+/// Most rows of a table that is the text alternative of a chart.
 const READ_ROWS: usize = 60;
 
 /// Rows from which on a table has a field to search.

@@ -1,10 +1,10 @@
 //! Real programs, unmodified: as they are, under `refault run` in less memory than they take, and
-//! in a memory cgroup of the kernel with the same limit, whose swap is zram or a file. What zram
-//! takes is not in that limit, so there is one more whose limit is as much lower, and `refault run`
+//! in a memory cgroup of the kernel with the same limit, whose swap is zram or a file. Memory of
+//! zram is not in that limit, so there is one more whose limit is as much lower, and `refault run`
 //! is also run with its pool and its own memory beside the limit. The results must be the same, and
 //! nothing may be lost. Each does its work under some launcher and says what came out, as text that
-//! must not depend on where it ran. What is not installed, or not allowed here, is skipped, and
-//! said.
+//! must not depend on where it ran. A program that is not installed, or not allowed here, is
+//! skipped, and said.
 //!
 //! ```text
 //! cargo bench -p refault-run --bench programs -- [--time-out SECONDS] [--without-kernel] [--flag

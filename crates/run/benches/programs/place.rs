@@ -115,8 +115,8 @@ impl Outcome {
     }
 }
 
-/// Runs the program. What the kernel ends for lack of memory is run once more: it does so now and
-/// then while there is swap left.
+/// Runs the program; once more if the kernel ends it for lack of memory, which it does now and then
+/// while there is swap left.
 pub fn run(order: &Order) -> Outcome {
     if order.system == System::ZramCounted { run_zram_counted(order) } else { run_twice(order) }
 }

@@ -3,7 +3,7 @@
 //! Definition: `include/uapi/linux/blktrace_api.h`: records of 48 bytes in the byte order of the
 //! machine (magic and version, number, nanoseconds, sector, bytes, action, process, device, CPU,
 //! error, length of what follows). The action has what it is in its low bits, and of what request
-//! in its high ones. Of the actions one is read, as of text of blkparse: queued, sent to the device
+//! in its high ones. One of the actions is read, as in text of blkparse: queued, sent to the device
 //! or completed, the first of which is in the front of the file.
 
 use crate::error::{ErrorKind, TraceError};

@@ -16,7 +16,7 @@ pub(super) const LARGEST_DISK: u64 = 1 << 35;
 /// Share of records that go on where the one before ends, one in this many, that is no chance.
 pub(super) const CONTINUES: u64 = 50;
 
-/// A share, in percent, that does not come about by exceptions.
+/// Percentage from which a pattern is the rule, not noise.
 pub(super) const MOST: u64 = 90;
 
 /// Digits of addresses without a letter among them that are no chance: of hexadecimal ones 6 in 16

@@ -20,7 +20,7 @@ pub struct SysctlChanges {
 pub struct WatchSpec {
     /// Name of the daemon that looks; none: the conditions are the event's own.
     pub daemon: Option<&'static str>,
-    /// All conditions of one of these lists must hold.
+    /// The event comes when every condition of at least one inner list holds.
     pub any: Vec<Vec<Condition>>,
     /// Nanoseconds between two looks at the conditions.
     pub poll_ns: u64,

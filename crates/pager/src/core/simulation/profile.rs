@@ -121,7 +121,7 @@ fn gentle(r: &mut Random) -> Rates {
     }
 }
 
-/// Whatever there is.
+/// Rates of every kind of event.
 fn rough(r: &mut Random) -> Rates {
     let gentle = gentle(r);
     let mut seldom = |n: u64| if r.one_in(2) { n + r.below(n * 4) } else { 0 };
