@@ -27,7 +27,7 @@ fn zram_and_disks_have_the_same_misses_and_zswap_has_more() {
     let misses = |flags: &[&str]| number(&row(&s, flags), "/misses");
     let plain = misses(&[]);
     assert_eq!([misses(&["--swap", "zram"]), misses(&["--swap", "disk"])], [plain; 2]);
-    // What it compresses is charged: the worse the pages shrink, the less is left.
+    // Compressed pages are charged: the worse they shrink, the less is left.
     let (well, badly) = (["--swap", "zswap", "--compression", "ratio=8"], ["--swap", "zswap"]);
     let (well, badly) = (misses(&well), misses(&badly));
     assert!(plain < well && well < badly, "{plain} {well} {badly}");

@@ -274,9 +274,20 @@ impl<'a> TraceSubject<'a> {
             ("swap_ins", Figure::Count(swap_ins)),
             ("oom_kills", Figure::Count(kills)),
         ];
-        beside.extend(pool.iter().flat_map(SwapFigures::beside));
+        beside.extend(pool.iter().flat_map(of_pool));
         Ok(Point { pages, value, failed, met, bounds: None, beside })
     }
+}
+
+/// Figures of swap beside the metric.
+fn of_pool(swap: &SwapFigures) -> Vec<(&'static str, Figure)> {
+    let disk = (swap.disk_ins > 0).then_some(("disk_ins", Figure::Count(swap.disk_ins)));
+    let pool = swap.setup.swap.kind.compresses().then_some([
+        ("pool_ins", Figure::Count(swap.pool_ins)),
+        ("pool_peak_bytes", Figure::Bytes(swap.pool_peak_bytes)),
+        ("codec_ns", Figure::Nanoseconds(swap.codec_ns)),
+    ]);
+    pool.into_iter().flatten().chain(disk).collect()
 }
 
 /// Fails on metrics that no trace has, before it is read.

@@ -3,7 +3,6 @@
 use super::{SwapKind, SwapSetup};
 use crate::memory_size::human;
 use crate::replay::Row;
-use crate::size::Figure;
 use crate::table::Table;
 use crate::words::{duration, grouped};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -79,17 +78,6 @@ impl SwapFigures {
     /// Names of the figures in CSV.
     pub const COLUMNS: [&'static str; 8] =
         ["pool_ins", "disk_ins", "pool_outs", "disk_outs", "pool_refused", "pool_peak_bytes", "pool_bytes", "codec_ns"];
-
-    /// Figures beside the metric of a size.
-    pub(crate) fn beside(&self) -> Vec<(&'static str, Figure)> {
-        let disk = (self.disk_ins > 0).then_some(("disk_ins", Figure::Count(self.disk_ins)));
-        let pool = self.setup.swap.kind.compresses().then_some([
-            ("pool_ins", Figure::Count(self.pool_ins)),
-            ("pool_peak_bytes", Figure::Bytes(self.pool_peak_bytes)),
-            ("codec_ns", Figure::Nanoseconds(self.codec_ns)),
-        ]);
-        pool.into_iter().flatten().chain(disk).collect()
-    }
 
     /// Figures in the order of the columns.
     pub fn columns(&self) -> [u64; 8] {

@@ -21,7 +21,7 @@ pub struct SwapSetup {
 }
 
 impl SwapSetup {
-    /// Of what was asked for; none: the device is not chosen.
+    /// Setup of what was asked for; none: no device was chosen.
     ///
     /// # Errors
     /// Compression where nothing is compressed, or a setting that the device says itself.
