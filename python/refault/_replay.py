@@ -80,7 +80,8 @@ def replay(
     and swappiness that it had, unless they are given; ``page_by_page`` takes it for a trace like others.
     ``miss_bits`` keeps a bit an access.
 
-    Settings are ``kernel``, ``swap_max`` (a size, or ``"max"``), ``swappiness`` (0 to 200),
+    Settings are ``kernel``, ``swap_max`` (a size, or ``"max"``), ``swap`` (such as ``"zram:2G"``),
+    ``compression`` (such as ``"ratio=3"``), ``swappiness`` (0 to 200),
     ``seed``, ``beyond_footprint``, ``thp`` (such as ``"64k=always"``), ``threads`` (all cores by
     default) and ``windows`` (misses in so many windows); all others are keys of ``--set``, which
     ``refault.settings()`` lists. Of a path also those of ``Trace.read``.

@@ -11,6 +11,8 @@ class Settings(TypedDict, total=False):
 
     kernel: str
     swap_max: Union[str, int]
+    swap: str
+    compression: str
     swappiness: int
     seed: int
     beyond_footprint: bool

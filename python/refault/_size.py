@@ -25,6 +25,8 @@ FLAGS = (
     "threads",
     "memory",
     "swap_max",
+    "swap",
+    "compression",
     "swappiness",
     "via",
     "warm_up",
@@ -115,7 +117,7 @@ def size(
     ``group`` a path, needed for scenarios; ``limit`` is ``max`` (the default), ``high``, ``low`` or ``min``;
     ``range`` such as ``"64M..1G"`` and ``resolution`` a size. Settings are ``policy``,
     ``kernel``, ``seed``, ``scale``, ``threads``, ``memcg_limits``, of traces ``memory``,
-    ``swap_max``, ``swappiness``, ``via`` and the keys of ``--set``, ``as_page_cache`` of traces that lack hits,
+    ``swap_max``, ``swap``, ``compression``, ``swappiness``, ``via`` and the keys of ``--set``, ``as_page_cache`` of traces that lack hits,
     as of block devices, and of recordings ``warm_up``.
     """
     _words.check("size", FLAGS, settings)

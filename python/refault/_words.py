@@ -26,7 +26,19 @@ LOADING = ("via", "max_accesses")
 ON = ("beyond_footprint", "page_by_page", "raw_ids", "instructions", "as_page_cache")
 """Settings that are on or off."""
 
-FLAGS = ("kernel", "swap_max", "swappiness", "seed", "beyond_footprint", "page_by_page", "thp", "threads", "windows")
+FLAGS = (
+    "kernel",
+    "swap_max",
+    "swap",
+    "compression",
+    "swappiness",
+    "seed",
+    "beyond_footprint",
+    "page_by_page",
+    "thp",
+    "threads",
+    "windows",
+)
 """Settings of a replay that are flags of the command; all others are keys of ``--set``."""
 
 

@@ -166,6 +166,8 @@ pub(crate) struct ReplaySettings {
     miss_bits: bool,
     kernel: Text,
     swap_max: Text,
+    swap: Text,
+    compression: Text,
     swappiness: Text,
     seed: Text,
     beyond_footprint: bool,
@@ -193,6 +195,8 @@ impl ReplaySettings {
             },
             beyond_footprint: self.beyond_footprint,
             swap_max: swap_max(&self.swap_max)?,
+            swap: one("swap <KIND[:SIZE]>", &self.swap)?,
+            compression: one("compression <LIST>", &self.compression)?,
             kernel: kernel(&self.kernel)?,
             swappiness: number("swappiness <N>", &self.swappiness, &(0..=200))?.unwrap_or(plain.swappiness),
             set: sets(&self.set)?,
@@ -204,7 +208,7 @@ impl ReplaySettings {
             watch,
             ..Replay::default()
         };
-        let foreign = [("swap-max", &self.swap_max), ("via", &self.via), ("thp", &self.thp)];
+        let foreign = [("swap-max", &self.swap_max), ("swap", &self.swap), ("via", &self.via), ("thp", &self.thp)];
         Ok(LoadedReplay {
             request,
             has_policies: self.policy.is_some(),

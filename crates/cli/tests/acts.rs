@@ -7,9 +7,10 @@ const POLICIES: [&str; 10] =
     ["lru", "lru-2013", "lru-none", "lru-shadow", "mglru", "mglru-shadow", "opt", "s3fifo", "mglru-ext", "get-scan"];
 
 /// Flags that change how a trace is replayed, each with a value that is not its default.
-const FLAGS: [[&str; 2]; 7] = [
+const FLAGS: [[&str; 2]; 8] = [
     ["--kernel", "6.1"],
     ["--swap-max", "1p"],
+    ["--swap", "zswap"],
     ["--swappiness", "3"],
     ["--via", "map"],
     ["--seed", "3"],

@@ -31,6 +31,7 @@ mod settings;
 mod size;
 mod size_doubts;
 mod streaming;
+mod swap;
 mod tiers;
 mod verify;
 mod whatif;

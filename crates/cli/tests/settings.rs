@@ -32,9 +32,11 @@ const UNSAID: [(&str, &str); 19] = [
 
 /// A flag with a value that is not its default, the input that it is for, other flags that it
 /// needs, and the text of a table that says it.
-const CASES: [(&str, &str, &str, &[&str], &str); 25] = [
+const CASES: [(&str, &str, &str, &[&str], &str); 27] = [
     ("kernel", "6.1", "t.parquet", &[], "rules: kernel 6.1\n"),
     ("swap-max", "40%", "t.parquet", &[], "settings: --swap-max 40%\n"),
+    ("swap", "zram:2G", "t.parquet", &[], "settings: --swap zram:2G\n"),
+    ("compression", "ratio=3", "t.parquet", &["--swap", "zram"], "--compression ratio=3"),
     ("swappiness", "7", "t.parquet", &[], "rules: kernel 6.12, swappiness=7\n"),
     ("via", "map", "plain.txt", &["--format", "plain"], "--via map"),
     ("seed", "3", "t.parquet", &[], "settings: --seed 3\n"),

@@ -237,3 +237,51 @@ fn predicted_beside_true() {
     assert!(lines.is_empty(), "docs/measurements/whatif.md lacks\n{}", lines.join("\n"));
     assert!(page.contains(&format!("{inside} of {}", all.len())), "{inside} of {} are inside", all.len());
 }
+
+#[test]
+fn swap_of_a_trace_is_changed() {
+    let s = Sandbox::new();
+    s.generate("heap.parquet", &["60000: A:zipf:4000:kind=anon,op=w,via=map"]);
+    let result = json(&s, &["heap.parquet", "--swap", "none,zswap,disk", "--starts", "3"]);
+    // Devices that answer at once have the same misses; zswap takes room of the group.
+    assert_eq!(effect(&result, "swap disk", "misses")["change"], 0.0);
+    assert_eq!(effect(&result, "swap zswap", "misses")["verdict"], "worse");
+    let of = |name: &str| {
+        let all = result["alternatives"].as_array().expect("alternatives");
+        all.iter().find(|of| of["name"] == name).cloned().expect("a row")
+    };
+    assert_eq!(of("swap none")["failed"], "out of memory");
+    let remark = of("swap zswap")["remark"].as_str().expect("a remark").to_owned();
+    assert!(remark.starts_with("pool ") && remark.ends_with(" of CPU"), "{remark}");
+    assert!(result["unknown"].to_string().contains("what pages shrink to"), "{result}");
+    // The better pages shrink, the less is lost.
+    let flags = ["heap.parquet", "--swap", "zswap", "--starts", "1", "--compression", "ratio=8"];
+    let lost = |result: &Value| effect(result, "swap zswap", "misses")["change"].as_f64().expect("a number");
+    assert!(lost(&json(&s, &flags)) < lost(&result));
+    let today = json(&s, &["heap.parquet", "--from-swap", "zswap", "--limit", "150%"]);
+    assert!(today["today"]["machine"].as_str().is_some_and(|machine| machine.ends_with("swap zswap")), "{today}");
+}
+
+#[test]
+fn advice_is_of_recordings_and_min_ttl_of_scenarios() {
+    let s = sandbox();
+    let result = json(&s, &["recording.parquet", "--advice", "random", "--starts", "1"]);
+    assert!(effect(&result, "advice random", "misses")["change"].as_f64().is_some(), "{result}");
+    for (words, want) in [
+        (&["zipf.parquet", "--advice", "random"][..], "page by page, without readahead"),
+        (&["zipf.parquet", "--min-ttl", "1s"], "a scenario has kswapd"),
+        (&["recording.parquet", "--min-ttl", "1s"], "a scenario has kswapd"),
+        (&["zipf.parquet", "--swap", "zram"], "--swap: does nothing of a trace without anonymous memory"),
+        (&["zipf.parquet", "--from-swap", "zram"], "--from-swap: does nothing of a trace without"),
+        (&["zipf.parquet", "--compression", "ratio=3"], "--compression: does nothing without zram"),
+        (&["zipf.parquet", "--page-by-page"], "is no recording"),
+        (&["recording.parquet", "--page-by-page", "--swap", "zram"], "without anonymous memory"),
+        (&["recording.parquet", "--from-swap", "zram"], "add --page-by-page"),
+        (&["zipf.parquet", "--advice", "sequential"], "write random"),
+        (&["tiny.toml", "--from-swap", "zram"], "is for a trace"),
+        (&["tiny.toml", "--advice", "random"], "is said by phases of a scenario"),
+    ] {
+        let said = error(&s.run(&[&["whatif"], words].concat()));
+        assert!(said.contains(want), "{words:?}: {said}");
+    }
+}

@@ -376,6 +376,7 @@ fn scenario(seed: u64) -> Scenario {
             max_pool_percent: d.of(&[0, 1, 5, 20, 50]),
             accept_threshold_percent: d.of(&[50, 90, 100]),
             same_filled: d.one_in(2),
+            ..ZswapConfig::default()
         }),
         memcgs,
         objects,

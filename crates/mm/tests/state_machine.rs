@@ -123,7 +123,12 @@ prop_compose! {
             min_free_kbytes, watermark_scale_factor, low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages)
         });
         let zswap = zswap.map(|(max_pool_percent, accept_threshold_percent, same_filled)|
-            ZswapConfig { max_pool_percent, accept_threshold_percent, same_filled });
+            ZswapConfig {
+                max_pool_percent,
+                max_pool_pages: if seed & 4 > 0 { 8 } else { u64::MAX },
+                accept_threshold_percent,
+                same_filled,
+            });
         Config {
             memcg: MemcgConfig { selection: memcgs, charge_batch, charge_kernel, ..cfg.memcg },
             lru: LruConfig {

@@ -125,6 +125,9 @@ impl LoadedReplay<'_> {
         let LoadedTrace { trace, page_size, recording, .. } = loaded;
         let recorded_bytes = recording.as_ref().and_then(|recording| recording.memory_max);
         let footprint = u64::from(trace.footprint_pages());
+        if let Some(swap) = self.request.swap_setup()? {
+            swap.check_touches(file, None, recording.as_ref())?;
+        }
         let (sizes, note) = self.sizes(&trace.name, (*page_size, footprint), recorded_bytes)?;
         let request = Replay { kernel: self.kernel(recording.as_ref()), ..self.request.clone() };
         let plan = request.plan(trace, *page_size, sizes, policies, plug_ins);

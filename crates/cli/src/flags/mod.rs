@@ -1,6 +1,7 @@
 //! Values of flags that several subcommands take: sizes of memory, and variants of the engine
 //! (`--set`, `--thp`, `--kernel`); `list` prints all values of one; `threads` is how many there
-//! are; `recorded` has what they are for a recording; `memory` is what the process itself may take.
+//! are; `recorded` has what they are for a recording; `swap` is the kind of swap; `memory` is what
+//! the process itself may take.
 //!
 //! It calls the engine for its settings, and nothing of the command; `replay`, `size`,
 //! `report`, `run`, `runner` and `main` call it.
@@ -10,5 +11,6 @@ pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod recorded;
 pub(crate) mod settings;
+pub(crate) mod swap;
 
 pub(crate) use refault::{memory_size as size, threads, time};

@@ -22,6 +22,21 @@ pub(super) fn refuse_idle(
     Ok(check_on_policies(&given.partial(), policies)?)
 }
 
+/// Rejects a kind of swap where a replay is not of one group in one memory.
+pub(super) fn refuse_swap(args: &ReplayArgs) -> Result<(), Failure> {
+    let others = [
+        ("sample", args.sample.is_asked_for()),
+        ("memcg-column", args.groups.memcg_column),
+        ("tier", !args.lab.tier.is_empty()),
+    ];
+    match others.iter().find(|(_, is_given)| *is_given).zip(args.swap.swap.as_ref()) {
+        Some(((other, _), swap)) => {
+            Err(format!("--swap {swap}: is of one group and all pages; leave --{other} out").into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Rejects a flag that has no effect on the only trace of the run.
 pub(super) fn refuse_idle_of(args: &ReplayArgs, given: &Given, trace: &Trace, path: &Path) -> Result<(), Failure> {
     match args.traces.len() {

@@ -6,6 +6,7 @@ use super::sample::SampleArgs;
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set, Thp};
 use crate::flags::size::Size;
+use crate::flags::swap::SwapArgs;
 use crate::trace_cmd::InputArgs;
 use crate::{Given, Watch};
 use clap::{Args, ValueEnum};
@@ -70,6 +71,9 @@ pub struct ReplayArgs {
     /// Swap for anonymous memory: a size as for --memory, or max for no limit; 0 is no swap
     #[arg(long, value_name = "SIZE", default_value = "max")]
     pub(super) swap_max: SwapMax,
+
+    #[command(flatten)]
+    pub(super) swap: SwapArgs,
 
     /// Preference of anonymous over file pages in reclaim, 0 to 200
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=200))]
@@ -174,6 +178,8 @@ impl ReplayArgs {
             beyond_footprint: self.beyond_footprint,
             unlimited: self.groups.memcg_column,
             swap_max: self.swap_max.size().cloned(),
+            swap: self.swap.swap.clone(),
+            compression: self.swap.compression.clone(),
             kernel: self.kernel,
             swappiness: self.swappiness,
             set: self.set.clone(),

@@ -14,6 +14,7 @@ use refault::document::replay::ReplayDocument;
 use refault::document::{Document, Source};
 use refault::loaded::LoadedTrace;
 use refault::replay::cell::MissBits;
+use refault::replay::swap::swap_table;
 use refault::replay::{CellResult, Plan, Replay, Row, rules as rule_words};
 use refault::words::printable;
 use refault_mm::Config;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 /// Runs `refault replay ...`, of whose flags `given` were.
 pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     recorded_rows::refuse(args, given)?;
+    acts::refuse_swap(args)?;
     if !args.lab.tier.is_empty() {
         return scenario::run_tiers(args, given);
     }
@@ -112,6 +114,9 @@ fn replay(
     let own = recording.map(|recording| args.loaded(given).policies(Some(recording))).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
     recorded_rows::note(recording, path);
+    if let Some(swap) = args.request().swap_setup()? {
+        swap.check_touches(&path.display().to_string(), source.header().seen, recording)?;
+    }
     if recording.is_some() && !args.page_by_page {
         return recorded_rows::replay(args, given, source);
     }
@@ -191,6 +196,7 @@ fn render(args: &ReplayArgs, rows: &[Row], settings: &GivenSettings, colour: boo
         all += &rules_of(rows, replaces_recorded(args, rows));
         all += &settings.line(&OF_RULES);
         all += &text::table(rows);
+        all += &swap_table(rows);
         if out.curve {
             all += &curve::draw(rows, colour);
         }

@@ -171,6 +171,7 @@ mod tests {
             oom_at: None,
             seconds: 1.0,
             window_misses: None,
+            swap: None,
             inside: None,
         }
     }

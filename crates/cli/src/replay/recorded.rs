@@ -13,8 +13,10 @@ use refault_trace::{RecordSource, Recording};
 use std::path::{Path, PathBuf};
 
 /// Flags that a recorded machine cannot do: a recording says it itself, or it has no readahead.
-pub(super) const FOREIGN: [&str; 13] = [
+pub(super) const FOREIGN: [&str; 15] = [
     "swap-max",
+    "swap",
+    "compression",
     "via",
     "thp",
     "swap-map",

@@ -5,6 +5,7 @@ use crate::given::GivenSettings;
 use crate::table::Table;
 use refault::replay::Row;
 use refault::replay::recorder::Windows;
+use refault::replay::swap::SwapFigures;
 use refault::words::{counted, grouped, printable, times};
 use std::fmt::Write as _;
 
@@ -178,6 +179,8 @@ pub fn csv(rows: &[Row], settings: &GivenSettings, all: bool) -> String {
     text.push_str(",oom_at,maccesses_per_s");
     let has_reads = rows.iter().any(|row| row.reads.is_some());
     text.push_str(if has_reads { ",read_pages,reads" } else { "" });
+    let has_swap = rows.iter().any(|row| row.swap.is_some());
+    SwapFigures::COLUMNS.iter().filter(|_| has_swap).for_each(|name| text.extend([",", name]));
     text.push_str(",kernel,settings");
     let settings = quoted(&settings.to_string());
     let names = match all {
@@ -191,6 +194,9 @@ pub fn csv(rows: &[Row], settings: &GivenSettings, all: bool) -> String {
         if has_reads {
             let [pages, reads] = [row.reads.map(|reads| reads.read_pages), row.reads.map(|reads| reads.reads)];
             let _ = write!(text, ",{},{}", optional(pages), optional(reads));
+        }
+        for at in (0..SwapFigures::COLUMNS.len()).filter(|_| has_swap) {
+            let _ = write!(text, ",{}", optional(row.swap.as_ref().map(|swap| swap.columns()[at])));
         }
         let kernel = row.inside.as_ref().map_or("", |inside| inside.kernel.name());
         let _ = write!(text, ",{kernel},{settings}");

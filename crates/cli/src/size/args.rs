@@ -3,6 +3,7 @@
 use crate::flags::kernel;
 use crate::flags::settings::{self, Set};
 use crate::flags::size::Size as MemorySize;
+use crate::flags::swap::SwapArgs;
 use crate::replay::sample::SampleArgs;
 use crate::replay::{SwapMax, ViaArg};
 use crate::trace_cmd::InputArgs;
@@ -142,6 +143,9 @@ pub struct SizeTraceArgs {
     #[arg(long, value_name = "SIZE", default_value = "max")]
     pub(super) swap_max: SwapMax,
 
+    #[command(flatten)]
+    pub(super) swap: SwapArgs,
+
     /// Preference of anonymous over file pages in reclaim, 0 to 200
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=200))]
     pub(super) swappiness: u32,
@@ -190,6 +194,8 @@ impl SizeArgs {
             threads: self.threads,
             memory: of_trace.memory.clone(),
             swap_max: of_trace.swap_max.size().cloned(),
+            swap: of_trace.swap.swap.clone(),
+            compression: of_trace.swap.compression.clone(),
             swappiness: given.has("swappiness").then_some(of_trace.swappiness),
             via: of_trace.via.into(),
             as_page_cache: of_trace.as_page_cache,

@@ -2,18 +2,21 @@
 
 use crate::flags::settings::{self, Set};
 use crate::flags::size::Size as MemorySize;
+use crate::flags::time::time;
 use crate::flags::{kernel, memory};
 use crate::replay::{ViaArg, is_scenario};
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Watch};
 use clap::Args;
+use refault::replay::swap::Compression;
 use refault::runner::parse_scale;
 use refault::size::policy_of_groups;
-use refault::whatif::{FailIf, LimitChange, SwapKind, WhatIf, WhatIfInput, WhatIfRequest, whatif};
+use refault::whatif::{FailIf, FileAdvice, LimitChange, ReplaySwap, WhatIf, WhatIfInput, WhatIfRequest, whatif};
 use refault_lab::scenario::Scenario;
 use refault_mm::{Kernel, Policy};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 const DETAILS: &str = "\
 Without a list, each of these is tried by itself: other kernels, the other kind of lists, limits of 50%, 75%, 125% and \
@@ -25,6 +28,7 @@ Examples:
   refault whatif web.parquet --kernel 6.18 --fail-if 'misses>+5%'
   refault whatif web.parquet --kernel 6.12,6.18 --limit 75%,100%
   refault whatif data/sqlite.parquet --memory 8M --from-kernel 6.1 --from-policy lru
+  refault whatif heap.parquet --swap none,zswap,disk --compression ratio=3
 
 docs/reference/whatif.md says more.";
 
@@ -58,9 +62,19 @@ pub struct WhatIfArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = MemorySize::absolute)]
     read_ahead: Vec<MemorySize>,
 
-    /// Kinds of swap to try: none; of a scenario zram, disk (a solid-state one) and zswap, too
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = SwapKind::from_str)]
-    swap: Vec<SwapKind>,
+    /// Kinds of swap to try: none, zram, disk (a solid-state one) and zswap; of traces with a size
+    /// if need be, as zram:2G
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ReplaySwap::from_str)]
+    swap: Vec<ReplaySwap>,
+
+    /// Advice to try, of recordings: random, which MADV_RANDOM and POSIX_FADV_RANDOM are, for all
+    /// files
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FileAdvice::from_str)]
+    advice: Vec<FileAdvice>,
+
+    /// min_ttl_ms to try, of scenarios under mglru: times such as 1s, 500ms
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = time)]
+    min_ttl: Vec<Duration>,
 
     /// A variant of the engine to try; repeat for more. `--set help` lists keys and defaults
     #[arg(long, value_name = "KEY=VALUE", value_parser = settings::parser())]
@@ -83,6 +97,19 @@ pub struct WhatIfArgs {
     /// Today's policy [default: as recorded, of a trace mglru]
     #[arg(long, value_name = "POLICY", value_parser = policy_of_groups)]
     from_policy: Option<Policy>,
+
+    /// Today's swap, of traces [default: zram of any size]
+    #[arg(long, value_name = "KIND[:SIZE]")]
+    from_swap: Option<ReplaySwap>,
+
+    /// Compression of the pages of traces on zram and zswap, as in `refault replay`
+    #[arg(long, value_name = "LIST")]
+    compression: Option<Compression>,
+
+    /// Take a recording page by page, without its machine and readahead, and with the touches of
+    /// anonymous memory that it has
+    #[arg(long)]
+    page_by_page: bool,
 
     /// Scenarios: the group whose figures are compared, and whose memory.max is --limit of
     /// [default: the machine, and the only group with a memory.max]
@@ -159,6 +186,11 @@ impl WhatIfArgs {
             swappiness: self.swappiness.clone(),
             read_ahead: self.read_ahead.clone(),
             swap: self.swap.clone(),
+            advice: self.advice.clone(),
+            min_ttl: self.min_ttl.clone(),
+            from_swap: self.from_swap.clone(),
+            compression: self.compression.clone(),
+            page_by_page: self.page_by_page,
             set: self.set.clone(),
             via: self.via.into(),
             starts: self.starts,

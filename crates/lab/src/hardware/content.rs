@@ -9,9 +9,10 @@ use crate::scenario::ContentSpec;
 impl ContentSpec {
     /// Compression ratio where a scenario gives none: as of the pages with which compression costs
     /// were measured (lz4).
-    pub(crate) const RATIO: f64 = 2.2;
+    pub const RATIO: f64 = 2.2;
+
     /// Content of a page, written or not: by its object and its place in the object.
-    pub(crate) fn of_page(&self, seed: u64, extent: usize, page: u32) -> Content {
+    pub fn of_page(&self, seed: u64, extent: usize, page: u32) -> Content {
         // The first number is of this use of the seed; other uses have other numbers.
         let mut rng = Rng::new(seed, &[0x0063_6f6e_7465_6e74, extent as u64, u64::from(page)]);
         let lot = rng.unit();

@@ -6,6 +6,8 @@ use super::one_of;
 pub struct ZswapConfig {
     /// Percent of memory that the pool may take.
     pub max_pool_percent: u64,
+    /// Pages that the pool may take at most, whatever the percent: a driver may know no machine.
+    pub max_pool_pages: u64,
     /// Percent of that limit to which the pool must shrink before it takes pages again.
     pub accept_threshold_percent: u64,
     /// `same_filled_pages_enabled`: a page of one word over and over takes no memory. Linux had it
@@ -15,7 +17,7 @@ pub struct ZswapConfig {
 
 impl Default for ZswapConfig {
     fn default() -> Self {
-        ZswapConfig { max_pool_percent: 20, accept_threshold_percent: 90, same_filled: false }
+        ZswapConfig { max_pool_percent: 20, max_pool_pages: u64::MAX, accept_threshold_percent: 90, same_filled: false }
     }
 }
 

@@ -112,8 +112,9 @@ impl SwapStack {
 
     /// Pages that the pool may take.
     fn zswap_max_pages(&self, cfg: &Config, frames: &Frames) -> u64 {
-        let percent = cfg.zswap.as_ref().map_or(0, |z| z.max_pool_percent);
-        (if frames.nodes.is_limited() { frames.nodes.managed_pages() } else { cfg.total_pages }) * percent / 100
+        let (percent, most) = cfg.zswap.as_ref().map_or((0, 0), |z| (z.max_pool_percent, z.max_pool_pages));
+        let all = if frames.nodes.is_limited() { frames.nodes.managed_pages() } else { cfg.total_pages };
+        most.min(all * percent / 100)
     }
 
     /// Pages of the pool below which it accepts pages again.

@@ -50,6 +50,8 @@ pub struct ZswapStats {
     pub same_filled_pages: u64,
     /// Bytes of memory that the pool takes.
     pub pool_total_size: u64,
+    /// The most that these were; debugfs does not show it.
+    pub pool_peak_size: u64,
     /// Stores that met a full pool.
     pub pool_limit_hit: u64,
     /// Pages written back to the device.
@@ -94,6 +96,8 @@ pub(crate) struct Zswap {
     /// The limit was hit: nothing is taken until there is room again.
     pub(crate) full: bool,
     pub(crate) worker: Worker,
+    /// The most pages that the pool took.
+    peak_pages: u64,
     pub(crate) stats: ZswapStats,
 }
 
@@ -113,7 +117,8 @@ impl Zswap {
     }
 
     pub(crate) fn stats(&self) -> ZswapStats {
-        ZswapStats { pool_total_size: self.pool.pages() * 4096, ..self.stats }
+        let [now, peak] = [self.pool.pages(), self.peak_pages].map(|pages| pages * 4096);
+        ZswapStats { pool_total_size: now, pool_peak_size: peak, ..self.stats }
     }
 
     fn lru(&mut self, memcg: MemcgId) -> &mut Lru {
@@ -143,6 +148,7 @@ impl Zswap {
         self.stats.stored_pages += 1;
         if bytes > 0 {
             self.pool.insert(bytes);
+            self.peak_pages = self.peak_pages.max(self.pool.pages());
             self.link_newest(i);
         } else {
             self.stats.same_filled_pages += 1;

@@ -131,7 +131,7 @@ pub(super) fn unknown(views: &[View<'_>], findings: &[Finding]) -> Vec<String> {
 pub(super) fn next(findings: &[Finding]) -> Vec<String> {
     let has = |causes: &[Cause]| findings.iter().any(|finding| causes.contains(&finding.cause));
     let mut all = Vec::new();
-    if has(&[Cause::Files, Cause::Limit, Cause::DirectReclaim, Cause::Machine]) {
+    if has(&[Cause::Files, Cause::Limit, Cause::DirectReclaim, Cause::Machine, Cause::Generations]) {
         all.push("refault record --cgroup GROUP --for 1m -o web.parquet: which files miss, and how often".to_owned());
         all.push("refault size web.parquet: what more memory would save, and what can be cut".to_owned());
         all.push(

@@ -6,8 +6,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Files of the machine.
-const MACHINE: [&str; 4] = ["/proc/vmstat", "/proc/meminfo", "/proc/pressure/memory", "/proc/pressure/io"];
+/// Files of the machine, and of all groups.
+const MACHINE: [&str; 6] = [
+    "/proc/vmstat",
+    "/proc/meminfo",
+    "/proc/pressure/memory",
+    "/proc/pressure/io",
+    "/sys/kernel/mm/lru_gen/min_ttl_ms",
+    "/sys/kernel/debug/lru_gen",
+];
 
 /// Files of a group, with which it has limits, pressure and events.
 const GROUP: [&str; 10] = [

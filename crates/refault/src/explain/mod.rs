@@ -5,12 +5,14 @@
 //! | `parse` | [`Counters`]: `/proc/vmstat`, `memory.stat`, `*.pressure` and more, as they are pasted |
 //! | `view` | the group or the machine between two moments |
 //! | `live` | this machine's files, read twice |
+//! | `lru_gen` | generations of multi-gen LRU |
 //! | `rules`, `limits` | a function for each sentence, with the counters behind it |
 //!
 //! Rules are few, and each says why it holds; where none does, that is said.
 
 mod limits;
 mod live;
+mod lru_gen;
 mod parse;
 mod rules;
 mod view;
@@ -49,6 +51,8 @@ pub enum Cause {
     Writeback,
     /// Tasks that wait.
     Pressure,
+    /// Generations of multi-gen LRU.
+    Generations,
 }
 
 /// A sentence, with the counters behind it.
@@ -107,6 +111,8 @@ pub fn explain(before: &Counters, after: &Counters, seconds: Option<f64>) -> Res
     }
     let mut findings: Vec<Finding> = views.iter().flat_map(|view| rules::findings(view)).collect();
     findings.extend(limits::group_or_machine(&views));
+    let min_ttl_ms = after.machine.get(lru_gen::MIN_TTL_MS).copied();
+    findings.extend(views.iter().filter_map(|view| lru_gen::rule(view, min_ttl_ms)));
     limits::of_group_alone(&views, &mut findings);
     let unknown = limits::unknown(&views, &findings);
     let next = limits::next(&findings);

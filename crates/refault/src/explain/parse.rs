@@ -1,6 +1,7 @@
 //! Readings as people paste them: files of the kernel one after the other, with or without the
 //! headings of `head` and `tail` (`==> memory.stat <==`).
 
+use super::lru_gen::{Generations, MIN_TTL_MS};
 use refault_trace::Recording;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,6 +20,10 @@ enum KernelFile {
     Pressure(&'static str, bool),
     /// A file that holds one number, such as `memory.max`.
     Number(&'static str),
+    /// Generations of debugfs.
+    LruGen,
+    /// `min_ttl_ms` of multi-gen LRU.
+    MinTtl,
     Other,
 }
 
@@ -48,12 +53,20 @@ impl Counters {
     /// No line has a counter. `name` is what the error calls the text.
     pub fn parse(text: &str, name: &str) -> Result<Counters, String> {
         let (mut all, mut part) = (Counters::default(), None);
+        let (mut folder, mut generations) = (None, String::new());
         for line in text.lines().map(str::trim) {
             match heading(line) {
-                Some(of) => part = Some(of),
+                Some(of) => {
+                    folder = folder.or_else(|| folder_of(line).filter(|_| of == KernelFile::Stat));
+                    part = Some(of);
+                }
                 None => part = all.line(line, part),
             }
+            if part == Some(KernelFile::LruGen) {
+                generations.extend([line, "\n"]);
+            }
         }
+        all.add_generations(&generations, folder);
         if all.group.is_empty() && all.machine.is_empty() {
             return Err(format!(
                 "{name}: has no counter of the kernel; give /proc/vmstat, memory.stat or *.pressure, as `head -n -0 \
@@ -97,6 +110,18 @@ impl Counters {
         all
     }
 
+    /// Takes the generations of the machine's root, and of the group whose `memory.stat` was read, or
+    /// of the one with most pages.
+    fn add_generations(&mut self, text: &str, folder: Option<&str>) {
+        let all = Generations::parse(text);
+        let (roots, groups): (Vec<_>, Vec<_>) = all.into_iter().partition(Generations::is_root);
+        let own = folder.and_then(|folder| groups.iter().find(|of| of.is_of(folder)));
+        let group = own.or_else(|| groups.iter().max_by_key(|of| of.pages()));
+        let figures = |of: &Generations| of.figures().into_iter().map(|(name, n)| (name.to_owned(), n.min(MOST)));
+        self.machine.extend(roots.iter().flat_map(figures));
+        self.group.extend(group.into_iter().flat_map(figures));
+    }
+
     /// Takes a line of a file, if it is known which; the file that the next line is of.
     fn line(&mut self, line: &str, part: Option<KernelFile>) -> Option<KernelFile> {
         let mut words = line.split_whitespace();
@@ -108,6 +133,11 @@ impl Counters {
         if let Some(KernelFile::Number(file)) = part {
             let number = if name == "max" { Some(u64::MAX) } else { name.parse::<u64>().ok().map(|n| n.min(MOST)) };
             self.group.extend(number.map(|number| (file.to_owned(), number)));
+            return part;
+        }
+        if part == Some(KernelFile::MinTtl) {
+            let age = name.parse::<u64>().ok().map(|ms| (MIN_TTL_MS.to_owned(), ms.min(MOST)));
+            self.machine.extend(age);
             return part;
         }
         let part = begun(name, line).or(part);
@@ -137,6 +167,12 @@ impl Counters {
     }
 }
 
+/// The folder of the file that a heading names.
+fn folder_of(line: &str) -> Option<&str> {
+    let path = line.strip_prefix("==>").and_then(|rest| rest.strip_suffix("<=="))?.trim();
+    path.rsplit_once('/').map(|(folder, _)| folder)
+}
+
 /// The file that a heading names; none: the line is none.
 fn heading(line: &str) -> Option<KernelFile> {
     let path = line.strip_prefix("==>").and_then(|rest| rest.strip_suffix("<=="))?.trim();
@@ -148,6 +184,8 @@ fn heading(line: &str) -> Option<KernelFile> {
         "memory.stat" => KernelFile::Stat,
         "memory.events" | "memory.events.local" => KernelFile::Events,
         "memory.swap.events" => KernelFile::SwapEvents,
+        "lru_gen" | "lru_gen_full" => KernelFile::LruGen,
+        "min_ttl_ms" => KernelFile::MinTtl,
         file => match (file.strip_suffix(".pressure").and_then(resource), resource(file)) {
             (Some(resource), _) => KernelFile::Pressure(resource, false),
             (None, Some(resource)) => KernelFile::Pressure(resource, true),
@@ -162,6 +200,7 @@ fn begun(name: &str, line: &str) -> Option<KernelFile> {
         "nr_free_pages" => Some(KernelFile::Vmstat),
         "anon" | "cache" => Some(KernelFile::Stat),
         "low" => Some(KernelFile::Events),
+        "memcg" => Some(KernelFile::LruGen),
         "MemTotal:" if line.ends_with("kB") => Some(KernelFile::Meminfo),
         _ => None,
     }

@@ -90,3 +90,36 @@ fn readings_that_cannot_be_compared_are_errors() {
     assert!(error(&with(&[("pgscan 5", "pgscan 9")]), GROUP).contains("give the earlier one first"));
     assert!(error("nr_free_pages 4\n", "anon 4\n").contains("no counter in common"));
 }
+
+/// Generations of a group: pages of files in the oldest of three, and in the two others.
+fn generations(seq: u64, pages: [u64; 3], oldest_ms: u64) -> String {
+    let line = |n: u64, age: u64| format!("  {}  {age}  0  {}\n", seq + n, pages[n as usize]);
+    let lines = [line(0, oldest_ms), line(1, oldest_ms / 2), line(2, oldest_ms / 4)].concat();
+    format!("==> /sys/kernel/debug/lru_gen <==\nmemcg 1 /\n node 0\nmemcg 7 /web\n node 0\n{lines}")
+}
+
+#[test]
+fn generations_say_what_reclaim_can_take() {
+    let scanned = with(&[("pgscan 5", "pgscan 70000")]);
+    let found = |pages: [u64; 3], more: &str| {
+        let (before, after) = (generations(4, pages, 8_000), generations(5, pages, 8_000));
+        let all = of(&(GROUP.to_owned() + &before), &(scanned.clone() + &after + more));
+        let of = |finding: &&Finding| finding.cause == Cause::Generations;
+        all.findings.iter().find(of).map(|of| (of.sentence.clone(), of.because.join(", ")))
+    };
+    assert_eq!(found([5_000, 5_000, 5_000], ""), None, "ages that differ");
+    let (sentence, because) = found([0, 9_000, 9_000], "").unwrap_or_default();
+    assert!(sentence.contains("nothing old is left of the group"), "{sentence}");
+    assert!(because.contains("max_seq +1"), "{because}");
+    let (sentence, _) = found([100, 0, 18_000], "").unwrap_or_default();
+    assert!(sentence.contains("in the youngest generation") && sentence.contains("2.00 s ago"), "{sentence}");
+    let ttl = |ms: u64| format!("==> /sys/kernel/mm/lru_gen/min_ttl_ms <==\n{ms}\n");
+    let (sentence, because) = found([5_000, 5_000, 5_000], &ttl(10_000)).unwrap_or_default();
+    assert!(sentence.contains("nothing of the group is older than min_ttl_ms"), "{sentence}");
+    assert!(because.contains("min_ttl_ms 10000"), "{because}");
+    assert_eq!(found([5_000, 5_000, 5_000], &ttl(1_000)), None);
+    // A quiet group of two generations is nothing to speak of.
+    let quiet = generations(4, [0, 9_000, 9_000], 8_000);
+    let all = of(&(GROUP.to_owned() + &quiet), &(GROUP.to_owned() + &quiet));
+    assert!(all.findings.is_empty(), "{all:?}");
+}

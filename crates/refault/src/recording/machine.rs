@@ -186,6 +186,7 @@ impl RecordedMachine {
             reads: Some(reads),
             oom_at: is_over.then_some(compared.replayed),
             seconds: 0.0,
+            swap: None,
             window_misses: cell.settings.windows.map(|_| windows()),
             inside: compared.inside.clone(),
         }

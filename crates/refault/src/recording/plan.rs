@@ -104,6 +104,7 @@ impl RecordedPlan<'_> {
             policies: &[(RowPolicy::Opt, None)],
             plug_ins: &[],
             swap_max_pages: u64::MAX,
+            swap: None,
             kernel: self.settings.kernel.unwrap_or_default(),
             seed: self.settings.seed,
             windows: self.settings.windows,

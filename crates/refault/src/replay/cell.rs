@@ -223,6 +223,9 @@ impl<O: Observer> Cell<O> {
                 }
                 let now = time_ns.map_or(self.accesses * NS_PER_ACCESS, |t| t[i * PREFETCH_BLOCK + j * TICK]);
                 self.engine.set_now_ns(now);
+                if let Some(swap) = &mut self.machine.swap {
+                    swap.tick(self.accesses, &self.engine);
+                }
                 self.run_part(part, sink);
             }
         }

@@ -75,6 +75,7 @@ mod tests {
             oom_at: None,
             seconds: 1.0,
             window_misses: Some(vec![1]),
+            swap: None,
             inside: Some(inside),
         }
     }

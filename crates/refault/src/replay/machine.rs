@@ -1,6 +1,7 @@
 //! The world of a replay: devices that answer at once, and one page-table byte a page.
 
-use refault_mm::{Ack, Effect, MemcgId, PageId, ThrottleReason, World};
+use super::swap::SwapPool;
+use refault_mm::{Ack, Content, Effect, MemcgId, PageId, ThrottleReason, World};
 
 /// The page is mapped.
 pub const MAPPED: u8 = 1;
@@ -40,6 +41,8 @@ pub struct ReplayWorld<O = ()> {
     pub oom: Option<MemcgId>,
     /// Nanoseconds that tasks would have slept above their `memory.high`, if there were time.
     pub high_ns: u64,
+    /// The pool and the traffic of swap; none: nobody asked for a kind of swap.
+    pub swap: Option<Box<SwapPool>>,
     /// Its observer.
     pub observer: O,
 }
@@ -47,7 +50,7 @@ pub struct ReplayWorld<O = ()> {
 impl<O> ReplayWorld<O> {
     /// Page tables of `pages` pages, none mapped.
     pub fn new(pages: usize, observer: O) -> ReplayWorld<O> {
-        ReplayWorld { pte: vec![0; pages], oom: None, high_ns: 0, observer }
+        ReplayWorld { pte: vec![0; pages], oom: None, high_ns: 0, swap: None, observer }
     }
 }
 
@@ -74,16 +77,20 @@ impl<O: Observer> World for ReplayWorld<O> {
             Effect::Free { page, order } => self.observer.freed(page, order),
             Effect::Oom { memcg } => self.oom = Some(memcg),
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,
-            // Devices answer at once, and nobody waits: the engine flushes, reclaims and compresses
-            // by itself. The data of pages and slots is not kept.
-            Effect::SwapIn { .. }
-            | Effect::ZeroFill { .. }
+            Effect::SwapOut { .. }
+            | Effect::SwapIn { .. }
             | Effect::ZswapStore { .. }
             | Effect::ZswapLoad { .. }
+            | Effect::FreeSlot { .. } => {
+                if let Some(swap) = &mut self.swap {
+                    return swap.effect(effect);
+                }
+            }
+            // Devices answer at once, and nobody waits: the engine flushes, reclaims and compresses
+            // by itself. The data of pages and slots is not kept.
+            Effect::ZeroFill { .. }
             | Effect::ZswapDrop { .. }
             | Effect::Write { .. }
-            | Effect::SwapOut { .. }
-            | Effect::FreeSlot { .. }
             | Effect::Discard { .. }
             | Effect::Migrate { .. }
             | Effect::WakeFlusher
@@ -120,6 +127,10 @@ impl<O: Observer> World for ReplayWorld<O> {
             young |= u64::from(pte & YOUNG != 0) << (8 * words.len() + i);
         }
         young & among
+    }
+
+    fn content(&mut self, page: PageId) -> Content {
+        self.swap.as_ref().map_or(Content::Compressed { bytes: 4096 }, |swap| swap.content(page))
     }
 
     #[inline]

@@ -11,6 +11,7 @@
 //! | `recorder` | what is kept of misses besides their number |
 //! | `policy`, `rules` | policies by name; which rules a table is of |
 //! | `clocked` | the source as it is read, with its times |
+//! | `swap/` | swap on zram, on zswap, on a disk |
 //! | `row`, `columns`, `swap_map`, `metrics` | the result |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `sample/` | estimates by samples of a trace |
@@ -31,6 +32,7 @@ pub mod rules;
 mod run;
 pub mod sample;
 mod stream;
+pub mod swap;
 pub mod swap_map;
 
 pub use columns::columns;

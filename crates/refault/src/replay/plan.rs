@@ -4,6 +4,7 @@ use super::cell::{Cell, CountOnly, MissBits};
 use super::policy::RowPolicy;
 use super::recorder::{Recorder, Windows};
 use super::row::{EngineFigures, Row};
+use super::swap::SwapSetup;
 use crate::Failure;
 use crate::watch::{Progress, Watch};
 use refault_mm::{CacheExtOps, Config, Kernel, Policy};
@@ -57,6 +58,8 @@ pub struct Plan<'a> {
     pub plug_ins: &'a [(&'a PlugIn, Config)],
     /// Limit of swap in pages.
     pub swap_max_pages: u64,
+    /// The kind of swap, which the configurations have; none: as they have it, and not looked at.
+    pub swap: Option<SwapSetup>,
     /// The kernel of the configurations, for the rows.
     pub kernel: Kernel,
     /// The seed, for the rows.
@@ -135,6 +138,7 @@ impl Plan<'_> {
             CellPolicy::PlugIn((plug_in, cfg)) => (RowPolicy::Linux(Policy::Lru), cfg, Some(*plug_in)),
         };
         let cell = Cell::new(self.trace, cfg.clone(), pages, self.swap_max_pages).and_then(|mut cell| {
+            cell.machine.swap = self.swap.as_ref().map(|swap| Box::new(swap.pool(self.seed, self.accesses)));
             if let Some(plug_in) = plug_in {
                 cell.engine.attach_cache_ext(cell.group, &*plug_in.ops)?;
             }
@@ -181,6 +185,7 @@ impl Plan<'_> {
         let inside = EngineFigures { swap_map: self.swap_map, ..figures };
         let mut row = self.row(policy, pages, seconds);
         (row.accesses, row.misses, row.oom_at) = (cell.accesses, cell.misses, cell.oom_at);
+        row.swap = cell.machine.swap.map(|swap| swap.figures(&cell.engine));
         row.inside = Some(inside);
         row.plug_in = plug_in.map(|plug_in| plug_in.name.clone());
         with_records(row, recorder)
@@ -204,6 +209,7 @@ impl Plan<'_> {
             oom_at: None,
             seconds,
             window_misses: None,
+            swap: None,
             inside: None,
         }
     }

@@ -3,6 +3,7 @@
 
 use super::plan::{CellResult, Plan, PlugIn};
 use super::policy::RowPolicy;
+use super::swap::{Compression, ReplaySwap, SwapSetup};
 use crate::memory_size::{Size, human};
 use crate::settings::{self, Set, Thp};
 use crate::watch::Watch;
@@ -40,6 +41,10 @@ pub struct Replay {
     pub unlimited: bool,
     /// Limit of swap for anonymous memory; none: no limit.
     pub swap_max: Option<Size>,
+    /// The kind of swap; none: a device of any size that answers at once, and is not looked at.
+    pub swap: Option<ReplaySwap>,
+    /// Compression of the pages on zram and zswap; none: lz4 as it was measured.
+    pub compression: Option<Compression>,
     /// The kernel whose rules hold; none: the default one.
     pub kernel: Option<Kernel>,
     /// Preference of anonymous over file pages in reclaim, 0 to 200.
@@ -72,6 +77,8 @@ impl Default for Replay {
             beyond_footprint: false,
             unlimited: false,
             swap_max: None,
+            swap: None,
+            compression: None,
             kernel: None,
             swappiness: 60,
             set: Vec::new(),
@@ -98,6 +105,14 @@ impl Replay {
         Ok(self.plan(trace, page_size, sizes, &configs, &[]).run()?)
     }
 
+    /// The kind of swap and the compression.
+    ///
+    /// # Errors
+    /// They contradict each other, or a setting.
+    pub fn swap_setup(&self) -> Result<Option<SwapSetup>, String> {
+        SwapSetup::of(self.swap.as_ref(), self.compression.as_ref(), &self.set)
+    }
+
     /// The configuration of a policy.
     ///
     /// # Errors
@@ -107,6 +122,7 @@ impl Replay {
         (cfg.swappiness, cfg.seed) = (self.swappiness, self.seed);
         self.set.iter().for_each(|set| set.apply(&mut cfg));
         self.thp.iter().for_each(|thp| thp.apply(&mut cfg));
+        self.swap_setup()?.iter().for_each(|swap| swap.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
         if let (false, Err(e)) = (self.thp.is_empty(), cfg.thp.check_acts()) {
             let all: Vec<_> = self.thp.iter().map(ToString::to_string).collect();
@@ -141,6 +157,7 @@ impl Replay {
     /// # Errors
     /// A size of no page, or one in which nothing would be reclaimed.
     pub fn sizes(&self, trace: &str, page_size: u32, footprint: u64) -> Result<Vec<u64>, Failure> {
+        self.swap_setup()?.map_or(Ok(()), |swap| swap.check_page_size(page_size))?;
         let mut sizes = Vec::new();
         for size in &self.memory {
             let pages = self.size(size, trace, page_size, footprint)?;
@@ -192,6 +209,8 @@ impl Replay {
             policies,
             plug_ins,
             swap_max_pages: self.swap_max.as_ref().map_or(u64::MAX, |size| size.pages(page_size, footprint)),
+            // Contradictions were refused where the configurations were made.
+            swap: self.swap_setup().unwrap_or_default(),
             kernel: self.kernel.unwrap_or_default(),
             seed: self.seed,
             windows: self.windows,

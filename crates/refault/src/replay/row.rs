@@ -2,6 +2,7 @@
 
 use super::cell::Cell;
 use super::policy::RowPolicy;
+use super::swap::SwapFigures;
 use super::swap_map;
 use crate::settings;
 use refault_mm::{
@@ -99,6 +100,8 @@ pub struct Row {
     pub seconds: f64,
     /// Misses in equal windows, if they were asked for.
     pub window_misses: Option<Vec<u64>>,
+    /// Swap and its pool, if a kind of swap was chosen; OPT has none.
+    pub swap: Option<SwapFigures>,
     /// Counters and more, except for OPT.
     pub inside: Option<EngineFigures>,
 }
@@ -236,6 +239,9 @@ impl Serialize for Row {
         if let Some(inside) = &self.inside {
             let devices: Vec<_> = inside.swap.iter().map(|m| swap_map::json(m, None, inside.swap_map)).collect();
             map.serialize_entry("swap", &devices)?;
+        }
+        if let Some(swap) = &self.swap {
+            map.serialize_entry("pool", swap)?;
         }
         if let Some(text) = self.inside.as_ref().and_then(|i| i.lru_gen.as_ref()) {
             map.serialize_entry("lru_gen", text)?;

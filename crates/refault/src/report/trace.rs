@@ -176,6 +176,7 @@ impl Work<'_> {
             sizes,
             policies,
             swap_max_pages: self.request.swap_max_pages(self.page_size, self.footprint()),
+            swap: None,
             kernel: self.rules.kernel.unwrap_or_default(),
             seed: self.request.seed,
             windows: None,

@@ -16,9 +16,11 @@ enum On {
 }
 
 /// Flags that do not act on every policy.
-const ON_POLICIES: [(&str, On); 9] = [
+const ON_POLICIES: [(&str, On); 11] = [
     ("kernel", On::Engine),
     ("swap-max", On::Engine),
+    ("swap", On::Engine),
+    ("compression", On::Engine),
     ("swappiness", On::Engine),
     ("via", On::Engine),
     ("seed", On::Generations),
@@ -31,9 +33,14 @@ const ON_POLICIES: [(&str, On); 9] = [
 /// A flag that acts on a part of a trace, whether a trace has it, and the want of it in words.
 type OnPart = (&'static str, fn(&Trace) -> bool, &'static str);
 
+/// Want of a trace that has no anonymous memory.
+const NO_ANON: &str = "which has no touches of anonymous memory (refault record --touches 1s samples them)";
+
 /// Flags that do not act on every trace.
-const ON_PARTS: [OnPart; 5] = [
+const ON_PARTS: [OnPart; 7] = [
     ("swap-max", has_anon, "which has no anonymous memory to swap"),
+    ("swap", has_anon, NO_ANON),
+    ("compression", has_anon, NO_ANON),
     ("swappiness", has_anon, "which has no anonymous memory to swap"),
     ("thp", has_anon, "which has no anonymous memory"),
     ("via", |trace| trace.has_default_via || trace.has_files(), "which has no pages of files"),

@@ -33,6 +33,11 @@ impl Set {
         chosen.choose(self.0, self.1);
     }
 
+    /// The key.
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
     /// Sets it.
     pub fn apply(&self, cfg: &mut Config) {
         self.0.set(cfg, self.1);

@@ -33,6 +33,8 @@ impl FlagsOf {
 const OF_TRACES: &[&str] = &[
     "memory",
     "swap-max",
+    "swap",
+    "compression",
     "swappiness",
     "via",
     "as-page-cache",
@@ -59,7 +61,7 @@ const OF_SCENARIOS: &[&str] = &["scale"];
 const OF_FILES: &[&str] = &["format", "raw-ids", "block-bytes", "tick-ns", "page-size", "instructions", "strict"];
 
 /// Flags of traces that a recording answers itself.
-const ANSWERED: &[&str] = &["via", "memory", "swap-max", "as-page-cache"];
+const ANSWERED: &[&str] = &["via", "memory", "swap-max", "swap", "compression", "as-page-cache"];
 
 /// Flags that a result says by its own fields, so that its settings leave them out.
 pub const SAID_BY_RESULT: [&str; 7] = ["policy", "seed", "group", "target", "limit", "range", "resolution"];

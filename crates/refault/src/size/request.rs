@@ -8,6 +8,7 @@ use crate::recording::WarmUp;
 use crate::replay::policy::RowPolicy;
 use crate::replay::rules::words as rules_in_words;
 use crate::replay::sample::SampledBy;
+use crate::replay::swap::{Compression, ReplaySwap, SwapSetup};
 use crate::settings::{self, Set};
 use crate::{Failure, threads};
 use refault_lab::scenario::LimitChanges;
@@ -49,6 +50,10 @@ pub struct SizeRequest {
     pub memory: Option<MemorySize>,
     /// Limit of swap of a trace; none: no limit.
     pub swap_max: Option<MemorySize>,
+    /// The kind of swap of a trace; none: a device that answers at once, and is not looked at.
+    pub swap: Option<ReplaySwap>,
+    /// Compression of the pages on zram and zswap; none: lz4 as it was measured.
+    pub compression: Option<Compression>,
     /// Preference of anonymous over file pages in reclaim, 0 to 200; none: that of a recording, of
     /// a trace 60.
     pub swappiness: Option<u32>,
@@ -82,6 +87,8 @@ impl Default for SizeRequest {
             threads: None,
             memory: None,
             swap_max: None,
+            swap: None,
+            compression: None,
             swappiness: None,
             via: Via::Fd,
             warm_up: WarmUp::Auto,
@@ -199,6 +206,7 @@ impl SizeRequest {
         let mut cfg = settings::config(self.kernel, self.policy_of_trace());
         (cfg.swappiness, cfg.seed) = (self.swappiness.unwrap_or(SWAPPINESS), self.seed.unwrap_or(0));
         self.set.iter().for_each(|set| set.apply(&mut cfg));
+        self.swap_setup()?.iter().for_each(|swap| swap.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
         self.check_acts(self.policy_of_trace(), &cfg)?;
         Ok(cfg)
@@ -211,6 +219,18 @@ impl SizeRequest {
         let flags: Vec<_> = self.flags.iter().copied().chain(seed).collect();
         settings::check_on_policies(&flags, run.clone())?;
         settings::check_acts(&self.set, run)
+    }
+
+    /// The kind of swap of a trace, and its compression.
+    pub(super) fn swap_setup(&self) -> Result<Option<SwapSetup>, String> {
+        let setup = SwapSetup::of(self.swap.as_ref(), self.compression.as_ref(), &self.set)?;
+        match (&setup, self.is_of_all() && self.memory.is_none(), &self.sampling) {
+            (Some(setup), false, _) => Err(format!("--swap {}: is of a whole trace; leave --group out", setup.swap)),
+            (Some(setup), _, Some(_)) => {
+                Err(format!("--swap {}: the pool of a sample is not that of the whole; leave --sample out", setup.swap))
+            }
+            _ => Ok(setup),
+        }
     }
 
     /// The limit of swap of a trace, in pages.

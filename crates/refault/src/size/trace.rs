@@ -8,6 +8,7 @@ use super::target::{Metric, Target};
 use crate::memory_size::{Size as MemorySize, beyond_footprint, human};
 use crate::replay::clocked::Clocked;
 use crate::replay::groups::{Grouped, Tree, feed, load};
+use crate::replay::swap::{SwapFigures, SwapSetup};
 use crate::settings::check_on_trace;
 use crate::watch::Progress;
 use crate::{Failure, Watch, on_threads};
@@ -32,6 +33,8 @@ pub(super) struct TraceSubject<'a> {
     /// Pages of all groups together.
     memory_pages: u64,
     swap_max_pages: u64,
+    /// The kind of swap; none: it is not looked at.
+    swap: Option<SwapSetup>,
     /// From the first to the last access; none if the trace has no times.
     span_s: Option<f64>,
 }
@@ -45,6 +48,10 @@ impl<'a> TraceSubject<'a> {
     ) -> Result<Self, Failure> {
         check_metric(request)?;
         let file = source.name().to_owned();
+        let header = source.header();
+        if let Some(swap) = request.swap_setup()? {
+            swap.check_touches(&file, header.seen, header.recording.as_ref())?;
+        }
         let keep_time = request.target().metric().is_per_second();
         let options = LoadOptions { default_via: request.via, keep_time, ..LoadOptions::default() };
         let (trace, tree, page_size) = load(Clocked::new(Box::new(source), None, watch), &options)?;
@@ -101,6 +108,8 @@ impl<'a> TraceSubject<'a> {
             format!("{file}: --group {path:?} is not a group of the trace, which has {}", tree.listed())
         })?;
         let cfg = request.config()?;
+        let swap = request.swap_setup()?;
+        swap.as_ref().map_or(Ok(()), |swap| swap.check_page_size(page_size))?;
         let memory_pages = request.memory.as_ref().map_or(u64::MAX, |size| size.pages(page_size, footprint));
         let swap_max_pages = request.swap_max_pages(page_size, footprint);
         let watch = watch.clone();
@@ -116,6 +125,7 @@ impl<'a> TraceSubject<'a> {
             cfg,
             memory_pages,
             swap_max_pages,
+            swap,
             span_s,
         };
         subject.check()?;
@@ -230,13 +240,17 @@ impl<'a> TraceSubject<'a> {
         // anyway.
         let times = self.trace.time_ns.as_deref().filter(|_| self.target.metric().is_per_second());
         let mut cell = Grouped::new(&self.trace, &tree, self.cfg.clone(), memory_pages, self.swap_max_pages)?;
+        let accesses = self.trace.accesses.len() as u64;
+        cell.cell.machine.swap = self.swap.as_ref().map(|swap| Box::new(swap.pool(self.cfg.seed, accesses)));
         feed(&mut cell, &self.trace, times, progress, &self.watch);
         let count = cell.totals()[self.group];
         let killed = |g: usize| cell.counts[g].killed_at.is_some() && tree.chain(g).any(|above| above == self.group);
         let kills = (0..tree.groups.len()).filter(|&g| killed(g)).count() as u64;
         let stats = cell.cell.engine.memcg_tree_stats(cell.cell.groups[self.group]);
         let refaults = stats.get(Counter::WorkingsetRefaultAnon) + stats.get(Counter::WorkingsetRefaultFile);
-        let (hits, swap_ins) = (count.accesses - count.misses, stats.get(Counter::Pswpin));
+        let pool = cell.cell.machine.swap.take().map(|swap| swap.figures(&cell.cell.engine));
+        let swap_ins = pool.as_ref().map_or(stats.get(Counter::Pswpin), SwapFigures::swap_ins);
+        let hits = count.accesses - count.misses;
         let an_access = |n: u64| n as f64 / count.accesses.max(1) as f64;
         let a_second = |n: u64| self.span_s.map(|span| n as f64 / span);
         let failed = match cell.cell.oom_at {
@@ -254,15 +268,27 @@ impl<'a> TraceSubject<'a> {
             Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_) => None,
         };
         let met = failed.is_none() && value.is_some_and(|value| self.target.is_met(value));
-        let beside = vec![
+        let mut beside = vec![
             ("hit_rate", Figure::Share(an_access(hits))),
             ("misses", Figure::Count(count.misses)),
             ("refaults", Figure::Count(refaults)),
             ("swap_ins", Figure::Count(swap_ins)),
             ("oom_kills", Figure::Count(kills)),
         ];
+        beside.extend(pool.iter().flat_map(of_pool));
         Ok(Point { pages, value, failed, met, bounds: None, beside })
     }
+}
+
+/// Figures of swap beside the metric.
+fn of_pool(swap: &SwapFigures) -> Vec<(&'static str, Figure)> {
+    let disk = (swap.disk_ins > 0).then_some(("disk_ins", Figure::Count(swap.disk_ins)));
+    let pool = swap.setup.swap.kind.compresses().then_some([
+        ("pool_ins", Figure::Count(swap.pool_ins)),
+        ("pool_peak_bytes", Figure::Bytes(swap.pool_peak_bytes)),
+        ("codec_ns", Figure::Nanoseconds(swap.codec_ns)),
+    ]);
+    pool.into_iter().flatten().chain(disk).collect()
 }
 
 /// Fails on metrics that no trace has, before it is read.

@@ -1,10 +1,32 @@
 //! A change of a machine, and a machine with and without it.
 
 use crate::memory_size::{Size as MemorySize, human};
+use crate::replay::swap::ReplaySwap;
 use crate::settings::Set;
+use crate::words::duration;
 use refault_mm::{Kernel, Policy};
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
+
+/// Advice of programs on how they access their files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAdvice {
+    /// `MADV_RANDOM` and `POSIX_FADV_RANDOM`: nothing is read ahead, and accessed bits of mapped
+    /// files do not count.
+    Random,
+}
+
+impl FromStr for FileAdvice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FileAdvice, String> {
+        match text {
+            "random" => Ok(FileAdvice::Random),
+            _ => Err(format!("{text:?} is no advice that can be tried; write random")),
+        }
+    }
+}
 
 /// A limit in the place of today's.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,49 +66,13 @@ pub enum WhatIfChange {
     /// The largest window of readahead of every file, a size.
     ReadAhead(MemorySize),
     /// The kind of swap.
-    Swap(SwapKind),
+    Swap(ReplaySwap),
+    /// Advice of programs on how they access all of their files.
+    Advice(FileAdvice),
+    /// `min_ttl_ms`: age below which nothing is reclaimed under multi-gen LRU.
+    MinTtl(Duration),
     /// A setting of the engine.
     Set(Set),
-}
-
-/// A kind of swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SwapKind {
-    /// None at all.
-    None,
-    /// Compressed memory.
-    Zram,
-    /// A solid-state disk.
-    Disk,
-    /// Compressed pages in front of the device that there is.
-    Zswap,
-}
-
-impl SwapKind {
-    /// All of them.
-    pub const ALL: [SwapKind; 4] = [SwapKind::None, SwapKind::Zram, SwapKind::Disk, SwapKind::Zswap];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            SwapKind::None => "none",
-            SwapKind::Zram => "zram",
-            SwapKind::Disk => "disk",
-            SwapKind::Zswap => "zswap",
-        }
-    }
-}
-
-impl FromStr for SwapKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<SwapKind, String> {
-        let known = || SwapKind::ALL.map(SwapKind::name).join(", ");
-        SwapKind::ALL
-            .into_iter()
-            .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("{text:?} is no kind of swap; write {}", known()))
-    }
 }
 
 impl WhatIfChange {
@@ -100,6 +86,8 @@ impl WhatIfChange {
             WhatIfChange::ReadAhead(_) => "read-ahead",
             WhatIfChange::Swap(_) => "swap",
             WhatIfChange::Set(_) => "set",
+            WhatIfChange::Advice(_) => "advice",
+            WhatIfChange::MinTtl(_) => "min-ttl",
         }
     }
 }
@@ -112,7 +100,9 @@ impl fmt::Display for WhatIfChange {
             WhatIfChange::Limit(LimitChange(size)) => write!(f, "limit {size}"),
             WhatIfChange::Swappiness(n) => write!(f, "swappiness {n}"),
             WhatIfChange::ReadAhead(size) => write!(f, "readahead {size}"),
-            WhatIfChange::Swap(kind) => write!(f, "swap {}", kind.name()),
+            WhatIfChange::Swap(swap) => write!(f, "swap {swap}"),
+            WhatIfChange::Advice(FileAdvice::Random) => write!(f, "advice random"),
+            WhatIfChange::MinTtl(age) => write!(f, "min_ttl {}", duration(age.as_nanos() as u64)),
             WhatIfChange::Set(set) => write!(f, "{set}"),
         }
     }
@@ -130,7 +120,11 @@ pub(super) struct Setup {
     /// The largest window in pages; none: as each file has it.
     pub(super) read_ahead: Option<u32>,
     /// The kind of swap; none: as it is today.
-    pub(super) swap: Option<SwapKind>,
+    pub(super) swap: Option<ReplaySwap>,
+    /// Advice on all files; none: as it is today.
+    pub(super) advice: Option<FileAdvice>,
+    /// `min_ttl_ms` in nanoseconds; none: as it is today.
+    pub(super) min_ttl_ns: Option<u64>,
     pub(super) set: Vec<Set>,
     pub(super) seed: u64,
 }
@@ -147,7 +141,12 @@ impl Setup {
                 let pages = size.pages(self.page_size, 0);
                 self.read_ahead = Some(u32::try_from(pages).unwrap_or(u32::MAX));
             }
-            WhatIfChange::Swap(kind) => self.swap = Some(*kind),
+            WhatIfChange::Swap(swap) => self.swap = Some(swap.clone()),
+            WhatIfChange::Advice(advice) => {
+                self.advice = Some(*advice);
+                self.read_ahead = Some(0);
+            }
+            WhatIfChange::MinTtl(age) => self.min_ttl_ns = Some(age.as_nanos() as u64),
             WhatIfChange::Set(set) => self.set.push(set.clone()),
         }
         self
@@ -163,7 +162,8 @@ impl Setup {
 
     /// Policy, kernel and limit in words.
     pub(super) fn in_words(&self) -> String {
-        format!("{} of Linux {} in {}", self.policy, self.kernel.name(), self.limit_in_words())
+        let swap = self.swap.as_ref().map_or(String::new(), |swap| format!(", swap {swap}"));
+        format!("{} of Linux {} in {}{swap}", self.policy, self.kernel.name(), self.limit_in_words())
     }
 }
 
@@ -181,6 +181,8 @@ mod tests {
             swappiness: 60,
             read_ahead: None,
             swap: None,
+            advice: None,
+            min_ttl_ns: None,
             set: Vec::new(),
             seed: 0,
         };
@@ -190,6 +192,8 @@ mod tests {
         let none = MemorySize::absolute("0").unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(with(WhatIfChange::ReadAhead(none)).read_ahead, Some(0));
         assert_eq!(WhatIfChange::Limit(LimitChange::percent(50.0)).to_string(), "limit 50%");
-        assert!("disc".parse::<SwapKind>().is_err_and(|e| e.contains("none, zram, disk, zswap")));
+        let random = with(WhatIfChange::Advice(FileAdvice::Random));
+        assert_eq!((random.read_ahead, random.advice), (Some(0), Some(FileAdvice::Random)));
+        assert_eq!(WhatIfChange::MinTtl(Duration::from_secs(1)).to_string(), "min_ttl 1.00 s");
     }
 }

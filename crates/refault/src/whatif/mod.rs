@@ -24,8 +24,9 @@ mod subject;
 mod text;
 mod trace;
 
+pub use crate::replay::swap::{ReplaySwap, SwapKind};
 pub use answer::{Alternative, MetricTrust, WhatIf};
-pub use change::{LimitChange, SwapKind, WhatIfChange};
+pub use change::{FileAdvice, LimitChange, WhatIfChange};
 pub use condition::{FailIf, Held};
 pub use effect::{EffectVerdict, WhatIfEffect};
 pub use request::WhatIfRequest;
@@ -60,7 +61,11 @@ pub fn whatif(input: WhatIfInput<'_>, request: &WhatIfRequest, watch: &Watch) ->
         WhatIfInput::Source(source) if request.group.is_some() => {
             return Err(format!("--group: is for a scenario, and {} is none", source.name()).into());
         }
-        WhatIfInput::Source(source) if source.header().recording.is_some() => {
+        WhatIfInput::Source(source) if request.page_by_page && source.header().recording.is_none() => {
+            let name = source.name();
+            return Err(format!("--page-by-page: {name} is no recording, and is so anyway; leave it out").into());
+        }
+        WhatIfInput::Source(source) if source.header().recording.is_some() && !request.page_by_page => {
             Box::new(recording::WhatIfRecording::read(source, request, watch)?)
         }
         WhatIfInput::Source(source) => Box::new(trace::WhatIfTrace::read(source, request, watch)?),

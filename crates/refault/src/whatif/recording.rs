@@ -1,28 +1,22 @@
 //! A recording of a kernel: the machine that was recorded, with its readahead.
 
 use super::answer::MetricTrust;
-use super::change::{Setup, WhatIfChange};
+use super::change::{FileAdvice, Setup, WhatIfChange};
 use super::request::WhatIfRequest;
-use super::subject::{Measured, Outcome, WhatIfSubject};
+use super::subject::{FEW, MIN_TTL_IDLE, Measured, Outcome, POINTS, WhatIfSubject};
 use crate::memory_size::{Size as MemorySize, human};
 use crate::recording::{Compared, Estimate, Interval, Loaded, Settings, run};
 use crate::settings::{check_acts, kernel_of, policy_of, swappiness_of};
 use crate::size::{Confidence, Metric, counts_faults, trust};
 use crate::words::{counted, grouped};
 use crate::{Failure, Watch, on_threads, threads};
+use refault_mm::AccessAdvice;
 use refault_trace::{RecordSource, Records};
 use std::sync::Mutex;
 
 const PAGE_SIZE: u64 = 4096;
 
 const METRICS: [Metric; 3] = [Metric::Misses, Metric::HitRate, Metric::ReadBytes];
-
-/// Differences of no more misses than this are none, nor below a thousandth of the accesses.
-const FEW: u64 = 100;
-
-/// Distance of the lab from kernels beyond that under today's limit, in hits of all accesses
-/// (docs/measurements/real-kernels.md).
-const POINTS: f64 = 0.002;
 
 /// Share of the pages that come in, above which pages brought in by others get a remark.
 const OTHERS: f64 = 0.05;
@@ -49,6 +43,11 @@ impl WhatIfRecording {
         let kept = Records::read(&mut source)?;
         watch.check()?;
         let loaded = Loaded::read(&mut kept.clone())?;
+        let of_trace = [("from-swap", request.from_swap.is_some()), ("compression", request.compression.is_some())];
+        if let Some((flag, _)) = of_trace.iter().find(|(_, is_given)| *is_given) {
+            let what = "is a recording, which is run as the machine that was recorded; add --page-by-page";
+            return Err(format!("--{flag}: {} {what}", loaded.name).into());
+        }
         let recording = &loaded.recording;
         let footprint = loaded.footprint_pages();
         let recorded = recording.memory_max.map(|bytes| bytes / PAGE_SIZE).filter(|&pages| pages > 0);
@@ -69,6 +68,8 @@ impl WhatIfRecording {
             swappiness: swappiness_of(recording).unwrap_or(60),
             read_ahead: None,
             swap: None,
+            advice: None,
+            min_ttl_ns: None,
             set: Vec::new(),
             seed: request.seed.unwrap_or(0),
         };
@@ -86,6 +87,9 @@ impl WhatIfRecording {
         settings.read_ahead = machine.read_ahead;
         settings.config.seed = machine.seed;
         machine.set.iter().for_each(|set| set.apply(&mut settings.config));
+        if machine.advice == Some(FileAdvice::Random) {
+            settings.config.lru.file_advice = AccessAdvice::Random;
+        }
         settings
     }
 
@@ -156,10 +160,11 @@ impl WhatIfSubject for WhatIfRecording {
     fn refuses(&self, change: &WhatIfChange) -> Option<String> {
         match change {
             WhatIfChange::Swappiness(_) | WhatIfChange::Swap(_) => Some(
-                "is not known of a recording, which has touches of files; a scenario of the machine, or a trace with \
-                 anonymous memory, can say"
+                "is not known of a recording as a machine, which has touches of files; with --page-by-page it has \
+                 those of anonymous memory that refault record --touches 1s samples"
                     .to_owned(),
             ),
+            WhatIfChange::MinTtl(_) => Some(MIN_TTL_IDLE.to_owned()),
             WhatIfChange::Limit(limit) => match limit.pages(PAGE_SIZE as u32, self.today.memory_pages) {
                 0 => Some("is less than a page".to_owned()),
                 u64::MAX => Some("max: with no limit nothing is reclaimed; write 512M or 150%".to_owned()),
@@ -241,7 +246,10 @@ impl WhatIfSubject for WhatIfRecording {
 
     fn doubts(&self, metric: Metric, changes: &[WhatIfChange]) -> Option<String> {
         let is_of_bits = |change: &WhatIfChange| {
-            matches!(change, WhatIfChange::Kernel(_) | WhatIfChange::Policy(_) | WhatIfChange::Set(_))
+            matches!(
+                change,
+                WhatIfChange::Kernel(_) | WhatIfChange::Policy(_) | WhatIfChange::Set(_) | WhatIfChange::Advice(_)
+            )
         };
         if !self.counts_faults() {
             return None;
@@ -254,7 +262,7 @@ impl WhatIfSubject for WhatIfRecording {
             );
         }
         changes.iter().any(is_of_bits).then(|| {
-            "kernel, policy, settings: many of the misses are faults on mapped files, whose touches in place a \
+            "kernel, policy, settings, advice: many of the misses are faults on mapped files, whose touches in place a \
              recording does not have, and kernels choose by these"
                 .to_owned()
         })
@@ -262,7 +270,9 @@ impl WhatIfSubject for WhatIfRecording {
 
     fn unknown(&self) -> Vec<String> {
         let mut all = vec![
-            "swap, swappiness: touches of anonymous memory are not replayed; it takes the room that it had".to_owned(),
+            "swap, swappiness: touches of anonymous memory are not replayed; it takes the room that it had \
+                  (--page-by-page)"
+                .to_owned(),
         ];
         if !self.is_as_recorded {
             all.push(

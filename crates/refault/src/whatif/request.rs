@@ -1,12 +1,14 @@
 //! Request: which machine is today's, and what of it is changed.
 
-use super::change::{LimitChange, SwapKind, WhatIfChange};
+use super::change::{FileAdvice, LimitChange, WhatIfChange};
 use super::subject::WhatIfSubject;
 use crate::Failure;
 use crate::memory_size::Size as MemorySize;
+use crate::replay::swap::{Compression, ReplaySwap, SwapKind};
 use crate::settings::Set;
 use refault_mm::{Kernel, Policy};
 use refault_trace::Via;
+use std::time::Duration;
 
 /// Kernels that are tried where none is named: releases that distributions have.
 const KERNELS: [Kernel; 5] = [Kernel::V6_1, Kernel::V6_6, Kernel::V6_12, Kernel::V6_18, Kernel::V7_2];
@@ -14,6 +16,9 @@ const KERNELS: [Kernel; 5] = [Kernel::V6_1, Kernel::V6_6, Kernel::V6_12, Kernel:
 const LIMITS: [f64; 4] = [50.0, 75.0, 125.0, 150.0];
 /// Swappiness that is tried where none is named.
 const SWAPPINESS: [u32; 3] = [0, 60, 100];
+
+/// `min_ttl_ms` that is tried where none is named, as distributions set it.
+const MIN_TTL: Duration = Duration::from_secs(1);
 
 /// Request of changes. Where no change is named, each of a list is tried by itself; where some are,
 /// these are tried, and crossed with each other.
@@ -25,6 +30,12 @@ pub struct WhatIfRequest {
     pub from_kernel: Option<Kernel>,
     /// Today's policy; none: as recorded or written, of a trace `mglru`.
     pub from_policy: Option<Policy>,
+    /// Today's swap of a trace; none: zram of any size.
+    pub from_swap: Option<ReplaySwap>,
+    /// Compression of the pages on zram and zswap of a trace; none: lz4 as it was measured.
+    pub compression: Option<Compression>,
+    /// Takes a recording page by page, as a trace, with the touches of anonymous memory that it has.
+    pub page_by_page: bool,
     /// Kernels to try.
     pub kernels: Vec<Kernel>,
     /// Policies to try.
@@ -36,7 +47,11 @@ pub struct WhatIfRequest {
     /// Largest windows of readahead to try.
     pub read_ahead: Vec<MemorySize>,
     /// Kinds of swap to try.
-    pub swap: Vec<SwapKind>,
+    pub swap: Vec<ReplaySwap>,
+    /// Advice of programs on all of their files to try.
+    pub advice: Vec<FileAdvice>,
+    /// `min_ttl_ms` of a scenario to try.
+    pub min_ttl: Vec<Duration>,
     /// Settings of the engine to try.
     pub set: Vec<Set>,
     /// How pages of files are touched where a trace does not say.
@@ -60,12 +75,17 @@ impl Default for WhatIfRequest {
             memory: None,
             from_kernel: None,
             from_policy: None,
+            from_swap: None,
+            compression: None,
+            page_by_page: false,
             kernels: Vec::new(),
             policies: Vec::new(),
             limits: Vec::new(),
             swappiness: Vec::new(),
             read_ahead: Vec::new(),
             swap: Vec::new(),
+            advice: Vec::new(),
+            min_ttl: Vec::new(),
             set: Vec::new(),
             via: Via::Fd,
             starts: None,
@@ -100,15 +120,22 @@ impl WhatIfRequest {
         Ok(crossed)
     }
 
+    /// Whether changes are named, in the place of the usual ones.
+    pub(super) fn has_changes(&self) -> bool {
+        self.named().iter().any(|list| !list.is_empty())
+    }
+
     /// Changes that are named, by kind.
-    fn named(&self) -> [Vec<WhatIfChange>; 7] {
+    fn named(&self) -> [Vec<WhatIfChange>; 9] {
         [
             self.kernels.iter().copied().map(WhatIfChange::Kernel).collect(),
             self.policies.iter().copied().map(WhatIfChange::Policy).collect(),
             self.limits.iter().cloned().map(WhatIfChange::Limit).collect(),
             self.swappiness.iter().copied().map(WhatIfChange::Swappiness).collect(),
             self.read_ahead.iter().cloned().map(WhatIfChange::ReadAhead).collect(),
-            self.swap.iter().copied().map(WhatIfChange::Swap).collect(),
+            self.swap.iter().cloned().map(WhatIfChange::Swap).collect(),
+            self.advice.iter().copied().map(WhatIfChange::Advice).collect(),
+            self.min_ttl.iter().copied().map(WhatIfChange::MinTtl).collect(),
             self.set.iter().cloned().map(WhatIfChange::Set).collect(),
         ]
     }
@@ -123,7 +150,11 @@ impl WhatIfRequest {
         all.extend(LIMITS.map(|percent| WhatIfChange::Limit(LimitChange::percent(percent))));
         all.extend(SWAPPINESS.into_iter().filter(|&n| n != today.swappiness).map(WhatIfChange::Swappiness));
         all.extend(subject.read_ahead().into_iter().map(WhatIfChange::ReadAhead));
-        all.extend(SwapKind::ALL.map(WhatIfChange::Swap));
+        all.extend(SwapKind::ALL.map(|kind| WhatIfChange::Swap(kind.into())));
+        all.push(WhatIfChange::Advice(FileAdvice::Random));
+        if today.policy == Policy::Mglru {
+            all.push(WhatIfChange::MinTtl(MIN_TTL));
+        }
         all
     }
 }

@@ -1,13 +1,15 @@
 //! A scenario: a machine in virtual time.
 
-use super::change::{Setup, SwapKind, WhatIfChange};
+use super::change::{Setup, WhatIfChange};
 use super::request::WhatIfRequest;
 use super::subject::{Measured, Outcome, WhatIfSubject};
+use crate::replay::swap::SwapKind;
 use crate::runner::{Job, Runner, scaled};
 use crate::size::{Metric, group_value};
 use crate::{Failure, Watch};
 use refault_lab::machine::{Ending, Machine, RunResult};
 use refault_lab::scenario::{DeviceOverrides, DeviceSpec, EventAction, PolicySpec, Scenario};
+use refault_mm::Policy;
 
 const PAGE_SIZE: u32 = 4096;
 
@@ -34,6 +36,14 @@ impl WhatIfScenario {
     /// Checks a scenario.
     pub(super) fn new(scenario: &Scenario, file: &str, request: &WhatIfRequest) -> Result<WhatIfScenario, Failure> {
         let scenario = scaled(scenario, file, request.scale)?;
+        let of_trace = [
+            ("from-swap", request.from_swap.is_some()),
+            ("compression", request.compression.is_some()),
+            ("page-by-page", request.page_by_page),
+        ];
+        if let Some((flag, _)) = of_trace.iter().find(|(_, is_given)| *is_given) {
+            return Err(format!("--{flag}: is for a trace, and {file} is a scenario, which says it itself").into());
+        }
         if request.memory.is_some() {
             return Err(format!("--memory: {file} is a scenario, which says it itself").into());
         }
@@ -57,10 +67,17 @@ impl WhatIfScenario {
             swappiness: scenario.machine.swappiness,
             read_ahead: None,
             swap: None,
+            advice: None,
+            min_ttl_ns: None,
             set: Vec::new(),
             seed: request.seed.unwrap_or(scenario.seed),
         };
         Ok(WhatIfScenario { file: file.to_owned(), scale: request.scale, scenario, today, group, limited })
+    }
+
+    /// A time of the scenario at full size.
+    fn scaled_ns(&self, ns: u64) -> u64 {
+        (ns as f64 / self.scale) as u64
     }
 
     /// The scenario of a machine, and its policy.
@@ -76,8 +93,9 @@ impl WhatIfScenario {
         if let Some(memcg) = self.limited {
             scenario.memcgs[memcg].limits.max = machine.memory_pages;
         }
-        if let Some(kind) = machine.swap {
-            change_swap(&mut scenario, kind);
+        scenario.machine.min_ttl_ns = machine.min_ttl_ns.map_or(scenario.machine.min_ttl_ns, |ns| self.scaled_ns(ns));
+        if let Some(swap) = &machine.swap {
+            change_swap(&mut scenario, swap.kind);
         }
         (scenario, policy)
     }
@@ -176,7 +194,21 @@ impl WhatIfSubject for WhatIfScenario {
             WhatIfChange::Swappiness(_) | WhatIfChange::Swap(_) if self.scenario.swap.is_empty() => {
                 Some("the scenario has no swap".to_owned())
             }
-            WhatIfChange::Swap(kind) => {
+            WhatIfChange::Advice(_) => Some("is said by phases of a scenario: advice = \"random\"".to_owned()),
+            WhatIfChange::MinTtl(age) => {
+                let is_same = self.scaled_ns(age.as_nanos() as u64) == self.scenario.machine.min_ttl_ns;
+                let idle = self.today.policy != Policy::Mglru;
+                match (is_same, idle) {
+                    (_, true) => Some(format!("does nothing under {}; it acts on mglru", self.today.policy)),
+                    (true, _) => Some("is what it has".to_owned()),
+                    _ => None,
+                }
+            }
+            WhatIfChange::Swap(swap) if swap.size.is_some() => {
+                Some(format!("{swap}: a scenario has the size of its own swap; write {}", swap.kind.name()))
+            }
+            WhatIfChange::Swap(swap) => {
+                let kind = &swap.kind;
                 let mut other = self.scenario.clone();
                 change_swap(&mut other, *kind);
                 let is_same = (&other.swap, &other.zswap) == (&self.scenario.swap, &self.scenario.zswap);

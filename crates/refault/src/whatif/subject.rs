@@ -10,6 +10,16 @@ use crate::{Failure, Watch};
 /// depends on when memory runs out.
 const STARTS: [i64; 5] = [0, -2, 2, -4, 4];
 
+/// Differences of no more misses than this are none, nor below a thousandth of the accesses.
+pub(super) const FEW: u64 = 100;
+
+/// Distance of the lab from kernels in hits of all accesses (docs/measurements/real-kernels.md).
+pub(super) const POINTS: f64 = 0.002;
+
+/// Reason why an input without kswapd does not know `min_ttl_ms`.
+pub(super) const MIN_TTL_IDLE: &str =
+    "acts where kswapd ages a machine that is short, and not in a group at its limit; a scenario has kswapd";
+
 /// A value with bounds, which are the value where nothing is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Measured {

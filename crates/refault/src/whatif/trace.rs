@@ -1,33 +1,32 @@
 //! A trace: page by page, without devices.
 
-use super::change::{Setup, SwapKind, WhatIfChange};
+use super::change::{Setup, WhatIfChange};
 use super::request::WhatIfRequest;
-use super::subject::{Measured, Outcome, WhatIfSubject};
+use super::subject::{FEW, MIN_TTL_IDLE, Measured, Outcome, POINTS, WhatIfSubject};
 use crate::memory_size::human;
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
+use crate::replay::swap::{Compression, ReplaySwap, SwapFigures, SwapKind, SwapSetup};
 use crate::replay::{Plan, Replay, Row};
-use crate::settings::check_acts;
+use crate::settings::{check_acts, kernel_of, policy_of, swappiness_of};
 use crate::size::Metric;
 use crate::words::grouped;
 use crate::{Failure, Watch, on_threads, threads};
 use refault_mm::{Counter, Policy};
-use refault_trace::{LoadOptions, ObjectKind, RecordSource, Trace};
+use refault_trace::{LoadOptions, ObjectKind, RecordSource, Recording, Seen, Trace};
 
 /// Today's limit where none is known, as a part of what is touched.
 const HALF: u64 = 2;
 
-/// Distance of the lab from kernels in hits of all accesses (docs/measurements/real-kernels.md): by
-/// descriptor and of anonymous memory, and of multi-gen LRU over mapped files.
-const POINTS: f64 = 0.002;
-/// The second of these.
+/// Distance of the lab from kernels in hits of all accesses where multi-gen LRU has mapped files
+/// (docs/measurements/real-kernels.md).
 const POINTS_MAPPED: f64 = 0.02;
+
+/// Reason why swap does nothing.
+const NO_ANON: &str = "does nothing of a trace without anonymous memory";
 
 /// Part of the accesses, one in this many, from which mapped files decide.
 const MANY_MAPPED: u64 = 20;
-
-/// Differences of no more misses than this are none, nor below a thousandth of the accesses.
-const FEW: u64 = 100;
 
 /// A trace, and its machine today.
 pub(super) struct WhatIfTrace {
@@ -35,7 +34,11 @@ pub(super) struct WhatIfTrace {
     trace: Trace,
     page_size: u32,
     today: Setup,
-    is_chosen: bool,
+    limit_is: &'static str,
+    /// Accesses that it has, and the recording that it is.
+    seen: Option<Seen>,
+    recording: Option<Recording>,
+    compression: Option<Compression>,
     metrics: Vec<Metric>,
     is_mapped: bool,
 }
@@ -47,33 +50,73 @@ impl WhatIfTrace {
         request: &WhatIfRequest,
         watch: &Watch,
     ) -> Result<WhatIfTrace, Failure> {
-        let (file, page_size) = (source.name().to_owned(), source.header().page_size);
+        let (file, header) = (source.name().to_owned(), source.header());
+        let (page_size, seen, recording) = (header.page_size, header.seen, header.recording.clone());
         let options = LoadOptions { default_via: request.via, ..LoadOptions::default() };
         let trace = Trace::load(&mut Clocked::new(source, None, watch), &options)?;
         let footprint = u64::from(trace.footprint_pages());
-        let memory_pages = request.memory.as_ref().map_or(footprint / HALF, |size| size.pages(page_size, footprint));
+        let recorded = recording.as_ref().and_then(|of| of.memory_max).map(|bytes| bytes / u64::from(page_size));
+        let (memory_pages, limit_is) = match (&request.memory, recorded.filter(|pages| (1..=footprint).contains(pages)))
+        {
+            (Some(size), _) => (size.pages(page_size, footprint), "as given"),
+            (None, Some(pages)) => (pages, "as recorded"),
+            (None, None) => (footprint / HALF, "half of what it touches; --memory says another"),
+        };
         if memory_pages == 0 || memory_pages >= u64::MAX / 2 {
             let given = request.memory.as_ref().map_or(String::new(), ToString::to_string);
             return Err(format!("--memory {given}: is no limit that a trace can have; write 512M or 50%").into());
         }
+        let has_anon = trace.objects.iter().any(|of| of.kind == ObjectKind::Anon && !of.indices.is_empty());
+        let recorded = recording.as_ref();
         let today = Setup {
-            kernel: request.from_kernel.unwrap_or_default(),
-            policy: request.from_policy.unwrap_or(Policy::Mglru),
+            kernel: request.from_kernel.or(recorded.map(kernel_of)).unwrap_or_default(),
+            policy: request.from_policy.or(recorded.map(policy_of)).unwrap_or(Policy::Mglru),
             memory_pages,
             page_size,
-            swappiness: 60,
+            swappiness: recorded.and_then(swappiness_of).unwrap_or(60),
             read_ahead: None,
             swap: None,
+            advice: None,
+            min_ttl_ns: None,
             set: Vec::new(),
             seed: request.seed.unwrap_or(0),
         };
-        let has_anon = trace.objects.iter().any(|of| of.kind == ObjectKind::Anon && !of.indices.is_empty());
         let mut metrics = vec![Metric::Misses, Metric::HitRate];
         metrics.extend(has_anon.then_some(Metric::SwapInsPerAccess));
         let accesses = trace.accesses.len() as u64;
         let mapped = if trace.has_files() { trace.accesses.iter().filter(|access| access.is_map()).count() } else { 0 };
         let is_mapped = mapped as u64 * MANY_MAPPED >= accesses && mapped > 0;
-        Ok(WhatIfTrace { file, trace, page_size, today, is_chosen: request.memory.is_some(), metrics, is_mapped })
+        let compression = request.compression.clone();
+        let mut read =
+            WhatIfTrace { file, trace, page_size, today, limit_is, seen, recording, compression, metrics, is_mapped };
+        read.today.swap = read.todays_swap(request)?;
+        let today = read.today.swap.iter();
+        let compresses = !request.has_changes() || today.chain(&request.swap).any(|swap| swap.kind.compresses());
+        if request.compression.is_some() && !(compresses && has_anon) {
+            return Err("--compression: does nothing without zram or zswap; name one in --swap or --from-swap".into());
+        }
+        Ok(read)
+    }
+
+    /// Today's swap: zram of any size, where nothing else is said and it is known.
+    fn todays_swap(&self, request: &WhatIfRequest) -> Result<Option<ReplaySwap>, Failure> {
+        if let Some(swap) = &request.from_swap {
+            let why = self.refuses_swap(swap);
+            return why.map_or(Ok(Some(swap.clone())), |why| Err(format!("--from-swap: {why}").into()));
+        }
+        let zram = ReplaySwap::from(SwapKind::Zram);
+        let is_said = SwapSetup::of(Some(&zram), None, &request.set).is_err();
+        Ok(Some(zram).filter(|zram| !is_said && self.refuses_swap(zram).is_none()))
+    }
+
+    /// The reason why a kind of swap is not known; none: it is.
+    fn refuses_swap(&self, swap: &ReplaySwap) -> Option<String> {
+        if !self.has_anon() {
+            return Some(NO_ANON.to_owned());
+        }
+        let setup = SwapSetup { swap: swap.clone(), compression: self.compression.clone().unwrap_or_default() };
+        let known = setup.check_touches(&self.file, self.seen, self.recording.as_ref());
+        known.and_then(|()| setup.check_page_size(self.page_size)).err()
     }
 
     fn has_anon(&self) -> bool {
@@ -81,10 +124,13 @@ impl WhatIfTrace {
     }
 
     fn replay(&self, machine: &Setup) -> Replay {
+        let compresses = machine.swap.as_ref().is_some_and(|swap| swap.kind.compresses());
         Replay {
             policies: vec![RowPolicy::Linux(machine.policy)],
             kernel: Some(machine.kernel),
             swappiness: machine.swappiness,
+            swap: machine.swap.clone(),
+            compression: self.compression.clone().filter(|_| compresses),
             set: machine.set.clone(),
             seed: machine.seed,
             ..Replay::default()
@@ -96,15 +142,15 @@ impl WhatIfTrace {
         let config = replay.config(machine.policy).map_err(|e| e.to_string())?;
         let policies = [(RowPolicy::Linux(machine.policy), Some(config))];
         let plan: Plan<'_> = replay.plan(&self.trace, self.page_size, vec![machine.memory_pages], &policies, &[]);
-        let swap_max_pages = if machine.swap == Some(SwapKind::None) { 0 } else { u64::MAX };
-        let rows = Plan { swap_max_pages, threads: 1, watch: watch.quiet(), ..plan }.run()?;
+        let rows = Plan { threads: 1, watch: watch.quiet(), ..plan }.run()?;
         let Some((row, _)) = rows.first() else { return Ok(Outcome::default()) };
         Ok(self.outcome(row))
     }
 
     fn outcome(&self, row: &Row) -> Outcome {
         let accesses = row.accesses.max(1) as f64;
-        let swap_ins = row.count(&[Counter::Pswpin]).unwrap_or(0) as f64;
+        let counted = || row.count(&[Counter::Pswpin]).unwrap_or(0);
+        let swap_ins = row.swap.as_ref().map_or_else(counted, SwapFigures::swap_ins) as f64;
         let value = |metric: &Metric| {
             Some(Measured::exact(match metric {
                 Metric::Misses => row.misses as f64,
@@ -114,7 +160,9 @@ impl WhatIfTrace {
             }))
         };
         let failed = row.oom_at.map(|_| "out of memory");
-        Outcome { values: self.metrics.iter().map(value).collect(), failed, remark: None }
+        let words = row.swap.as_ref().map(SwapFigures::in_words);
+        let remark = words.filter(|words| !words.is_empty() && failed.is_none());
+        Outcome { values: self.metrics.iter().map(value).collect(), failed, remark }
     }
 }
 
@@ -138,7 +186,7 @@ impl WhatIfSubject for WhatIfTrace {
     }
 
     fn limit_is(&self) -> &'static str {
-        if self.is_chosen { "as given" } else { "half of what it touches; --memory says another" }
+        self.limit_is
     }
 
     fn metrics(&self) -> &[Metric] {
@@ -150,14 +198,17 @@ impl WhatIfSubject for WhatIfTrace {
             WhatIfChange::ReadAhead(_) => Some(
                 "a trace is replayed page by page, without readahead; a recording of refault record has it".to_owned(),
             ),
-            WhatIfChange::Swappiness(_) | WhatIfChange::Swap(_) if !self.has_anon() => {
-                Some("does nothing of a trace without anonymous memory".to_owned())
+            WhatIfChange::Advice(_) => Some(
+                "a trace is replayed page by page, without readahead; a recording of refault record has it, and --set \
+                 advice=random is the rest"
+                    .to_owned(),
+            ),
+            WhatIfChange::MinTtl(_) => Some(MIN_TTL_IDLE.to_owned()),
+            WhatIfChange::Swappiness(_) if !self.has_anon() => Some(NO_ANON.to_owned()),
+            WhatIfChange::Swap(swap) if self.today.swap.as_ref() == Some(swap) => {
+                Some(format!("{swap} is what it has; --from-swap says another"))
             }
-            WhatIfChange::Swap(kind) if *kind != SwapKind::None => Some(format!(
-                "{}: devices of a replay answer at once, so that hits are the same with every kind of swap; of a \
-                 trace only none is another, and a scenario can have them all",
-                kind.name()
-            )),
+            WhatIfChange::Swap(swap) => self.refuses_swap(swap),
             WhatIfChange::Limit(limit) if limit.pages(self.page_size, self.today.memory_pages) == 0 => {
                 Some("is less than a page".to_owned())
             }
@@ -209,6 +260,8 @@ impl WhatIfSubject for WhatIfTrace {
             vec!["readahead and time: a trace is replayed page by page, and devices answer at once".to_owned()];
         if !self.has_anon() {
             all.push("swap, swappiness: the trace has no anonymous memory".to_owned());
+        } else if self.compression.is_none() && self.today.swap.is_some() {
+            all.push("what pages shrink to: 1/2.2 is taken for it; --compression says another".to_owned());
         }
         all
     }

@@ -84,6 +84,7 @@ fn row(e: &SampledEstimate) -> Row {
         oom_at: None,
         seconds: e.samples.iter().map(|sample| sample.seconds).sum(),
         window_misses: None,
+        swap: None,
         inside: None,
     }
 }

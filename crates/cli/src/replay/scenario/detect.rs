@@ -23,10 +23,12 @@ const BOTH: [&str; 13] = [
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 4] = ["scale", "check", "series", "promotion"];
 /// Flags of traces, and where a scenario says the same.
-const INSTEAD: [(&str, &str); 11] = [
+const INSTEAD: [(&str, &str); 13] = [
     ("memcg-column", "memcg of a task"),
     ("memory", "machine.memory"),
     ("swap-max", "swap.size"),
+    ("swap", "[[swap]] and [zswap]"),
+    ("compression", "content of an object"),
     ("swappiness", "machine.swappiness"),
     ("via", "via of a phase"),
     ("max-accesses", "accesses of a phase"),

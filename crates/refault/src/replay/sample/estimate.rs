@@ -179,6 +179,7 @@ fn replay(trace: &Trace, question: &Question<'_>, size: u64, part: &dyn Fn(u64) 
         policies: &policies,
         plug_ins: &[],
         swap_max_pages: if question.swap_max_pages == u64::MAX { u64::MAX } else { part(question.swap_max_pages) },
+        swap: None,
         kernel: question.kernel,
         seed: 0,
         windows: None,
