@@ -5,7 +5,7 @@ use super::args::ReplayArgs;
 use super::check::check;
 use super::policy::RowPolicy;
 use super::recorded as recorded_rows;
-use super::{curve, groups, sample, scenario, stream, text};
+use super::{groups, sample, scenario, stream, text};
 use crate::flags::memory;
 use crate::given::{Given, GivenSettings};
 use crate::page::{create, write_html};
@@ -198,7 +198,7 @@ fn render(args: &ReplayArgs, rows: &[Row], settings: &GivenSettings, colour: boo
         all += &text::table(rows);
         all += &swap_table(rows);
         if out.curve {
-            all += &curve::draw(rows, colour);
+            all += &refault::replay::draw(rows, colour);
         }
         if out.windows.is_some() {
             all += &text::windows(rows);

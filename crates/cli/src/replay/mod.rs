@@ -8,7 +8,7 @@
 //! | `command` | from flags to output: which traces, sizes and policies |
 //! | `recorded` | a recording of a kernel, with the flags |
 //! | `stream` | a trace that is larger than memory |
-//! | `text`, `curve`, `swap_map` | the result as tables and pictures |
+//! | `text`, `swap_map` | the result as tables |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `sample/` | estimates by samples of a trace |
 //! | `scenario/` | scenarios, by the `runner` |
@@ -20,7 +20,6 @@ mod acts;
 mod args;
 mod check;
 mod command;
-mod curve;
 pub(crate) mod groups;
 mod recorded;
 pub mod sample;

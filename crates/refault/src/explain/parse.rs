@@ -110,8 +110,8 @@ impl Counters {
         all
     }
 
-    /// Takes the generations of the machine's root, and of the group whose `memory.stat` was read, or
-    /// of the one with most pages.
+    /// Takes the generations of the machine's root, and of the group whose `memory.stat` was read,
+    /// or of the one with most pages.
     fn add_generations(&mut self, text: &str, folder: Option<&str>) {
         let all = Generations::parse(text);
         let (roots, groups): (Vec<_>, Vec<_>) = all.into_iter().partition(Generations::is_root);

@@ -12,13 +12,14 @@
 //! | `policy`, `rules` | policies by name; which rules a table is of |
 //! | `clocked` | the source as it is read, with its times |
 //! | `swap/` | swap on zram, on zswap, on a disk |
-//! | `row`, `columns`, `swap_map`, `metrics` | the result |
+//! | `row`, `columns`, `swap_map`, `metrics`, `drawing` | the result |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `sample/` | estimates by samples of a trace |
 
 pub mod cell;
 pub mod clocked;
 mod columns;
+mod drawing;
 pub mod groups;
 pub mod machine;
 mod metrics;
@@ -36,6 +37,7 @@ pub mod swap;
 pub mod swap_map;
 
 pub use columns::columns;
+pub use drawing::draw;
 pub use metrics::metrics;
 pub use plan::{CellResult, Plan, PlugIn};
 pub use request::{Replay, curve_sizes, usual_sizes};

@@ -34,7 +34,8 @@ pub struct WhatIfRequest {
     pub from_swap: Option<ReplaySwap>,
     /// Compression of the pages on zram and zswap of a trace; none: lz4 as it was measured.
     pub compression: Option<Compression>,
-    /// Takes a recording page by page, as a trace, with the touches of anonymous memory that it has.
+    /// Takes a recording page by page, as a trace, with the touches of anonymous memory that it
+    /// has.
     pub page_by_page: bool,
     /// Kernels to try.
     pub kernels: Vec<Kernel>,

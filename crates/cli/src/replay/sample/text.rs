@@ -4,7 +4,6 @@ use crate::Failure;
 use crate::flags::size::human;
 use crate::given::GivenSettings;
 use crate::replay::command::json_of_lines;
-use crate::replay::curve;
 use crate::replay::policy::RowPolicy;
 use crate::replay::text::{quoted, trace_caption};
 use crate::table::Table;
@@ -63,7 +62,7 @@ pub(super) fn table(estimates: &[SampledEstimate], one_in: OneIn, rules: &str) -
 /// The means as a curve.
 pub(super) fn curve(estimates: &[SampledEstimate], colour: bool) -> String {
     let rows: Vec<_> = estimates.iter().map(row).collect();
-    curve::draw(&rows, colour)
+    refault::replay::draw(&rows, colour)
 }
 
 fn row(e: &SampledEstimate) -> Row {

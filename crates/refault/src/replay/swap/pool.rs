@@ -63,7 +63,23 @@ impl SwapPool {
             Effect::ZswapStore { page, .. } => self.compressed += u64::from(self.takes_codec(page)),
             Effect::ZswapLoad { page, .. } => self.decompressed += u64::from(self.takes_codec(page)),
             Effect::FreeSlot { slot } => self.free_slot(slot),
-            _ => {}
+            // Effects of other subsystems, which the replay's driver carries out.
+            Effect::Map { .. }
+            | Effect::Unmap { .. }
+            | Effect::WriteProtect { .. }
+            | Effect::Read { .. }
+            | Effect::Free { .. }
+            | Effect::Oom { .. }
+            | Effect::ZeroFill { .. }
+            | Effect::ZswapDrop { .. }
+            | Effect::Write { .. }
+            | Effect::Discard { .. }
+            | Effect::Migrate { .. }
+            | Effect::WakeFlusher
+            | Effect::WakeKswapd { .. }
+            | Effect::WakeZswap
+            | Effect::Throttle { .. }
+            | Effect::Unthrottle { .. } => {}
         }
         Ack::Done
     }

@@ -90,7 +90,8 @@ impl SwapSetup {
         if self.swap.kind == SwapKind::Zswap {
             let plain = ZswapConfig::default();
             let max_pool_pages = self.pool_pages().unwrap_or(plain.max_pool_pages);
-            // Kernels in which the zero bitmap does not exist kept pages of one word without memory.
+            // Kernels in which the zero bitmap does not exist kept pages of one word without
+            // memory.
             cfg.zswap = Some(ZswapConfig { max_pool_pages, same_filled: !cfg.swap.policy.zeromap, ..plain });
         }
     }

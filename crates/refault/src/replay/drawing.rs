@@ -1,9 +1,9 @@
 //! Hit rate against memory, drawn in a terminal.
 
+use super::Row;
 use super::policy::RowPolicy;
-use crate::flags::size::human;
-use refault::replay::Row;
-use refault::words::printable;
+use crate::memory_size::human;
+use crate::words::printable;
 use refault_mm::Policy;
 use std::fmt::Write as _;
 
@@ -14,7 +14,8 @@ const HEIGHT: usize = 21;
 /// A place that several policies share, when they do not fit beside each other.
 const CROWD: char = '+';
 
-/// The curves of one trace.
+/// The curves of one trace as text of 80 columns at most, with a legend; in colours of a terminal
+/// if `colour`.
 pub fn draw(rows: &[Row], colour: bool) -> String {
     let mut sizes: Vec<u64> = rows.iter().map(|r| r.memory_pages).collect();
     sizes.sort_unstable();
