@@ -156,3 +156,17 @@ def downloaded(kit, names):
     place.run(*apt, "update", cwd=folder)
     place.run(*apt, "download", f"libc6:{names}", cwd=folder)
     return next(folder.glob("libc6_*.deb"))
+
+
+def unpack(path, root):
+    """Unpacks an image into a folder; an error where a digest is another one."""
+    with tarfile.open(path) as tar:
+        files = {member.name: tar.extractfile(member).read() for member in tar if member.isfile()}
+    for name, content in files.items():
+        if name.startswith("blobs/") and hashlib.sha256(content).hexdigest() != name.split("/")[-1]:
+            raise SystemExit(f"error: {path.name}: {name}: has another digest")
+    blob = lambda about: files["blobs/sha256/" + about["digest"].removeprefix("sha256:")]  # noqa: E731
+    manifest = json.loads(blob(json.loads(files["index.json"])["manifests"][0]))
+    root.mkdir(parents=True)
+    for layer in manifest["layers"]:
+        subprocess.run(["tar", "-xz", "-C", root], input=blob(layer), check=True)

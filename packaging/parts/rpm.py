@@ -10,8 +10,7 @@ def make(kit, arch, tree, out):
         name = place.ARCHES[arch]["rpm"]
         file = out / f"{crate}-{place.version()}-1.{name}.rpm"
         # RPM of ten years ago reads gzip; needs of libraries stand in the manifests.
-        has_units = crate == "refault" and (tree.refault / "lib/systemd").exists()
         kit.run(
-            "cargo", "generate-rpm", *(["--variant", "units"] if has_units else []), "-p", folder, "-a", name, "-o", file, "--payload-compress", "gzip",
+            "cargo", "generate-rpm", "-p", folder, "-a", name, "-o", file, "--payload-compress", "gzip",
             "--auto-req", "disabled", "--source-date", place.epoch(), "--target", place.ARCHES[arch]["target"],
         )

@@ -1,27 +1,27 @@
-"""The Python package: wheels with the command in them, and its sources."""
+"""The Python package: wheels, whose library has the command in it, and its sources."""
 
 import shutil
+from contextlib import contextmanager
 
-from . import place
+from . import notices, place
 
 # Bytes that a wheel has at most.
 MOST = 10_000_000
-# Files of this folder go where pip puts programs (`.data/scripts` of a wheel).
-SCRIPTS = place.ROOT / "python/refault._refault.data/scripts"
+FOLDER = place.ROOT / "python"
+CARGO = place.ROOT / "packaging/parts/zig-cargo"
 
 
 def make(kit, arch, tree, out):
     """A wheel for every CPython from 3.10 on."""
-    SCRIPTS.mkdir(parents=True, exist_ok=True)
-    shutil.copy(tree.whole / "bin/refault", SCRIPTS)
+    target = place.ARCHES[arch]["target"]
     before = set(out.glob("*.whl"))
-    try:
+    env = {**kit.env, "CARGO": str(CARGO), "REFAULT_TARGET": target, "REFAULT_GLIBC": place.GLIBC}
+    with licences(notices.Dependencies(FOLDER / "Cargo.toml", target, ("refault-python",))):
         kit.run(
-            "maturin", "build", "--locked", "--zig", "--profile", "dist", "--compatibility", "manylinux2014",
-            "--target", place.ARCHES[arch]["target"], "-m", "python/Cargo.toml", "-o", out,
+            "maturin", "build", "--locked", "--profile", "dist", "--compatibility", "manylinux2014",
+            "--target", target, "-m", "python/Cargo.toml", "-o", out,
+            "--compression-level", "9", env=env,
         )
-    finally:
-        shutil.rmtree(SCRIPTS.parent)
     for file in set(out.glob("*.whl")) - before:
         size = file.stat().st_size
         if size > MOST:
@@ -30,4 +30,21 @@ def make(kit, arch, tree, out):
 
 def make_sdist(kit, out):
     """The sources, of which pip makes a wheel where there is a Rust toolchain."""
-    kit.run("maturin", "sdist", "-m", "python/Cargo.toml", "-o", out)
+    with licences():
+        kit.run("maturin", "sdist", "-m", "python/Cargo.toml", "-o", out)
+
+
+@contextmanager
+def licences(dependencies=None):
+    """Lays licences where maturin looks for them, beside the manifest; those of others in what is compiled, too."""
+    files = [FOLDER / name for name in ("LICENSE-APACHE", "LICENSE-MIT")]
+    for file in files:
+        shutil.copyfile(place.ROOT / file.name, file)
+    if dependencies:
+        files.append(FOLDER / "LICENSES-THIRD-PARTY")
+        files[-1].write_text(notices.licences(dependencies))
+    try:
+        yield
+    finally:
+        for file in files:
+            file.unlink()

@@ -1,22 +1,29 @@
-"""``python -m refault`` is the command ``refault``, which the package brings."""
+"""The command ``refault``, in this process: ``python -m refault``, and the program that pip installs."""
 
 import os
+import signal
 import sys
-import sysconfig
-from pathlib import Path
+
+from ._refault import command
 
 
-def find():
-    """The file of the command: among the programs of this Python, or of its user, or beside the package."""
-    folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))]
-    # As `pip install --target` has it.
-    folders.append(Path(__file__).parents[1] / "bin")
-    found = [file for file in (Path(folder, "refault") for folder in folders) if os.access(file, os.X_OK)]
-    if not found:
-        sys.exit(f"error: refault: not found in {', '.join(map(str, folders))}; install the package anew")
-    return found[0]
+def open_streams():
+    """Opens standard streams that are closed: a file must not get the number of one."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def main():
+    """Runs it; the exit status."""
+    open_streams()
+    # Ctrl-C ends it, as any program; where whoever started it ignores Ctrl-C, it goes on.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return command(["refault", *sys.argv[1:]])
 
 
 if __name__ == "__main__":
-    command = find()
-    os.execv(command, [command, *sys.argv[1:]])
+    sys.exit(main())

@@ -4,6 +4,8 @@ import numpy as np
 
 __version__: str
 
+def command(words: list[str]) -> int: ...
+
 class Cache:
     @property
     def limit(self) -> int: ...

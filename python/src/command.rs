@@ -1,9 +1,16 @@
-//! The command `refault`, as a wheel brings it.
+//! The command `refault` in this process: the program that a wheel brings calls it.
 
-/// As that of the command.
-#[global_allocator]
-static HEAP: refault_syscalls::HugeHeap = refault_syscalls::HugeHeap;
+use pyo3::prelude::*;
+use std::ffi::OsString;
+use std::io::Write;
 
-fn main() -> std::process::ExitCode {
-    refault_cli::command::main()
+/// Runs the command, once a process; its exit status. The first word is the name of the program.
+#[pyfunction]
+pub(crate) fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
+    py.detach(|| {
+        let status = refault_cli::command::run(words);
+        // A program of Rust does it at its end.
+        let _ = std::io::stdout().flush();
+        status
+    })
 }

@@ -3,6 +3,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `command` | the command, in this process |
 //! | `work` | long work without the interpreter's lock, which Ctrl-C ends |
 //! | `error` | errors as exceptions |
 //! | `trace` | traces in memory, and where they are from |
@@ -18,6 +19,7 @@
 //! makes classes of what comes back.
 
 mod arrow_source;
+mod command;
 mod dense;
 mod error;
 mod machines;
@@ -44,6 +46,8 @@ mod _refault {
     use pyo3::prelude::*;
     use refault::replay::policy::RowPolicy;
 
+    #[pymodule_export]
+    use super::command::command;
     #[pymodule_export]
     use super::machines::{bench, check_scenario, scenario};
     #[pymodule_export]

@@ -1,11 +1,12 @@
 //! The command line of `refault`: its subcommands, and the end of each.
 
-use crate::exit::{check_stack, complain, fail};
+use crate::exit::{SUCCESS, check_stack, complain, fail};
 use crate::{
-    Given, advise_for, api, bench, demo, doctor, explain, installed, max_memory, note_inputs, record, replay, report,
-    size, start, trace_cmd, verify, watch, whatif,
+    Given, advise_for, api, bench, called, demo, doctor, explain, installed, max_memory, note_inputs, record, replay,
+    report, size, start, trace_cmd, verify, watch, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Linux page reclaim as a program: what any policy would have done with a trace of page accesses,
@@ -64,13 +65,21 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// The exit status of an answer that is no.
+const FAILURE: u8 = 1;
+
 /// Runs the command that this process was called with.
 pub fn main() -> ExitCode {
+    ExitCode::from(run(std::env::args_os().collect()))
+}
+
+/// Runs a command, once a process; its exit status. The first word is the name of the program.
+pub fn run(words: Vec<OsString>) -> u8 {
     if let Err(e) = check_stack() {
         return fail(&e);
     }
     let mut command = Cli::command();
-    let words: Vec<_> = std::env::args_os().collect();
+    called::note(&words);
     if words.len() < 2 {
         return start::show();
     }
@@ -109,8 +118,8 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
     };
     match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(true) => SUCCESS,
+        Ok(false) => FAILURE,
         Err(e) => fail(&e),
     }
 }

@@ -3,18 +3,20 @@
 use crate::{Failure, asked_for, complaint, print, say};
 use clap::error::ErrorKind;
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 /// The exit status of bad input.
 pub const BAD_INPUT: u8 = 2;
 
+/// That of success.
+pub const SUCCESS: u8 = 0;
+
 /// The least stack with which the command line is read in every build.
 const LEAST_STACK: u64 = 1 << 20;
 
-/// Says an error.
-pub fn fail(e: &Failure) -> ExitCode {
+/// Says an error; the exit status.
+pub fn fail(e: &Failure) -> u8 {
     say(&format!("error: {e}"));
-    ExitCode::from(BAD_INPUT)
+    BAD_INPUT
 }
 
 /// An error where the stack would not suffice for the command line.
@@ -30,10 +32,10 @@ pub fn check_stack() -> Result<(), Failure> {
 }
 
 /// Help and lists of values go out whole; a mistake becomes one line with the hints of clap,
-/// without its usage.
-pub fn complain(command: &mut clap::Command, words: &[OsString], e: &clap::Error) -> ExitCode {
+/// without its usage. Gives the exit status.
+pub fn complain(command: &mut clap::Command, words: &[OsString], e: &clap::Error) -> u8 {
     if let Some(list) = asked_for(e) {
-        return print(list).map_or_else(|e| fail(&e), |()| ExitCode::SUCCESS);
+        return print(list).map_or_else(|e| fail(&e), |()| SUCCESS);
     }
     match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match e.print() {
@@ -41,15 +43,15 @@ pub fn complain(command: &mut clap::Command, words: &[OsString], e: &clap::Error
                 fail(&format!("standard output: cannot be written: {e}").into())
             }
             // A reader that has seen enough is no error.
-            _ => ExitCode::SUCCESS,
+            _ => SUCCESS,
         },
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = e.print();
-            ExitCode::from(BAD_INPUT)
+            BAD_INPUT
         }
         _ => {
             say(&format!("error: {}", complaint(command, words, e)));
-            ExitCode::from(BAD_INPUT)
+            BAD_INPUT
         }
     }
 }

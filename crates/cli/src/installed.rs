@@ -28,7 +28,11 @@ fn find(name: &str) -> Result<PathBuf, Failure> {
     let found = folders.map(|folder| folder.join(name)).find(|file| is_program(file));
     found.ok_or_else(|| {
         let beside = beside.map_or_else(|| "refault".to_owned(), |folder| folder.display().to_string());
-        format!("{name}: not found in {beside} or in PATH; build it with cargo build --release -p {name}").into()
+        format!(
+            "{name}: not found in {beside} or in PATH; install the package {name} (wheels do not have it), or build it \
+             with cargo build --release -p {name}"
+        )
+        .into()
     })
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 pub mod api;
 mod bars;
 pub mod bench;
+mod called;
 pub mod command;
 mod complaint;
 mod demo;

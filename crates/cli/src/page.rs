@@ -1,6 +1,6 @@
 //! Results of a command as a page of HTML: what `report` and `replay --html` share.
 
-use crate::Failure;
+use crate::{Failure, called};
 use clap::ArgMatches;
 use refault::document::Source;
 use refault::open_metrics::Metrics;
@@ -64,7 +64,7 @@ pub(crate) fn command_line() -> String {
         let plain = |c: char| c.is_alphanumeric() || "_-./+,:=@%".contains(c);
         if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
     };
-    let words = std::env::args_os().skip(1).map(word);
+    let words = called::words().into_iter().skip(1).map(word);
     std::iter::once("refault".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

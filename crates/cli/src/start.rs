@@ -2,7 +2,6 @@
 
 use crate::exit::{BAD_INPUT, fail};
 use crate::print;
-use std::process::ExitCode;
 
 const TEXT: &str = "\
 refault: what Linux's page reclaim would do with the memory accesses of a program
@@ -24,10 +23,10 @@ I study caches: what do policies make of a trace?
 refault doctor says what works on this machine, refault --help has all commands.
 ";
 
-/// Prints it. Nothing was asked for, so that it is no success.
-pub(crate) fn show() -> ExitCode {
+/// Prints it; the exit status. Nothing was asked for, so that it is no success.
+pub(crate) fn show() -> u8 {
     match print(TEXT) {
-        Ok(()) => ExitCode::from(BAD_INPUT),
+        Ok(()) => BAD_INPUT,
         Err(e) => fail(&e),
     }
 }

@@ -16,7 +16,7 @@ mod top;
 
 use args::RunArgs;
 use clap::{CommandFactory, FromArgMatches, Parser};
-use refault_cli::exit::{check_stack, complain, fail};
+use refault_cli::exit::{SUCCESS, check_stack, complain, fail};
 use refault_cli::{Failure, say};
 use refault_pager::tree;
 use std::ffi::OsString;
@@ -37,6 +37,11 @@ pub fn commands() -> [clap::Command; 2] {
 
 /// Runs the command that this process was called with.
 pub fn main() -> ExitCode {
+    ExitCode::from(status())
+}
+
+/// Does what its words say; the exit status.
+fn status() -> u8 {
     if let Err(e) = check_stack() {
         return fail(&e);
     }
@@ -47,21 +52,18 @@ pub fn main() -> ExitCode {
     match first.as_str() {
         "doctor" => {
             words.remove(1);
-            parsed::<doctor::DoctorArgs>(&words, |args| Ok(ExitCode::from(u8::from(!doctor::run(&args)?))))
+            parsed::<doctor::DoctorArgs>(&words, |args| Ok(u8::from(!doctor::run(&args)?)))
         }
         "top" => {
             words.remove(1);
-            parsed::<top::TopArgs>(&words, |args| top::run(&args).map(|()| ExitCode::SUCCESS))
+            parsed::<top::TopArgs>(&words, |args| top::run(&args).map(|()| SUCCESS))
         }
         _ => parsed::<Run>(&words, |run| self::run(&run.args)),
     }
 }
 
 /// Parses a command line and does what it says.
-fn parsed<T: CommandFactory + FromArgMatches>(
-    words: &[OsString],
-    run: impl FnOnce(T) -> Result<ExitCode, Failure>,
-) -> ExitCode {
+fn parsed<T: CommandFactory + FromArgMatches>(words: &[OsString], run: impl FnOnce(T) -> Result<u8, Failure>) -> u8 {
     let mut command = T::command();
     match command.try_get_matches_from_mut(words).and_then(|matches| T::from_arg_matches(&matches)) {
         Ok(args) => run(args).unwrap_or_else(|e| fail(&e)),
@@ -70,7 +72,7 @@ fn parsed<T: CommandFactory + FromArgMatches>(
 }
 
 /// Runs the program; its exit status. If a signal ended it, the same ends this process.
-fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+fn run(args: &RunArgs) -> Result<u8, Failure> {
     let program = program::find(&args.command[0])?;
     program::check(&program)?;
     let json = report::start(args)?;
@@ -100,7 +102,7 @@ fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         // The status of the program says more.
         say(&format!("error: {e}"));
     }
-    Ok(ExitCode::from(tree::exit_like(status)))
+    Ok(tree::exit_like(status))
 }
 
 #[cfg(test)]

@@ -10,14 +10,14 @@ mod report;
 mod words;
 
 use crate::Failure;
+use crate::exit::SUCCESS;
 use refault_record::End;
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitCode;
 
 pub use args::RecordArgs;
 
-/// Records; the exit status of the program, if there is one.
-pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
+/// Records; the exit status, that of the program if there is one.
+pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let options = args.options()?;
     let mut line = report::RecordLine::new();
     let mut live = live::Live::new(args)?;
@@ -33,8 +33,8 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
         // As a shell has it.
         End::Gone(Some(status)) => {
             let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-            ExitCode::from(code as u8)
+            code as u8
         }
-        _ => ExitCode::SUCCESS,
+        _ => SUCCESS,
     })
 }

@@ -257,12 +257,14 @@ impl Work<'_> {
         let total = self.trace.accesses.len() as u64 * self.policies.len() as u64;
         let progress = self.request.watch.accesses(format!("looking into {}", self.trace.name), Some(total));
         let one = |(policy, cfg): &(RowPolicy, Option<Config>)| -> Result<Detail, String> {
-            let mut detail = match cfg {
-                Some(cfg) if let (Some(machine), RowPolicy::Linux(linux)) = (&self.machine, policy) => {
+            let mut detail = match (cfg, &self.machine, policy) {
+                (Some(cfg), Some(machine), RowPolicy::Linux(linux)) => {
                     machine.detail(self.trace, windows, objects, (*linux, cfg), pages)?
                 }
-                Some(cfg) => detail::linux(self.trace, windows, objects, cfg, (pages, swap_max_pages), &progress)?,
-                None => {
+                (Some(cfg), ..) => {
+                    detail::linux(self.trace, windows, objects, cfg, (pages, swap_max_pages), &progress)?
+                }
+                (None, ..) => {
                     let ids = self.trace.accesses.iter().map(|a| a.page());
                     let next = next_uses(ids, self.trace.footprint_pages() as usize)?;
                     detail::opt(self.trace, windows, objects, (&next, pages), &progress)
