@@ -8,17 +8,17 @@ from . import notices, place
 # Bytes that a wheel has at most.
 MOST = 10_000_000
 FOLDER = place.ROOT / "python"
-CARGO = place.ROOT / "packaging/parts/zig-cargo"
 
 
 def make(kit, arch, tree, out):
     """A wheel for every CPython from 3.10 on."""
     target = place.ARCHES[arch]["target"]
     before = set(out.glob("*.whl"))
-    env = {**kit.env, "CARGO": str(CARGO), "REFAULT_TARGET": target, "REFAULT_GLIBC": place.GLIBC}
+    # The linker has another name than that of the binaries: in one folder each would compile anew what the other has.
+    env = {**kit.env, "CARGO_TARGET_DIR": str(kit.work / "build-wheel")}
     with licences(notices.Dependencies(FOLDER / "Cargo.toml", target, ("refault-python",))):
         kit.run(
-            "maturin", "build", "--locked", "--profile", "dist", "--compatibility", "manylinux2014",
+            "maturin", "build", "--locked", "--zig", "--profile", "dist", "--compatibility", "manylinux2014",
             "--target", target, "-m", "python/Cargo.toml", "-o", out,
             "--compression-level", "9", env=env,
         )
