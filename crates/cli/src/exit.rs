@@ -7,7 +7,7 @@ use std::ffi::OsString;
 /// The exit status of bad input.
 pub const BAD_INPUT: u8 = 2;
 
-/// That of success.
+/// Status of success.
 pub const SUCCESS: u8 = 0;
 
 /// The least stack with which the command line is read in every build.
