@@ -110,10 +110,11 @@ impl Generations {
 }
 
 fn generation(words: &[&str]) -> Option<Generation> {
+    let number = |at: usize| words.get(at)?.parse::<u64>().ok();
     // An `x` marks what is behind the oldest generation of its kind.
-    let number = |at: usize| words.get(at)?.trim_end_matches('x').parse::<u64>().ok();
+    let size = |at: usize| words.get(at)?.trim_end_matches('x').parse::<u64>().ok();
     let (seq, age_ms) = (number(0)?, number(1)?);
-    let pages = number(2)?.saturating_add(number(3)?);
+    let pages = size(2)?.saturating_add(size(3)?);
     (words.len() == COLUMNS).then_some(Generation { seq, age_ms, pages })
 }
 
@@ -167,6 +168,7 @@ mod tests {
     const TEXT: &str = "memcg     1 /\n node     0\n          0       9000          0           0 \n\
                         memcg    42 /web\n node     0\n          4      60000        100         900 \n\
                         \x20                    0          0r          0e          0p          0r          0e    0p\n\
+                        \x20                   0x          0x          0x          0x\n\
                         \x20         5      30000          0        2000x\n          6       1000       3000           0 \n";
 
     #[test]
