@@ -59,6 +59,7 @@ fn event_kind(kind: u8, inode: Inode, a: u64, b: u64) -> EventKind {
         7 => EventKind::ReclaimBegin,
         8 => EventKind::ReclaimEnd,
         9 => EventKind::Freed { inode },
+        10 if b & 8 == 8 => EventKind::AdviseFile { inode, advice: b % 8, offset: a, bytes: b },
         10 => EventKind::Advise { fd: a, advice: b % 8, offset: a, bytes: b },
         12 => EventKind::AdviseMemory { address: a, bytes: b, advice: b % 22 },
         11 => EventKind::Fork { parent: a as u32 },

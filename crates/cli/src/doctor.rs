@@ -4,7 +4,9 @@
 use crate::{Failure, installed, print};
 use clap::Args;
 use refault::words::printable;
-use refault_record::{EventSupport, Feature, Tracefs, group_paths, probes_possible, survey, touches_possible};
+use refault_record::{
+    EventSupport, Feature, Tracefs, bpf_possible, group_paths, probes_possible, survey, touches_possible,
+};
 use refault_trace::TouchMethod;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -42,6 +44,7 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
         touches,
         groups: group_paths().map(|_| ()),
         all: tracefs.clone().and_then(|tracefs| survey(&tracefs)),
+        programs: tracefs.clone().and_then(|tracefs| bpf_possible(&tracefs)),
         probes: tracefs.and_then(|tracefs| probes_possible(&tracefs)),
     };
     let text = match (args.json, &pager) {
@@ -90,6 +93,7 @@ struct Json<'a> {
     recording: JsonProbe<'a>,
     recording_probes: JsonProbe<'a>,
     watch: JsonProbe<'a>,
+    recording_sampler_bpf: JsonProbe<'a>,
     recording_events: BTreeMap<&'a str, bool>,
     recording_touches: BTreeMap<&'a str, JsonProbe<'a>>,
 }
@@ -99,6 +103,8 @@ struct Events {
     all: Result<Vec<EventSupport>, String>,
     /// Whether probes can stand for what it lacks.
     probes: Result<(), String>,
+    /// Whether BPF programs can take a sample.
+    programs: Result<(), String>,
     /// Whether there are memory cgroups.
     groups: Result<(), String>,
     /// Methods that see touches of memory in place; an error says why one does not work here.
@@ -147,6 +153,7 @@ impl<'a> Json<'a> {
                 works: events.suffice() && events.groups.is_ok(),
                 error: events.all.as_ref().err().or(events.groups.as_ref().err()).map(String::as_str),
             },
+            recording_sampler_bpf: (&events.programs).into(),
             recording_touches: events.touches.iter().map(|(method, works)| (method.name(), works.into())).collect(),
             recording_events: events.all.iter().flatten().map(|known| (known.event, known.is_there)).collect(),
         })
@@ -201,6 +208,13 @@ fn recording(events: &Events) -> String {
             |why| format!("refault watch does not work here: {}.\n", printable(why)),
             |()| "refault watch works here, too.\n".to_owned(),
         ));
+        let sampler = match &events.programs {
+            Ok(()) => {
+                "BPF programs take samples: a cached read costs little more, and all accesses are counted.".to_owned()
+            }
+            Err(why) => format!("Filters of perf events take samples, not BPF programs: {}.", printable(why)),
+        };
+        let _ = writeln!(text, "{sampler}");
     }
     for known in all.iter().filter(|known| !events.is_covered(known)) {
         let _ = writeln!(text, "Without {}: {}.", known.event, known.feature.consequence());

@@ -19,6 +19,7 @@ mod oracle;
 mod outputs;
 mod record;
 mod record_failures;
+mod record_sample;
 mod record_warm;
 mod recordings;
 mod report;

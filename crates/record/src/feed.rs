@@ -1,11 +1,11 @@
 //! Events of a sample of the pages of a machine as they come, for who watches it all the time.
 
-use crate::event::{Decoder, Event, Inode};
-use crate::group;
+use crate::bpf::Programs;
+use crate::event::{Event, Inode};
 use crate::group_names::GroupNames;
-use crate::machine;
 use crate::names::Names;
-use crate::probes::{self, Probes};
+use crate::opened::{Opened, SamplerChoice, Wanted};
+use crate::probes::Probes;
 use crate::ring::Rings;
 use crate::tracefs::Tracefs;
 use refault_trace::SpaceSample;
@@ -26,6 +26,7 @@ pub struct Feed {
     names: Names,
     groups: GroupNames,
     lengths: FxHashMap<Inode, (Option<u64>, u64)>,
+    why_filters: Option<String>,
 }
 
 impl std::fmt::Debug for Feed {
@@ -39,15 +40,35 @@ impl Feed {
     ///
     /// # Errors
     /// One line that says what is missing.
-    pub fn open(tracefs: Option<&Path>, sample: SpaceSample, ring_bytes: usize) -> Result<Feed, String> {
+    pub fn open(
+        tracefs: Option<&Path>,
+        sample: SpaceSample,
+        sampler: SamplerChoice,
+        ring_bytes: usize,
+    ) -> Result<Feed, String> {
         let tracefs = Tracefs::find(tracefs)?;
-        let probes = probes::needed(&tracefs)?;
-        let decoder = Decoder::new(&tracefs, probes.as_ref().map(Probes::group), Some(sample))?.of_pages();
-        let (mut rings, calibration) = machine::open_rings(decoder, ring_bytes, true)?;
-        rings.set_last_beyond(calibration.last_beyond);
-        let has_ids = calibration.cgroup != 0 && group::own_id() == Some(calibration.cgroup);
-        let groups = GroupNames::new(has_ids)?;
-        Ok(Feed { rings, _probes: probes, names: Names::new(), groups, lengths: FxHashMap::default() })
+        let wanted =
+            Wanted { sample: Some(sample), sampler, of_pages: true, groups: true, by_process: false, ring_bytes };
+        let Opened { rings, probes, has_groups, why_filters, .. } = Opened::open(&tracefs, wanted)?;
+        let groups = GroupNames::new(has_groups)?;
+        let (names, lengths) = (Names::new(), FxHashMap::default());
+        Ok(Feed { rings, _probes: probes, names, groups, lengths, why_filters })
+    }
+
+    /// Reason why filters take the sample and not programs, if these were wanted, too.
+    pub fn why_filters(&self) -> Option<&str> {
+        self.why_filters.as_deref()
+    }
+
+    /// Whether somebody counts all accesses.
+    pub fn is_counted(&mut self) -> bool {
+        self.rings.programs().is_some()
+    }
+
+    /// Accesses of all pages since the last call, by number of the memory cgroup; none: nobody
+    /// counts them.
+    pub fn accesses(&mut self) -> Option<Vec<(u64, u64)>> {
+        self.rings.programs().map(Programs::accesses)
     }
 
     /// Appends the events up to a moment ago, by time; up to when that is all of them.
@@ -57,7 +78,7 @@ impl Feed {
 
     /// Events that were read, and events that were lost, since the start.
     pub fn counts(&self) -> (u64, u64) {
-        (self.rings.read, self.rings.lost + self.rings.undecoded)
+        (self.rings.read, self.rings.all_lost())
     }
 
     /// Path of the memory cgroup that an event is of; none: its process is gone.

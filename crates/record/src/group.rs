@@ -138,6 +138,11 @@ impl Cgroup {
         self.second.then(|| Ids { folder: self.folder.clone(), known: FxHashMap::default() })
     }
 
+    /// The same of either version, as programs in the kernel have them.
+    pub(crate) fn ids_of_programs(&self) -> Ids {
+        Ids { folder: self.folder.clone(), known: FxHashMap::default() }
+    }
+
     /// Its own number.
     pub(crate) fn id(&self) -> Option<u64> {
         fs::metadata(&self.folder).ok().map(|metadata| metadata.ino())

@@ -9,6 +9,8 @@
 //! | `unfinished` | what is left of a recording that does not end well |
 //! | `tracefs`, `event` | formats of tracepoints, and events out of raw data |
 //! | `probes`, `btf` | probes where a kernel lacks events, and where its structures have their fields |
+//! | `bpf` | programs in the kernel that take a sample and count all accesses |
+//! | `opened` | the events of a recording, by programs or by filters |
 //! | `ring` | the rings of all CPUs, read in the order of time |
 //! | `assemble` | events to records: a state machine without clock and without files |
 //! | `feed`, `group_names` | events of a sample as they come, and the groups that they are of |
@@ -25,6 +27,7 @@
 //! It writes with `refault-trace`. The command calls [`record`].
 
 mod assemble;
+mod bpf;
 mod btf;
 mod event;
 mod feed;
@@ -36,6 +39,7 @@ mod machine;
 mod members;
 mod names;
 mod open_files;
+mod opened;
 mod pages;
 mod play;
 mod probes;
@@ -51,12 +55,14 @@ mod tracefs;
 mod unfinished;
 
 pub use assemble::{Assembler, DirectShare, Files, NewFile};
+pub use bpf::bpf_possible;
 pub use event::{Event, EventKind, EventSupport, Feature, Inode, release, survey};
 pub use feed::Feed;
 pub use group::{Cgroup, paths as group_paths};
 pub use group_names::group_matches;
 pub use group_target::{GroupOf, RuntimeNames, find_group};
 pub use machine::{lru_gen, swappiness};
+pub use opened::SamplerChoice;
 pub use play::{KernelReplay, play, with_one_descriptor};
 pub use probes::probes_possible;
 pub use program::{catch_end, is_ended};

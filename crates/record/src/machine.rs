@@ -1,7 +1,7 @@
 //! Facts that the recorder asks of its machine: settings, threads that reclaim, how events count
 //! pages.
 
-use crate::event::{Decoder, EventKind};
+use crate::event::EventKind;
 use crate::ring::Rings;
 use rustc_hash::FxHashSet;
 use std::fs;
@@ -58,19 +58,6 @@ pub(crate) struct Calibration {
     pub(crate) last_beyond: u64,
     /// The number of the cgroup of this process, as events have it; 0: they do not.
     pub(crate) cgroup: u64,
-}
-
-/// Opens the rings, and finds out how events are to be taken. A sample has no event of a page that
-/// is not in it: that is asked of rings of this thread alone, before.
-pub(crate) fn open_rings(decoder: Decoder, bytes: usize, groups: bool) -> Result<(Rings, Calibration), String> {
-    if !decoder.is_filtered() {
-        let mut rings = Rings::open(decoder, bytes, groups)?;
-        let calibration = calibrate(&mut rings)?;
-        return Ok((rings, calibration));
-    }
-    let thread = refault_syscalls::newer::gettid();
-    let calibration = calibrate(&mut Rings::open(decoder.of_thread(thread), 1 << 16, groups)?)?;
-    Ok((Rings::open(decoder, bytes, groups)?, calibration))
 }
 
 /// Reads one page of a file, and looks how far the event of it says that the read goes: some

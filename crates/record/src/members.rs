@@ -79,6 +79,12 @@ impl Members {
         is_in
     }
 
+    /// Whether a process is known to be recorded, or is by a rule that takes all.
+    pub(crate) fn has(&self, pid: u32) -> bool {
+        let by_rule = self.rule == Rule::All && pid != self.recorder && pid != 0;
+        self.known.get(&pid).copied().unwrap_or(by_rule)
+    }
+
     /// Processes that are known to be recorded.
     pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.known.iter().filter(|(_, is_in)| **is_in).map(|(&pid, _)| pid)

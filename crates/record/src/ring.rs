@@ -1,5 +1,6 @@
 //! Rings of a live kernel: one for each CPU, with all events of that CPU, and the merging of them.
 
+use crate::bpf::Programs;
 use crate::event::{COMM, Decoder, Event, EventKind};
 use perf_event::events::{Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
@@ -29,6 +30,8 @@ struct Ring {
 /// The rings of all CPUs.
 pub struct Rings {
     rings: Vec<Ring>,
+    /// Programs in the kernel that tell of most events; none: all are in the rings.
+    programs: Option<Programs>,
     decoder: Decoder,
     /// Read, and not handed on.
     held: Vec<Event>,
@@ -54,7 +57,22 @@ impl Rings {
             }
             rings.push(ring.map_err(|e| refused(cpu, &e))?);
         }
-        Ok(Rings { rings, decoder, held: Vec::new(), read: 0, lost: 0, undecoded: 0 })
+        Ok(Rings { rings, programs: None, decoder, held: Vec::new(), read: 0, lost: 0, undecoded: 0 })
+    }
+
+    /// Takes the events of programs in the kernel, too.
+    pub(crate) fn with_programs(self, programs: Programs) -> Rings {
+        Rings { programs: Some(programs), ..self }
+    }
+
+    /// Programs in the kernel, if there are any.
+    pub(crate) fn programs(&mut self) -> Option<&mut Programs> {
+        self.programs.as_mut()
+    }
+
+    /// Events that were lost, or could not be decoded, since the start.
+    pub(crate) fn all_lost(&self) -> u64 {
+        self.lost + self.undecoded + self.programs.as_ref().map_or(0, Programs::lost)
     }
 
     /// Sets what [`Decoder::last_beyond`] is.
@@ -71,7 +89,8 @@ impl Rings {
     /// more is to come. The time up to which that is all.
     pub fn take(&mut self, out: &mut Vec<Event>, all: bool) -> u64 {
         let until = if all { u64::MAX } else { now_ns().saturating_sub(SETTLED_NS) };
-        let Rings { rings, decoder, held, read, lost, undecoded } = self;
+        let Rings { rings, programs, decoder, held, read, lost, undecoded } = self;
+        *read += programs.as_mut().map_or(0, |programs| programs.take(held));
         for ring in rings {
             while let Some(record) = ring.sampler.next_record() {
                 let data = record.to_contiguous();

@@ -57,6 +57,10 @@ pub struct Recording {
     /// Pages that the kernel reported; none: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SpaceSample>,
+    /// Touches for reading of all pages, by descriptor and by faults, which the kernel counted
+    /// beside a sample; none: nobody counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<u64>,
     /// Figures of the group, or of the machine, over time.
     pub series: Series,
 }

@@ -187,6 +187,7 @@ mod tests {
         Curve {
             points: PERCENT.into_iter().zip(misses).map(point).collect(),
             sampled: 50_000,
+            counted: None,
             accesses_per_s: 100.0,
             kernel_hit_rate: Some(1.0 - misses[AT_LIMIT]),
             error_of_difference: Some(0.0),

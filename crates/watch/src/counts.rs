@@ -16,7 +16,9 @@ pub(crate) fn part_of(dev: u32, ino: u64, unit: u64) -> usize {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Piece {
     from_ns: u64,
-    /// Touches for reading, by part.
+    /// Touches for reading of all pages, where these are counted.
+    pub(crate) whole: u64,
+    /// Touches for reading of the sample, by part.
     pub(crate) accesses: [u32; PARTS],
     /// Pages among them that the kernel had to read.
     pub(crate) kernel: [u32; PARTS],
@@ -44,6 +46,7 @@ impl Piece {
         sum(&mut self.kernel, &other.kernel);
         self.misses.iter_mut().zip(&other.misses).for_each(|(a, b)| sum(a, b));
         self.reads.iter_mut().zip(&other.reads).for_each(|(a, b)| *a += b);
+        self.whole += other.whole;
         self.kernel_reads += other.kernel_reads;
         (self.lost, self.events) = (self.lost + other.lost, self.events + other.events);
     }
@@ -95,27 +98,105 @@ pub(crate) fn all(parts: &[u32; PARTS]) -> u64 {
     parts.iter().map(|&n| u64::from(n)).sum()
 }
 
+/// Accesses that a share of misses is of, of the size of the sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Accesses {
+    /// Accesses of the sample: it may lack pages that are used all the time.
+    Sampled(u64),
+    /// Accesses of all pages, counted, for each page of the sample.
+    Counted(f64),
+}
+
+impl Accesses {
+    /// Share of them that are hits.
+    pub(crate) fn hit_rate(self, misses: u64) -> f64 {
+        let all = match self {
+            Accesses::Sampled(all) => all as f64,
+            Accesses::Counted(all) => all,
+        };
+        if all > 0.0 { (1.0 - misses as f64 / all).clamp(0.0, 1.0) } else { 1.0 }
+    }
+
+    /// Distance of a part from the others: of its `own` misses of `all`, by its accesses, and by
+    /// its share of the units. Where accesses are counted, misses go by the units: a sample has a
+    /// fixed number of a large file's.
+    fn off(self, own: f64, all: f64, accesses: u32, units: f64) -> f64 {
+        match self {
+            Accesses::Sampled(sampled) => (own - all * f64::from(accesses) / sampled as f64) / sampled as f64,
+            Accesses::Counted(counted) => (own - all * units) / counted,
+        }
+    }
+
+    fn is_none(self) -> bool {
+        matches!(self, Accesses::Sampled(0)) || matches!(self, Accesses::Counted(all) if all <= 0.0)
+    }
+}
+
+/// Sizes of the parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PartSizes {
+    /// Pages that were touched.
+    pub(crate) pages: [u32; PARTS],
+    /// Units that these are of.
+    pub(crate) units: [u32; PARTS],
+    /// Standard error of the number of all units, as a share of it.
+    pub(crate) units_error: f64,
+}
+
+impl PartSizes {
+    fn used(&self) -> f64 {
+        self.pages.iter().filter(|&&n| n > 0).count() as f64
+    }
+
+    fn share(parts: &[u32; PARTS], at: usize) -> f64 {
+        f64::from(parts[at]) / (all(parts) as f64).max(1.0)
+    }
+}
+
 /// Standard error of a share of misses (delete-a-group jackknife, in its linear form). Parts differ
 /// in their misses, and in their pages: a sample with more pages than its share is a smaller
 /// memory. `slope` is the change of the hit rate with the logarithm of the size.
 pub(crate) fn standard_error(
+    of: Accesses,
     accesses: &[u32; PARTS],
     misses: &[u32; PARTS],
-    pages: &[u32; PARTS],
+    sizes: &PartSizes,
     slope: f64,
 ) -> Option<f64> {
-    let (a, m, p) = (all(accesses) as f64, all(misses) as f64, all(pages) as f64);
-    let used = pages.iter().filter(|&&n| n > 0).count() as f64;
-    if a == 0.0 || used < 2.0 {
+    let (m, used) = (all(misses) as f64, sizes.used());
+    if of.is_none() || used < 2.0 {
         return None;
     }
-    let rate = m / a;
     let off = |at: usize| {
-        if pages[at] == 0 && accesses[at] == 0 {
+        if sizes.pages[at] == 0 && accesses[at] == 0 {
             return 0.0;
         }
-        let own = (f64::from(misses[at]) - rate * f64::from(accesses[at])) / a;
-        own + slope * (f64::from(pages[at]) / p.max(1.0) - 1.0 / used)
+        let units = PartSizes::share(&sizes.units, at);
+        let fair = if matches!(of, Accesses::Counted(_)) { units } else { 1.0 / used };
+        of.off(f64::from(misses[at]), m, accesses[at], units) + slope * (PartSizes::share(&sizes.pages, at) - fair)
+    };
+    let by_parts = (used / (used - 1.0) * (0..PARTS).map(|at| off(at).powi(2)).sum::<f64>()).sqrt();
+    match of {
+        Accesses::Sampled(_) => Some(by_parts),
+        Accesses::Counted(counted) => Some(by_parts.hypot(m / counted * sizes.units_error)),
+    }
+}
+
+/// Standard error of the difference of the shares of misses in two counts.
+pub(crate) fn error_of_difference(
+    of: Accesses,
+    accesses: &[u32; PARTS],
+    counts: [&[u32; PARTS]; 2],
+    sizes: &PartSizes,
+) -> Option<f64> {
+    let used = sizes.used();
+    if of.is_none() || used < 2.0 {
+        return None;
+    }
+    let apart = all(counts[0]) as f64 - all(counts[1]) as f64;
+    let off = |at: usize| {
+        let own = f64::from(counts[0][at]) - f64::from(counts[1][at]);
+        of.off(own, apart, accesses[at], PartSizes::share(&sizes.units, at))
     };
     Some((used / (used - 1.0) * (0..PARTS).map(|at| off(at).powi(2)).sum::<f64>()).sqrt())
 }
@@ -143,16 +224,34 @@ mod tests {
 
     #[test]
     fn the_error_grows_with_what_parts_differ_in() {
-        let (even, pages) = ([100; PARTS], [10; PARTS]);
-        assert!(standard_error(&even, &[7; PARTS], &pages, 0.1).is_some_and(|error| error < 1e-12));
-        let mut misses = [7; PARTS];
-        (misses[0], misses[1]) = (14, 0);
-        let by_misses = standard_error(&even, &misses, &pages, 0.0).expect("an error");
-        assert!(by_misses > 0.0);
-        let mut uneven = pages;
-        (uneven[0], uneven[2]) = (15, 5);
-        assert!(standard_error(&even, &misses, &uneven, 0.2).expect("an error") > by_misses);
-        assert_eq!(standard_error(&[0; PARTS], &misses, &pages, 0.0), None);
+        let even = [100; PARTS];
+        let sizes = PartSizes { pages: [10; PARTS], units: [1; PARTS], units_error: 0.0 };
+        for of in [Accesses::Sampled(all(&even)), Accesses::Counted(5000.0)] {
+            let error = |misses: &_, sizes: &_, slope| standard_error(of, &even, misses, sizes, slope);
+            assert!(error(&[7; PARTS], &sizes, 0.1).is_some_and(|error| error < 1e-12));
+            let mut misses = [7; PARTS];
+            (misses[0], misses[1]) = (14, 0);
+            let by_misses = error(&misses, &sizes, 0.0).expect("an error");
+            assert!(by_misses > 0.0);
+            let mut uneven = sizes.clone();
+            (uneven.pages[0], uneven.pages[2]) = (15, 5);
+            assert!(error(&misses, &uneven, 0.2).expect("an error") > by_misses);
+            let apart = error_of_difference(of, &even, [&misses, &[7; PARTS]], &sizes).expect("an error");
+            assert!(apart > 0.0 && apart <= by_misses * 1.01);
+        }
+        assert_eq!(standard_error(Accesses::Sampled(0), &[0; PARTS], &[0; PARTS], &sizes, 0.0), None);
+        // Parts with many hits say nothing against a count of all accesses.
+        let mut hits = even;
+        hits[0] = 10_000;
+        let error = |of| standard_error(of, &hits, &[7; PARTS], &sizes, 0.0).expect("an error");
+        assert!(error(Accesses::Sampled(all(&hits))) > 0.01 && error(Accesses::Counted(5000.0)) < 1e-12);
+    }
+
+    #[test]
+    fn hits_are_of_what_was_counted() {
+        assert_eq!(Accesses::Sampled(10).hit_rate(4), 0.6);
+        assert_eq!(Accesses::Counted(16.0).hit_rate(4), 0.75);
+        assert_eq!((Accesses::Counted(2.0).hit_rate(4), Accesses::Counted(0.0).hit_rate(0)), (0.0, 1.0));
     }
 
     #[test]

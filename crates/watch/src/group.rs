@@ -1,8 +1,9 @@
 //! The curve of one group: engines of several sizes, fed with what its programs touch.
 
-use crate::counts::{PARTS, Piece, Window, all, part_of, standard_error};
+use crate::counts::{Accesses, PARTS, PartSizes, Window, all, error_of_difference, part_of, standard_error};
 use crate::size_engine::{PageTouch, SizeEngine, UNIT};
 use crate::units::{Place, Units};
+use refault::recording::units_error;
 use refault_mm::Config;
 use refault_record::Inode;
 use refault_trace::Via;
@@ -30,6 +31,8 @@ pub struct CurveSettings {
     pub window_ns: u64,
     /// Units of 64 pages that are kept at most.
     pub most_units: usize,
+    /// Somebody counts all touches for reading, and says so by [`GroupCurve::counted`].
+    pub is_counted: bool,
 }
 
 /// An access to pages of one unit of a file.
@@ -47,9 +50,11 @@ pub struct Touched {
     pub tid: u32,
 }
 
-/// Counts since the start, of the sample.
+/// Counts since the start, but for one of the sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Touches for reading of all pages, where these are counted.
+    pub whole: u64,
     /// Touches for reading.
     pub accesses: u64,
     /// Pages among them that the kernel had to read.
@@ -82,6 +87,9 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
     /// Touches of the sample that it rests on.
     pub sampled: u64,
+    /// Touches of all pages, if they were counted.
+    #[serde(default)]
+    pub counted: Option<u64>,
     /// Touches each second, of the whole.
     pub accesses_per_s: f64,
     /// Hit rate of the kernel in the same window, page by page; none: no touch.
@@ -185,6 +193,12 @@ impl GroupCurve {
     pub fn lost(&mut self, lost: u64, events: u64) {
         let piece = self.window.now(self.now_ns);
         (piece.lost, piece.events) = (piece.lost + lost, piece.events + events);
+    }
+
+    /// So many pages were touched for reading, of the sample or not.
+    pub fn counted(&mut self, touches: u64) {
+        self.window.now(self.now_ns).whole += touches;
+        self.totals.whole += touches;
     }
 
     /// A program touches pages.
@@ -298,14 +312,16 @@ impl GroupCurve {
         let accesses = all(&sum.accesses);
         let span_s = (self.window.span_ns(self.now_ns) as f64 / 1e9).max(1e-9);
         let whole = self.settings.one_in as f64;
-        let pages = self.pages_by_part();
-        let rates: Vec<_> = sum.misses.iter().map(|misses| rate(all(misses), accesses)).collect();
+        let sizes = self.sizes_of_parts();
+        let is_counted = self.settings.is_counted;
+        let of = if is_counted { Accesses::Counted(sum.whole as f64 / whole) } else { Accesses::Sampled(accesses) };
+        let rates: Vec<_> = sum.misses.iter().map(|misses| of.hit_rate(all(misses))).collect();
         let point = |at: usize| {
             let engine = &self.sizes[at];
             CurvePoint {
                 bytes: engine.pages.saturating_mul(4096),
                 hit_rate: rates[at],
-                error: standard_error(&sum.accesses, &sum.misses[at], &pages, self.slope(&rates, at)),
+                error: standard_error(of, &sum.accesses, &sum.misses[at], &sizes, self.slope(&rates, at)),
                 read_bytes_per_s: sum.reads[at] as f64 * whole * 4096.0 / span_s,
                 fits: engine.fits(),
                 is_filled: engine.is_filled(),
@@ -314,9 +330,10 @@ impl GroupCurve {
         Curve {
             points: (0..self.sizes.len()).map(point).collect(),
             sampled: accesses,
-            accesses_per_s: accesses as f64 * whole / span_s,
-            kernel_hit_rate: (accesses > 0).then(|| rate(all(&sum.kernel), accesses)),
-            error_of_difference: difference(&sum),
+            counted: is_counted.then_some(sum.whole),
+            accesses_per_s: if is_counted { sum.whole as f64 } else { accesses as f64 * whole } / span_s,
+            kernel_hit_rate: (accesses > 0).then(|| of.hit_rate(all(&sum.kernel))),
+            error_of_difference: error_of_difference(of, &sum.accesses, [&sum.misses[AT_LIMIT], &sum.kernel], &sizes),
             kernel_read_bytes_per_s: sum.kernel_reads as f64 * whole * 4096.0 / span_s,
             lost: sum.lost as f64 / (sum.lost + sum.events).max(1) as f64,
             sample_pages: crate::size_engine::part(self.limit_pages(), self.settings.one_in),
@@ -333,13 +350,17 @@ impl GroupCurve {
         if apart > 0.0 { (rates[above] - rates[below]) / apart } else { 0.0 }
     }
 
-    /// Pages that were touched, by part.
-    fn pages_by_part(&self) -> [u32; PARTS] {
-        let mut pages = [0; PARTS];
+    /// Pages that were touched, and their units, by part.
+    fn sizes_of_parts(&self) -> PartSizes {
+        let (mut sizes, mut files) = (PartSizes::default(), FxHashMap::default());
         for ((inode, unit), touched) in self.units.touched() {
-            pages[part_of(inode.dev, inode.ino, unit)] += touched;
+            *files.entry(inode).or_insert(0) += u32::from(touched > 0);
+            let part = part_of(inode.dev, inode.ino, unit);
+            sizes.pages[part] += touched;
+            sizes.units[part] += u32::from(touched > 0);
         }
-        pages
+        sizes.units_error = units_error(files.into_values());
+        sizes
     }
 
     /// Bytes that it takes.
@@ -370,10 +391,6 @@ impl GroupCurve {
     }
 }
 
-fn rate(misses: u64, accesses: u64) -> f64 {
-    1.0 - misses as f64 / accesses.max(1) as f64
-}
-
 /// Pages of one size in percent of a limit.
 fn size(limit_pages: u64, percent: u64) -> u64 {
     (u128::from(limit_pages) * u128::from(percent) / 100).clamp(1, 1 << 50) as u64
@@ -384,19 +401,6 @@ fn bits(pages: &Range<u64>) -> u64 {
     let first = pages.start % u64::from(UNIT);
     let count = (pages.end - pages.start).min(u64::from(UNIT) - first);
     if count == 64 { u64::MAX } else { ((1 << count) - 1) << first }
-}
-
-/// Standard error of the difference of misses at the limit and in the kernel.
-fn difference(sum: &Piece) -> Option<f64> {
-    let (lab, kernel) = (&sum.misses[AT_LIMIT], &sum.kernel);
-    let accesses = all(&sum.accesses) as f64;
-    let used = sum.accesses.iter().filter(|&&n| n > 0).count() as f64;
-    if used < 2.0 {
-        return None;
-    }
-    let rate = (all(lab) as f64 - all(kernel) as f64) / accesses;
-    let off = |at: usize| f64::from(lab[at]) - f64::from(kernel[at]) - rate * f64::from(sum.accesses[at]);
-    Some((used / (used - 1.0) * (0..PARTS).map(|at| off(at).powi(2)).sum::<f64>()).sqrt() / accesses)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! A machine: its groups, which come and go, and the events of all of them.
 
 use crate::advice::{CurveTrust, LimitAdvice};
+use crate::counts::Accesses;
 use crate::figures::Figures;
 use crate::group::{Curve, CurveSettings, GroupCurve, Totals};
 use crate::state::State;
 use crate::stream::{PageEvent, PageStream, Who};
 use refault::recording::Settings;
 use refault_mm::Config;
-use refault_record::{Cgroup, Event, Feed, group_matches, lru_gen, release, swappiness};
+use refault_record::{Cgroup, Event, Feed, SamplerChoice, group_matches, lru_gen, release, swappiness};
 use refault_trace::{Recording, SpaceSample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -52,6 +53,8 @@ pub struct HostOptions {
     pub select: Select,
     /// Pages whose events are taken.
     pub sample: SpaceSample,
+    /// Part of the kernel that takes the sample.
+    pub sampler: SamplerChoice,
     /// The time that curves are of.
     pub window: Duration,
     /// Memory of engines at most, in bytes, about.
@@ -112,6 +115,7 @@ struct Watched {
     /// Counts at the last report, and when it was.
     before: (Totals, u64),
     used_ns: u64,
+    begun_ns: u64,
 }
 
 /// A machine that is watched.
@@ -126,6 +130,8 @@ pub struct Host {
     counts: HostCounts,
     now_ns: u64,
     looked_ns: u64,
+    /// When counts of all accesses were taken last.
+    counted_ns: u64,
     events: Vec<Event>,
     pages: Vec<(Who, PageEvent)>,
 }
@@ -136,7 +142,7 @@ impl Host {
     /// # Errors
     /// One line that says what is missing.
     pub fn open(options: HostOptions) -> Result<Host, String> {
-        let feed = Feed::open(options.tracefs.as_deref(), options.sample, options.ring_bytes)?;
+        let feed = Feed::open(options.tracefs.as_deref(), options.sample, options.sampler, options.ring_bytes)?;
         Ok(Host {
             config: config(),
             stream: PageStream::new(options.sample),
@@ -147,6 +153,7 @@ impl Host {
             counts: HostCounts::default(),
             now_ns: 0,
             looked_ns: 0,
+            counted_ns: 0,
             events: Vec::new(),
             pages: Vec::new(),
         })
@@ -171,6 +178,7 @@ impl Host {
             self.take(who, event)?;
         }
         self.note_lost();
+        self.note_counted();
         for watched in self.groups.values_mut() {
             watched.curve.set_now_ns(self.now_ns);
         }
@@ -179,6 +187,25 @@ impl Host {
             self.look()?;
         }
         Ok(())
+    }
+
+    /// Reason why filters of perf events take the sample, and nobody counts all accesses, if
+    /// programs in the kernel were wanted, too.
+    pub fn why_filters(&self) -> Option<&str> {
+        self.feed.why_filters()
+    }
+
+    /// Takes the counts of all accesses.
+    fn note_counted(&mut self) {
+        for (id, touches) in self.feed.accesses().unwrap_or_default() {
+            let Some(path) = self.feed.group(0, id, self.now_ns) else { continue };
+            let watched = self.options.select.of(path).and_then(|key| self.groups.get_mut(key));
+            // Counts from before the group had engines are not of its window.
+            if let Some(watched) = watched.filter(|watched| watched.begun_ns <= self.counted_ns) {
+                watched.curve.counted(touches);
+            }
+        }
+        self.counted_ns = self.now_ns;
     }
 
     fn note_lost(&mut self) {
@@ -258,11 +285,13 @@ impl Host {
             one_in: self.options.sample.one_in,
             window_ns: self.options.window.as_nanos() as u64,
             most_units: self.most_units(self.groups.len() + 1),
+            is_counted: self.feed.is_counted(),
         };
         let mut curve = GroupCurve::new(settings, around(&figures, 0), self.now_ns)?;
         curve.set_besides(figures.besides_bytes / 4096);
         let before = (Totals::default(), self.now_ns);
-        self.groups.insert(path.to_owned(), Watched { cgroup, curve, figures, before, used_ns: self.now_ns });
+        let (used_ns, begun_ns) = (self.now_ns, self.now_ns);
+        self.groups.insert(path.to_owned(), Watched { cgroup, curve, figures, before, used_ns, begun_ns });
         Ok(true)
     }
 
@@ -324,8 +353,8 @@ fn report(path: &str, watched: &mut Watched, options: &HostOptions, now_ns: u64)
     let totals = watched.curve.totals;
     let (before, at_ns) = std::mem::replace(&mut watched.before, (totals, now_ns));
     let seconds = (now_ns.saturating_sub(at_ns) as f64 / 1e9).max(1e-9);
-    let (accesses, misses) = (totals.accesses - before.accesses, totals.misses - before.misses);
-    let reads = (totals.reads - before.reads) * options.sample.one_in * 4096;
+    let one_in = options.sample.one_in;
+    let reads = (totals.reads - before.reads) * one_in * 4096;
     let mut curve = watched.curve.curve();
     let mut advice = LimitAdvice::of(&curve, &watched.figures, options.growth);
     let old = options.state.as_ref().and_then(|state| state.curves.get(path));
@@ -340,12 +369,22 @@ fn report(path: &str, watched: &mut Watched, options: &HostOptions, now_ns: u64)
         path: path.to_owned(),
         figures: watched.figures,
         around_bytes: watched.curve.limit_pages() * 4096,
-        hit_rate_now: (accesses > 0).then(|| 1.0 - misses as f64 / accesses as f64),
+        hit_rate_now: hit_rate_now(&totals, &before, one_in),
         read_bytes_per_s_now: reads as f64 / seconds,
         is_old: old.is_some(),
         curve,
         advice,
     }
+}
+
+/// Hit rate of the kernel between two totals: of all accesses, if they are counted.
+fn hit_rate_now(now: &Totals, before: &Totals, one_in: u64) -> Option<f64> {
+    let (accesses, misses) = (now.accesses - before.accesses, now.misses - before.misses);
+    let of = match now.whole - before.whole {
+        0 => Accesses::Sampled(accesses),
+        whole => Accesses::Counted(whole as f64 / one_in as f64),
+    };
+    (accesses > 0).then(|| of.hit_rate(misses))
 }
 
 /// Pages that sizes are around: the limit, or without one what the group has, unless that is near

@@ -1,6 +1,7 @@
 //! The flags of `refault record`.
 
 use super::words;
+use crate::flags::sampler::SamplerArg;
 use crate::flags::size::Size;
 use crate::flags::time::time;
 use clap::Args;
@@ -93,6 +94,11 @@ pub struct RecordArgs {
     /// are not among it
     #[arg(long, value_name = "1/N", conflicts_with_all = ["touches", "touches_by"])]
     pub(super) sample: Option<SpaceSample>,
+
+    /// By what the kernel takes the sample: bpf programs, which cost least and count all accesses,
+    /// filters of perf events, or auto: programs where these are possible
+    #[arg(long, value_name = "SAMPLER", default_value = "auto", requires = "sample")]
+    sampler: SamplerArg,
 
     /// Memory of the ring of each CPU, a power of two; events beyond it are lost, and counted
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = Size::absolute)]
@@ -187,6 +193,7 @@ impl RecordArgs {
                 Some(Touches::Every(interval)) => Sampling::Every(interval, self.touches_by),
             },
             sample: self.sample,
+            sampler: self.sampler.into(),
             ring_bytes: ring_bytes as usize,
             anonymized: self.anonymize,
             command_line: self.command_line,

@@ -76,6 +76,7 @@ struct Json<'a> {
     events: u64,
     lost: u64,
     sample: Option<SpaceSample>,
+    counted: Option<u64>,
     exact: bool,
     accesses: u64,
     misses: u64,
@@ -132,6 +133,16 @@ fn ended_by(end: End) -> &'static str {
     }
 }
 
+/// Says which sample it is, and who took it.
+fn say_sample(report: &RecordReport) {
+    let Some(sample) = report.recording.sample else { return };
+    let whole = report.recording.counted.map(|all| format!(", of {} for reading", counted(all, "touch", "touches")));
+    say(&format!("refault: a sample: {sample}{}", whole.unwrap_or_default()));
+    if let Some(why) = &report.why_filters {
+        say(&format!("refault: filters of perf events took the sample, and nobody counted all accesses: {why}"));
+    }
+}
+
 /// Says what came of it: on standard error, so that the program's own output stays by itself.
 pub(super) fn give(args: &RecordArgs, report: &RecordReport) -> Result<(), Failure> {
     let p = &report.progress;
@@ -142,6 +153,7 @@ pub(super) fn give(args: &RecordArgs, report: &RecordReport) -> Result<(), Failu
             events: p.events,
             lost: p.lost,
             sample: report.recording.sample,
+            counted: report.recording.counted,
             exact: p.lost == 0,
             accesses: p.accesses,
             misses: p.misses,
@@ -169,9 +181,7 @@ pub(super) fn give(args: &RecordArgs, report: &RecordReport) -> Result<(), Failu
         args.output().display(),
         human(p.bytes),
     ));
-    if let Some(sample) = report.recording.sample {
-        say(&format!("refault: a sample: {sample}"));
-    }
+    say_sample(report);
     if let Some(touches) = report.recording.touches {
         say(&format!(
             "refault: and {} of memory in place and faults on anonymous memory ({touches})",

@@ -5,7 +5,7 @@ use crate::flags::size::human;
 use crate::{Failure, print};
 use clap::Args;
 use refault::words::{counted, grouped, printable};
-use refault_trace::{ObjectKind, Summary};
+use refault_trace::{ObjectKind, Recording, Summary};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -40,6 +40,12 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         table(&summary, args.all)
     };
     print(&text)
+}
+
+/// Pages that the counts of a sample are of.
+fn of_sample(recording: &Recording) -> String {
+    let whole = recording.counted.map(|all| format!(", of {} for reading", counted(all, "touch", "touches")));
+    format!("counts are of these pages{}", whole.unwrap_or_default())
 }
 
 fn table(summary: &Summary, all: bool) -> String {
@@ -92,7 +98,7 @@ fn table(summary: &Summary, all: bool) -> String {
             "recording",
             format!("{}, {lost} lost: {}", counted(recording.events, "event", "events"), recording.sees.join(", ")),
         );
-        recording.sample.iter().for_each(|sample| line("sample", format!("{sample}: counts are of these pages")));
+        recording.sample.iter().for_each(|sample| line("sample", format!("{sample}: {}", of_sample(recording))));
         if let Some(bytes) = recording.memory_max {
             line("limit", human(bytes));
         }

@@ -1,5 +1,6 @@
 //! The flags of `refault watch`.
 
+use crate::flags::sampler::SamplerArg;
 use crate::flags::size::Size;
 use crate::flags::time::time;
 use clap::{Args, ValueEnum};
@@ -39,6 +40,11 @@ pub struct WatchArgs {
     /// The sample of pages whose events the kernel reports; 1/64:3 is another of the 64 samples
     #[arg(long, value_name = "1/N", default_value = "1/64")]
     rate: SpaceSample,
+
+    /// By what the kernel takes the sample: bpf programs, which cost least and count all accesses,
+    /// filters of perf events, or auto: programs where these are possible
+    #[arg(long, value_name = "SAMPLER", default_value = "auto")]
+    sampler: SamplerArg,
 
     /// The time that curves are of
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time)]
@@ -133,6 +139,7 @@ impl WatchArgs {
         Ok(HostOptions {
             select: if self.cgroup.is_empty() { Select::All } else { Select::Patterns(self.cgroup.clone()) },
             sample: self.rate,
+            sampler: self.sampler.into(),
             window: self.window,
             most_bytes: usize::try_from(self.budget.pages(1, 0)).unwrap_or(usize::MAX),
             most_groups: self.groups.into(),

@@ -32,6 +32,9 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     let listener = args.listen.map(Listener::open).transpose()?;
     let mut host = Host::open(options)?;
     catch_end();
+    if let Some(why) = host.why_filters() {
+        say(&format!("refault: filters of perf events take the sample, and a cached read costs more: {why}"));
+    }
     if let Some(address) = args.listen.filter(|_| !args.is_once()) {
         say(&format!("refault: metrics at http://{address}/metrics"));
     }

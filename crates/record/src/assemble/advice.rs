@@ -23,7 +23,14 @@ fn advised_pages((offset, bytes): (u64, u64), inward: bool, length: Option<u64>)
 }
 
 impl Assembler {
-    pub(super) fn advise(&mut self, event: &Event, fd: u64, advice: u64, range: (u64, u64), files: &mut impl Files) {
+    pub(super) fn advise(
+        &mut self,
+        event: &Event,
+        inode: Option<Inode>,
+        advice: u64,
+        range: (u64, u64),
+        files: &mut impl Files,
+    ) {
         // The numbers of `posix_fadvise`.
         let advised = match advice {
             0 => AdviceKind::Normal,
@@ -34,7 +41,7 @@ impl Assembler {
             5 => AdviceKind::NoReuse,
             _ => return,
         };
-        let Some(inode) = files.of_descriptor(event.pid, fd) else { return };
+        let Some(inode) = inode else { return };
         let length = self.file(inode, event.pid, files).pages;
         self.settle(event.tid);
         let range = match advised {

@@ -223,7 +223,11 @@ impl Assembler {
                 thread.reclaims = thread.reclaims.saturating_sub(1);
             }
             EventKind::Advise { fd, advice, offset, bytes } if watched => {
-                self.advise(event, fd, advice, (offset, bytes), files);
+                let inode = files.of_descriptor(event.pid, fd);
+                self.advise(event, inode, advice, (offset, bytes), files);
+            }
+            EventKind::AdviseFile { inode, advice, offset, bytes } if watched => {
+                self.advise(event, Some(inode), advice, (offset, bytes), files);
             }
             EventKind::AdviseMemory { address, bytes, advice } if watched => {
                 self.advise_memory(event, address, bytes, advice, files);

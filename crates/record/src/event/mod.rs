@@ -51,6 +51,8 @@ pub enum EventKind {
     /// A program says by a descriptor how it will use a part of a file (no bytes: up to its end);
     /// the number of that advice is that of `posix_fadvise`.
     Advise { fd: u64, advice: u64, offset: u64, bytes: u64 },
+    /// The same, of a file that is known.
+    AdviseFile { inode: Inode, advice: u64, offset: u64, bytes: u64 },
     /// The same of mapped memory, with a number of `madvise`.
     AdviseMemory { address: u64, bytes: u64, advice: u64 },
     /// A program has what is dirty of a file written.
@@ -101,7 +103,8 @@ pub struct Event {
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    /// The number of its cgroup of the second version; 0: not known.
+    /// The number of its memory cgroup; of the first version only programs in the kernel know it.
+    /// 0: not known.
     pub cgroup: u64,
     /// Event itself.
     pub kind: EventKind,
@@ -228,8 +231,13 @@ pub struct Decoder {
 
 impl Decoder {
     /// Looks up what this kernel has, and the probes of a group. Without the events of the page
-    /// cache there is an error.
-    pub(crate) fn new(tracefs: &Tracefs, probes: Option<&str>, sample: Option<SpaceSample>) -> Result<Decoder, String> {
+    /// cache there is an error. Events in `told` are told by programs in the kernel.
+    pub(crate) fn new(
+        tracefs: &Tracefs,
+        probes: Option<&str>,
+        sample: Option<SpaceSample>,
+        told: &[&str],
+    ) -> Result<Decoder, String> {
         let mut decoder = Decoder { sample, ..Decoder::default() };
         for source in &PROBED {
             let Some(group) = probes else { break };
@@ -238,6 +246,10 @@ impl Decoder {
             decoder.learn(source, &format)?;
         }
         for source in &SOURCES {
+            if told.contains(&source.event) {
+                decoder.parts.push(source.feature);
+                continue;
+            }
             let Some(format) = tracefs.format(source.event)? else {
                 if source.feature == Feature::Cache && (probes.is_none() || source.kind != Kind::Read) {
                     return Err(format!(

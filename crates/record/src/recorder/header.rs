@@ -18,9 +18,10 @@ impl Recorder {
     }
 
     pub(super) fn header(&mut self) -> Header {
-        (self.recording.events, self.recording.lost) = (self.rings.read, self.rings.lost + self.rings.undecoded);
+        (self.recording.events, self.recording.lost) = (self.rings.read, self.rings.all_lost());
         let killed = self.group.as_ref().map_or(0, Cgroup::oom_kills);
         self.recording.oom_kills = killed.saturating_sub(self.killed_before).max(self.recording.oom_kills);
+        self.recording.counted = self.counted();
         self.recording.touches = self.sampler.as_ref().map(Sampler::about);
         self.recording.read_ahead_pages = self.names.read_ahead_pages();
         let mut header = Header::new(Format::Native);

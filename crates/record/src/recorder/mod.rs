@@ -1,16 +1,19 @@
 //! The recorder: from rings to a trace file, until the program ends or somebody says so.
 
 mod begin;
+mod counted;
 mod header;
 mod warm;
 
 use crate::assemble::{Assembler, DirectShare};
-use crate::event::{Decoder, Event, EventKind, release};
+use crate::bpf::Programs;
+use crate::event::{Event, EventKind, release};
 use crate::group::{self, Cgroup};
 use crate::machine::{self, STEP};
 use crate::members::{self, Members};
 use crate::names::Names;
-use crate::probes::{self, Probes};
+use crate::opened::{Opened, SamplerChoice, Wanted};
+use crate::probes::Probes;
 use crate::program;
 use crate::ring::{Rings, now_ns};
 use crate::scan::Scan;
@@ -20,6 +23,7 @@ use crate::touches::{Sampler, Sampling};
 use crate::tracefs::Tracefs;
 use crate::unfinished::Unfinished;
 use begin::{StartedTarget, group_of_target, is_there, start};
+use counted::Counted;
 use header::{sees, words};
 use refault_trace::{NativeWriter, PartFile, Record, Recording, Series, Snapshot, SpaceSample};
 use std::collections::VecDeque;
@@ -60,6 +64,8 @@ pub struct Options {
     pub touches: Sampling,
     /// Pages of files whose events the kernel is to report; none: all.
     pub sample: Option<SpaceSample>,
+    /// Part of the kernel that takes the sample.
+    pub sampler: SamplerChoice,
     /// Bytes of each ring.
     pub ring_bytes: usize,
     /// Objects get numbers for names.
@@ -120,6 +126,8 @@ pub struct RecordReport {
     pub bypass: Option<(DirectShare, String)>,
     /// Why the memory of a process could not be looked at, if it was to be: the last one.
     pub complaint: Option<String>,
+    /// Why filters took the sample and nobody counted all accesses, if programs were wanted, too.
+    pub why_filters: Option<String>,
 }
 
 /// When the first one is written.
@@ -134,6 +142,8 @@ const LAST_LOOKS: Duration = Duration::from_secs(1);
 /// A recorder at work.
 struct Recorder {
     rings: Rings,
+    /// Removed after the events on them have ended.
+    _probes: Option<Probes>,
     writer: NativeWriter<PartFile>,
     assembler: Assembler,
     names: Names,
@@ -157,6 +167,9 @@ struct Recorder {
     killed_before: u64,
     /// Files whose pages in memory are still to be looked at.
     warm: Warm,
+    /// Accesses of all pages, beside a sample.
+    counted: Counted,
+    why_filters: Option<String>,
 }
 
 /// Group in which the programs run: a new one with that memory, or one that exists.
@@ -166,6 +179,19 @@ fn group_of(options: &Options) -> Result<Option<Cgroup>, String> {
         (None, Some(path)) => Some(Cgroup::open(path)?),
         (None, None) => None,
     })
+}
+
+/// Events that are wanted. Accesses are counted by group where the group is the target.
+fn wanted(options: &Options, group: Option<&Cgroup>) -> Wanted {
+    let is_group = matches!(options.target, RecordTarget::Group);
+    Wanted {
+        sample: options.sample,
+        sampler: options.sampler,
+        of_pages: false,
+        groups: is_group && group.is_some_and(|group| group.ids().is_some()),
+        by_process: !is_group,
+        ring_bytes: options.ring_bytes,
+    }
 }
 
 /// Names of files, which are looked for below the current folder.
@@ -203,32 +229,31 @@ fn about(options: &Options, sees: Vec<String>, group: Option<&Cgroup>, columns: 
 /// One line that says what is missing, or what could not be written.
 pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Result<RecordReport, String> {
     let tracefs = Tracefs::find(options.tracefs.as_deref())?;
-    // Removed after the events on them have ended.
-    let probes = probes::needed(&tracefs)?;
-    let decoder = Decoder::new(&tracefs, probes.as_ref().map(Probes::group), options.sample)?;
     let sampler = Sampler::new(if options.sample.is_some() { Sampling::Off } else { options.touches })?;
     let group = group_of(options)?;
     let writer = NativeWriter::create_part(&options.output).map_err(|e| e.to_string())?;
     // A recorder that does not get as far as the first event leaves nothing.
     let mut unfinished = Unfinished::new(&options.output)?;
-    let sees = sees(&decoder);
     let ids = group.as_ref().filter(|_| matches!(options.target, RecordTarget::Group)).and_then(Cgroup::ids);
-    let (mut rings, calibration) = machine::open_rings(decoder, options.ring_bytes, ids.is_some())?;
-    rings.set_last_beyond(calibration.last_beyond);
+    let mut opened = Opened::open(&tracefs, wanted(options, group.as_ref()))?;
+    let sees = sees(&opened.decoder);
     program::catch_end();
     let start_ns = now_ns();
     let names = names_here();
     let killed_before = group.as_ref().map(Cgroup::oom_kills);
+    // Nothing before the program counts.
+    _ = opened.rings.programs().map(Programs::accesses);
     let StartedTarget { mut child, mut members, pid } = start(options, group.as_ref())?;
     // Not so if events tell the groups of another hierarchy.
-    if let Some(ids) = ids.filter(|_| group::own_id() == Some(calibration.cgroup)) {
+    if let Some(ids) = ids.filter(|_| opened.has_groups) {
         members.by_id(ids);
     }
     let group = group.or_else(|| group_of_target(pid));
     let columns = Columns::of(group.as_ref());
     let killed_before = killed_before.unwrap_or_else(|| group.as_ref().map_or(0, Cgroup::oom_kills));
     let mut recorder = Recorder {
-        rings,
+        rings: opened.rings,
+        _probes: opened.probes,
         writer,
         assembler: Assembler::new(start_ns, machine::reclaimers())
             .with_pagers_out(machine::pagers_out())
@@ -237,6 +262,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
         members,
         tasks: Tasks::default(),
         recording: about(options, sees, group.as_ref(), columns.names()),
+        counted: Counted::of(&options.target, group.as_ref()),
         group,
         columns,
         start_ns,
@@ -249,6 +275,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
         checkpoints: 0,
         killed_before,
         warm: Warm::default(),
+        why_filters: opened.why_filters,
     };
     if recorder.sampler.is_some() {
         recorder.assembler.record_memory();
@@ -371,6 +398,7 @@ impl Recorder {
     }
 
     fn snapshot(&mut self) {
+        self.take_counted();
         let time_ns = now_ns().saturating_sub(self.start_ns);
         let values = self.columns.values(self.group.as_ref());
         if self.recording.series.push(Snapshot { time_ns, values }) {
@@ -392,7 +420,7 @@ impl Recorder {
         RecordProgress {
             seconds: now_ns().saturating_sub(self.start_ns) as f64 / 1e9,
             events: self.rings.read,
-            lost: self.rings.lost + self.rings.undecoded,
+            lost: self.rings.all_lost(),
             accesses: self.assembler.accesses,
             misses: self.assembler.misses,
             touches: self.assembler.touches,
@@ -433,6 +461,7 @@ impl Recorder {
             end,
             bypass,
             complaint,
+            why_filters: self.why_filters,
         })
     }
 }

@@ -63,6 +63,14 @@ impl Agreement {
         self.same += u64::from(kernel == lab);
     }
 
+    /// Adds hits of both, or takes some away: never more than there are.
+    pub(super) fn add_hits(&mut self, more: i64) {
+        let most = self.accesses.saturating_sub(self.kernel_misses.max(self.lab_misses)).min(self.same);
+        let more = more.max(-(most as i64));
+        self.accesses = self.accesses.saturating_add_signed(more);
+        self.same = self.same.saturating_add_signed(more);
+    }
+
     /// Hit rates in percent.
     pub fn rates(&self) -> (f64, f64) {
         let rate = |misses: u64| 100.0 * (1.0 - misses as f64 / self.accesses.max(1) as f64);
@@ -128,6 +136,10 @@ pub struct Compared {
     pub replayed: u64,
     /// Parts of a sample; none: all pages were recorded.
     pub parts: Vec<SamplePart>,
+    /// Accesses that there were for each page of the sample, where the kernel counted all.
+    pub counted: Option<f64>,
+    /// Standard error of the number of units of the sample, as a share of it.
+    pub(super) units_error: f64,
     /// Whether the warm-up is over: nothing before it counts.
     pub(super) is_measured: bool,
     all: u64,

@@ -50,6 +50,6 @@ pub use load::Loaded;
 pub use machine::{About, After, CellSettings, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};
 pub use run::run;
-pub use sampled::SamplePart;
+pub use sampled::{SamplePart, units_error};
 pub use settings::{Settings, WarmUp};
 pub use trust::{AGREEMENT, POINTS, Trust, TrustMetric, apart, kernel_count};

@@ -58,6 +58,8 @@ pub(super) struct Run<'a> {
     pub(super) kernel_reads: OfKernel,
     /// Whether the row is of a stream that comes into a unit of a sample.
     pub(super) is_stream: bool,
+    /// Units of a sample that were accessed.
+    pub(super) units: HashSet<(u32, u64)>,
     /// When accesses begin to count.
     pub(super) warm_up_ns: u64,
     pub(super) before: Before,
@@ -158,6 +160,7 @@ impl<'a> Run<'a> {
             stolen_before: 0,
             kernel_reads: OfKernel::new(loaded),
             is_stream: false,
+            units: HashSet::new(),
             warm_up_ns,
             before: Before::default(),
             compared: Compared::new(loaded, &settings.keep, warm_up_ns),
@@ -207,6 +210,7 @@ impl<'a> Run<'a> {
         self.compared.kernel_reads = self.kernel_reads.total() - reads.0;
         self.compared.lab_reads = self.cell.machine.observer.total() - reads.1;
         self.compared.stand_for(self.loaded.one_in());
+        self.add_counted();
         self.compared
     }
 }

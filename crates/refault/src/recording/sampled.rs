@@ -3,6 +3,9 @@
 //! Memory and the kernel's batches are divided by that number, counts are multiplied by it.
 //! Mechanism: `docs/mechanisms.md#a-sample-of-a-larger-memory`.
 //!
+//! A sample may lack pages that are used all the time: it has their misses, which are few, and not
+//! their hits. Where the kernel counted all touches, the difference is hits.
+//!
 //! A stream that comes into a unit of the sample from pages that are left out was read ahead by the
 //! kernel before it came: there the first page is no miss, and the unit is read ahead as a whole.
 
@@ -20,6 +23,8 @@ pub(super) const PARTS: usize = 32;
 /// One part of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SamplePart {
+    /// Units that were accessed.
+    pub units: u64,
     /// Accesses.
     pub accesses: u64,
     /// Misses of the lab.
@@ -42,16 +47,25 @@ pub(super) fn part_of(object: u32, unit: u64) -> usize {
     (mixed >> 59) as usize % PARTS
 }
 
-/// Standard error of the share of accesses that miss, by the parts (delete-a-group jackknife).
-pub(super) fn standard_error(parts: &[(u64, u64)]) -> Option<f64> {
-    let (all, missed) = parts.iter().fold((0, 0), |(a, m), part| (a + part.0, m + part.1));
+/// Standard error of the share of so many accesses that miss (delete-a-group jackknife): misses of
+/// a part are compared with its weight.
+pub(super) fn standard_error(parts: &[(u64, f64)], accesses: f64) -> Option<f64> {
+    let (weights, missed) = parts.iter().fold((0, 0.0), |(a, m), part| (a + part.0, m + part.1));
     let used = parts.iter().filter(|part| part.0 > 0).count() as f64;
     if used < 2.0 {
         return None;
     }
-    let rate = missed as f64 / all as f64;
-    let off = parts.iter().map(|&(accesses, misses)| (misses as f64 - rate * accesses as f64).powi(2));
-    Some((used / (used - 1.0) * off.sum::<f64>()).sqrt() / all as f64)
+    let off = parts.iter().map(|&(weight, misses)| (misses - missed / weights as f64 * weight as f64).powi(2));
+    Some((used / (used - 1.0) * off.sum::<f64>()).sqrt() / accesses.max(1.0))
+}
+
+/// Standard error of the number of units in a sample, as a share of it, by how many there are of
+/// each file: of a large file one more or less, of a small file one or none.
+pub fn units_error(files: impl Iterator<Item = u32>) -> f64 {
+    let (all, variance) = files.fold((0.0, 0.0), |(all, variance), units| {
+        (all + f64::from(units), variance + if units > 1 { 0.25 } else { f64::from(units) })
+    });
+    if all > 0.0 { variance.sqrt() / all } else { 0.0 }
 }
 
 /// Rows that come into a unit from in front of it, and go on in it, by number.
@@ -103,18 +117,26 @@ impl Compared {
     /// Standard error of the hit rate of the lab that comes from the choice of pages; none: all
     /// pages were recorded.
     pub fn sampling_error(&self) -> Option<f64> {
-        standard_error(&self.parts.iter().map(|part| (part.accesses, part.misses)).collect::<Vec<_>>())
+        self.error_of(|part| part.misses as f64)
     }
 
     /// Standard error of the difference of lab and kernel.
     pub fn error_of_difference(&self) -> Option<f64> {
-        let parts = self.parts.iter();
-        let all = |f: fn(&SamplePart) -> u64| self.parts.iter().map(f).sum::<u64>() as f64;
-        let (accesses, lab, kernel) = (all(|p| p.accesses), all(|p| p.misses), all(|p| p.kernel_misses));
-        let used = self.parts.iter().filter(|part| part.accesses > 0).count() as f64;
-        let rate = (lab - kernel) / accesses;
-        let off = |p: &SamplePart| (p.misses as f64 - p.kernel_misses as f64 - rate * p.accesses as f64).powi(2);
-        (used >= 2.0).then(|| (used / (used - 1.0) * parts.map(off).sum::<f64>()).sqrt() / accesses)
+        self.error_of(|part| part.misses as f64 - part.kernel_misses as f64)
+    }
+
+    /// Where all accesses are counted, a part has misses by its units, of which there are about as
+    /// many as the rate says; else it is the rate of a part that counts, and its accesses are the
+    /// weight.
+    fn error_of(&self, misses: fn(&SamplePart) -> f64) -> Option<f64> {
+        let sampled = self.parts.iter().map(|part| part.accesses).sum::<u64>() as f64;
+        let parts = |weight: fn(&SamplePart) -> u64| -> Vec<_> {
+            self.parts.iter().map(|part| (weight(part), misses(part))).collect()
+        };
+        let Some(counted) = self.counted else { return standard_error(&parts(|part| part.accesses), sampled) };
+        let missed = self.parts.iter().map(misses).sum::<f64>() / counted.max(1.0);
+        let by_parts = standard_error(&parts(|part| part.units), counted)?;
+        Some(by_parts.hypot(missed * self.units_error))
     }
 
     /// Multiplies all counts: each page stands for so many.
@@ -156,6 +178,38 @@ impl Compared {
 }
 
 impl Run<'_> {
+    /// Touches of pages that are not in the sample are hits, as many as the kernel counted; in a
+    /// part of the time the share that the sample has of them.
+    pub(super) fn add_counted(&mut self) {
+        let (one_in, recording) = (self.loaded.one_in(), &self.loaded.recording);
+        let Some(counted) = recording.counted.filter(|_| recording.sample.is_some()) else { return };
+        // A file may say anything: no machine makes so many touches.
+        let counted = counted.min(1 << 50);
+        let is_read = |r: &&Record| !r.op.write && r.kind.is_touch() && r.kind != RecordKind::Sampled;
+        let (mut all, mut measured, mut mapped) = (0, 0, 0);
+        for record in self.loaded.records.iter().filter(is_read) {
+            let pages = u64::from(record.pages);
+            let counts = if record.time_ns >= self.warm_up_ns { pages } else { 0 };
+            (all, measured) = (all + pages, measured + counts);
+            mapped += if record.op.via == Some(Via::Map) { counts } else { 0 };
+        }
+        if all == 0 || measured == 0 {
+            return;
+        }
+        let more = counted as f64 * (measured as f64 / all as f64) - (measured * one_in) as f64;
+        let of_mapped = more * (mapped as f64 / measured as f64);
+        let compared = &mut self.compared;
+        let both = [&mut compared.by_descriptor, &mut compared.by_mapping];
+        for (agreement, more) in both.into_iter().zip([more - of_mapped, of_mapped]) {
+            agreement.add_hits(more.round() as i64);
+        }
+        compared.total.add_hits(more.round() as i64);
+        compared.counted = Some(compared.total.accesses as f64 / one_in as f64);
+        let mut units: HashMap<u32, u32> = HashMap::new();
+        self.units.iter().for_each(|(object, _)| *units.entry(*object).or_insert(0) += 1);
+        compared.units_error = units_error(units.into_values());
+    }
+
     /// A stream comes into a unit: what the kernel had read ahead there by then is read ahead.
     pub(super) fn enter_unit(&mut self, record: &Record) {
         let Some(sample) = self.loaded.recording.sample else { return };
@@ -170,7 +224,10 @@ impl Run<'_> {
     pub(super) fn count_part(&mut self, record: &Record, page: u64, kernel: bool, lab: bool) {
         let Some(sample) = self.loaded.recording.sample.filter(|_| self.compared.is_measured) else { return };
         self.compared.parts.resize(PARTS, SamplePart::default());
-        let part = &mut self.compared.parts[part_of(record.object, page / sample.unit_pages)];
+        let unit = page / sample.unit_pages;
+        let is_new = self.units.insert((record.object, unit));
+        let part = &mut self.compared.parts[part_of(record.object, unit)];
+        part.units += u64::from(is_new);
         part.accesses += 1;
         part.misses += u64::from(lab);
         part.kernel_misses += u64::from(kernel);
@@ -194,12 +251,21 @@ mod tests {
     }
 
     #[test]
+    fn a_large_file_has_its_share_of_units_and_small_ones_have_not() {
+        assert_eq!(units_error([16].into_iter()), 0.5 / 16.0);
+        assert_eq!(units_error([1; 16].into_iter()), 0.25);
+        assert_eq!(units_error([].into_iter()), 0.0);
+    }
+
+    #[test]
     fn the_error_is_the_spread_of_the_parts() {
-        assert_eq!(standard_error(&[(10, 1); 8]), Some(0.0));
-        assert_eq!(standard_error(&[(10, 1), (0, 0)]), None);
+        assert_eq!(standard_error(&[(10, 1.0); 8], 80.0), Some(0.0));
+        assert_eq!(standard_error(&[(10, 1.0), (0, 0.0)], 10.0), None);
+        // Twice the misses of twice the weight is no difference.
+        assert_eq!(standard_error(&[(10, 1.0), (20, 2.0), (30, 3.0)], 600.0), Some(0.0));
         // Half of the parts miss always, the others never: n parts of one access each.
-        let parts: Vec<_> = (0..100).map(|i| (1, i % 2)).collect();
-        let error = standard_error(&parts).expect("an error");
+        let parts: Vec<_> = (0..100).map(|i| (1, f64::from(i % 2))).collect();
+        let error = standard_error(&parts, 100.0).expect("an error");
         assert!((error - 0.5 / 99f64.sqrt()).abs() < 1e-12, "{error}");
     }
 }

@@ -10,7 +10,7 @@ fn curve(limit_pages: u64, most_units: usize, policy: Policy) -> GroupCurve {
     let mut config = Config::new(policy);
     config.readahead.history = true;
     config.memcg.charge_kernel = false;
-    let settings = CurveSettings { config, one_in: 1, window_ns: 1 << 40, most_units };
+    let settings = CurveSettings { config, one_in: 1, window_ns: 1 << 40, most_units, is_counted: false };
     GroupCurve::new(settings, limit_pages, 0).expect("a curve")
 }
 
@@ -46,19 +46,35 @@ fn pages_met_in_memory_do_not_count_at_first() {
     (0..500).for_each(|page| group.touch(&read(page)).expect("room"));
     assert_eq!((group.totals.accesses, group.curve().kernel_hit_rate), (0, None));
     (0..500).for_each(|page| group.touch(&read(page)).expect("room"));
-    assert_eq!(group.totals, Totals { accesses: 500, misses: 0, reads: 0 });
+    assert_eq!(group.totals, Totals { whole: 0, accesses: 500, misses: 0, reads: 0 });
     // A fault on a page that has to be read: the addition comes after it.
     group.delete(FILE, 7..8);
     let fault = Touched { via: Via::Map, ..read(7) };
     group.touch(&fault).expect("room");
     group.add(FILE, 7..8, true).expect("room");
-    assert_eq!(group.totals, Totals { accesses: 501, misses: 1, reads: 1 });
+    assert_eq!(group.totals, Totals { whole: 0, accesses: 501, misses: 1, reads: 1 });
     // A written page is added, and not read.
     group.delete(FILE, 9..10);
     group.touch(&Touched { write: true, ..read(9) }).expect("room");
     group.add(FILE, 9..10, true).expect("room");
     group.touch(&read(9)).expect("room");
-    assert_eq!(group.totals, Totals { accesses: 502, misses: 1, reads: 1 });
+    assert_eq!(group.totals, Totals { whole: 0, accesses: 502, misses: 1, reads: 1 });
+}
+
+#[test]
+fn hits_are_of_all_touches_where_these_are_counted() {
+    let mut group = curve(2000, 1000, Policy::Lru);
+    group.settings.is_counted = true;
+    for page in 0..100 {
+        group.add(FILE, page..page + 1, true).expect("room");
+        group.touch(&read(page)).expect("room");
+    }
+    // Touches of pages that are not in the sample: hits, as no page of theirs was read.
+    group.counted(1000);
+    let curve = group.curve();
+    assert_eq!((curve.sampled, curve.counted, group.totals.whole), (100, Some(1000), 1000));
+    assert!((curve.kernel_hit_rate.expect("touches") - 0.9).abs() < 1e-9);
+    assert!((curve.points[AT_LIMIT].hit_rate - 0.9).abs() < 1e-9);
 }
 
 #[test]
