@@ -60,7 +60,7 @@ pub use event::{Event, EventKind, EventSupport, Feature, Inode, release, survey}
 pub use feed::Feed;
 pub use group::{Cgroup, paths as group_paths};
 pub use group_names::group_matches;
-pub use group_target::{GroupOf, RuntimeNames, find_group};
+pub use group_target::{GroupOf, RuntimeNames, find_group, group_label};
 pub use machine::{lru_gen, swappiness};
 pub use opened::SamplerChoice;
 pub use play::{KernelReplay, play, with_one_descriptor};

@@ -8,7 +8,9 @@ use crate::state::State;
 use crate::stream::{PageEvent, PageStream, Who};
 use refault::recording::Settings;
 use refault_mm::Config;
-use refault_record::{Cgroup, Event, Feed, SamplerChoice, group_matches, lru_gen, release, swappiness};
+use refault_record::{
+    Cgroup, Event, Feed, RuntimeNames, SamplerChoice, group_label, group_matches, lru_gen, release, swappiness,
+};
 use refault_trace::{Recording, SpaceSample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -23,6 +25,9 @@ const LEAST_EVENTS: u32 = 20;
 
 /// Groups that are counted and have no engines.
 const MOST_CANDIDATES: usize = 1 << 14;
+
+/// Nanoseconds after which names of containers are read again.
+const NAMES_NS: u64 = 30_000_000_000;
 
 /// The least memory that sizes are of, in pages: 4 MiB.
 const LEAST_PAGES: u64 = 1 << 10;
@@ -91,6 +96,8 @@ pub struct HostCounts {
 pub struct GroupReport {
     /// Path of the group.
     pub path: String,
+    /// Name of the container or the pod, with its id; `None` for other groups.
+    pub name: Option<String>,
     /// Sizes now.
     pub figures: Figures,
     /// The size that the curve is around, in bytes: the limit, or what it had.
@@ -127,6 +134,9 @@ pub struct Host {
     stream: PageStream,
     groups: BTreeMap<String, Watched>,
     candidates: FxHashMap<String, u32>,
+    /// Names of containers and pods, and when they were read.
+    names: RuntimeNames,
+    named_ns: Option<u64>,
     counts: HostCounts,
     now_ns: u64,
     looked_ns: u64,
@@ -151,6 +161,8 @@ impl Host {
             groups: BTreeMap::new(),
             candidates: FxHashMap::default(),
             counts: HostCounts::default(),
+            names: RuntimeNames::default(),
+            named_ns: None,
             now_ns: 0,
             looked_ns: 0,
             counted_ns: 0,
@@ -330,6 +342,10 @@ impl Host {
     pub fn report(&mut self) -> Vec<GroupReport> {
         let (now_ns, options) = (self.now_ns, &self.options);
         let mut all: Vec<_> = self.groups.iter_mut().map(|(path, w)| report(path, w, options, now_ns)).collect();
+        if self.named_ns.is_none_or(|at_ns| now_ns.saturating_sub(at_ns) > NAMES_NS) {
+            (self.names, self.named_ns) = (RuntimeNames::read(), Some(now_ns));
+        }
+        all.iter_mut().for_each(|group| group.name = group_label(&group.path, &self.names));
         all.sort_by(|a, b| b.figures.usage_bytes.cmp(&a.figures.usage_bytes).then_with(|| a.path.cmp(&b.path)));
         all
     }
@@ -367,6 +383,7 @@ fn report(path: &str, watched: &mut Watched, options: &HostOptions, now_ns: u64)
     }
     GroupReport {
         path: path.to_owned(),
+        name: None,
         figures: watched.figures,
         around_bytes: watched.curve.limit_pages() * 4096,
         hit_rate_now: hit_rate_now(&totals, &before, one_in),

@@ -17,7 +17,9 @@ pub(super) fn text(groups: &[GroupReport], counts: &HostCounts) -> String {
 
 fn add(all: &mut Metrics, group: &GroupReport) {
     let mut gauge = |name: &str, help: &str, labels: &[(&str, &str)], value: f64| {
-        let labels = [&[("group", group.path.as_str())], labels].concat();
+        let mut own = vec![("group", group.path.as_str())];
+        own.extend(group.name.as_deref().map(|name| ("name", name)));
+        let labels = [&own, labels].concat();
         all.add(MetricKind::Gauge, &format!("watch_group_{name}"), help, &labels, value);
     };
     let figures = &group.figures;

@@ -71,12 +71,20 @@ fn keep(args: &WatchArgs, host: &Host, reports: &[refault_watch::GroupReport]) -
         append(path, &view::history(reports)?)?;
     }
     if let Some(path) = &args.state {
-        let mut file = crate::page::create(path)?;
-        let failed = |e: std::io::Error| format!("{}: cannot be written: {e}", path.display());
-        file.write_all(host.state().text().as_bytes()).map_err(failed)?;
-        file.commit()?;
+        // The state before stays whole: a watcher is not ended by a full disk.
+        if let Err(e) = write_state(path, &host.state().text()) {
+            say(&format!("refault: --state: {e}"));
+        }
     }
     Ok(())
+}
+
+/// Writes the state, whole or not at all.
+fn write_state(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut file = crate::page::create(path)?;
+    let failed = |e: std::io::Error| format!("{}: cannot be written: {e}", path.display());
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    Ok(file.commit()?)
 }
 
 /// Appends whole lines. A disk that is full is said, and the watcher goes on.

@@ -33,7 +33,7 @@ pub(super) fn table(groups: &[GroupReport], counts: &HostCounts, args: &WatchArg
         let _ = writeln!(text, "{} of groups beyond --groups", counted(counts.unwatched, "event", "events"));
     }
     for group in groups.iter().filter(|group| !group.advice.why.is_empty()) {
-        let _ = writeln!(text, "{}: {}", printable(&short(&group.path)), printable(&group.advice.why.join("; ")));
+        let _ = writeln!(text, "{}: {}", printable(&name(group)), printable(&group.advice.why.join("; ")));
     }
     text
 }
@@ -51,7 +51,7 @@ fn row(group: &GroupReport) -> Vec<String> {
         change.map_or("-".to_owned(), |c| format!("{:+.1} ±{:.1}", 100.0 * c.hit_rate, 100.0 * c.bar))
     };
     let fixed = vec![
-        printable(&short(&group.path)),
+        printable(&name(group)),
         human(figures.usage_bytes),
         figures.limit_bytes.map_or("none".to_owned(), human),
         group.hit_rate_now.map_or("-".to_owned(), percent),
@@ -64,6 +64,11 @@ fn row(group: &GroupReport) -> Vec<String> {
     let changes = [smallest, change(group.advice.less), change(group.advice.more)];
     let trust = group.advice.trust.name().to_owned();
     fixed.into_iter().chain(shown).chain(changes).chain([trust]).collect()
+}
+
+/// The name of its container or pod, or its path.
+fn name(group: &GroupReport) -> String {
+    group.name.clone().unwrap_or_else(|| short(&group.path))
 }
 
 /// The end of a long name: what tells groups apart stands there.
@@ -90,6 +95,7 @@ fn line(group: &GroupReport, time_ms: u64) -> Value {
     json!({
         "time_ms": time_ms,
         "group": group.path,
+        "name": group.name,
         "figures": group.figures,
         "around_bytes": group.around_bytes,
         "kernel_hit_rate": group.hit_rate_now,

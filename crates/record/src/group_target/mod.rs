@@ -95,6 +95,13 @@ pub fn find_group(by: GroupOf, name: &str, paths: &[String], names: &RuntimeName
     }
 }
 
+/// Name that people have for the group of a container or a pod; `None` for other groups, whose
+/// paths say what they are.
+pub fn group_label(path: &str, names: &RuntimeNames) -> Option<String> {
+    let named = |of: GroupOf| identified(of, path).map(|(id, _)| label(of, &id, names));
+    named(GroupOf::Container).or_else(|| named(GroupOf::Pod))
+}
+
 /// As a list has it: short, with the name that people have for it.
 fn label(by: GroupOf, id: &str, names: &RuntimeNames) -> String {
     let short = match by {

@@ -50,6 +50,25 @@ fn containers_are_found_in_the_groups_of_every_runtime() {
 }
 
 #[test]
+fn groups_have_the_names_of_their_containers() {
+    let names = RuntimeNames::with(
+        &[(&id("aa11"), "web"), (&id("bb22"), "front-7d9/nginx")],
+        &[("0a1b2c3d-1111-2222-3333-444455556666", "shop/front-7d9")],
+    );
+    let slice = "/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice";
+    for (path, want) in [
+        (format!("/docker/{}", id("aa11")), Some("web (aa1100000000)")),
+        (format!("/docker/{}/init.scope", id("aa11")), Some("web (aa1100000000)")),
+        (format!("{slice}/crio-{}.scope", id("bb22")), Some("front-7d9/nginx (bb2200000000)")),
+        (slice.to_owned(), Some("shop/front-7d9 (0a1b2c3d-1111-2222-3333-444455556666)")),
+        (format!("/docker/{}", id("cc33")), Some("cc3300000000")),
+        ("/system.slice/nginx.service".to_owned(), None),
+    ] {
+        assert_eq!(group_label(&path, &names).as_deref(), want, "{path}");
+    }
+}
+
+#[test]
 fn containers_that_have_names_in_the_place_of_ids() {
     for path in ["/lxc.payload.web1", "/lxc/web1", "/lxc.payload/web1", "/machine.slice/systemd-nspawn@web1.service"] {
         assert_eq!(found(GroupOf::Container, "web1", &["/", path, &format!("{path}/init.scope")]), Ok(path.to_owned()));
