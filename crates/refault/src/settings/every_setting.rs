@@ -9,7 +9,7 @@ use refault_mm::{
 use std::collections::BTreeSet;
 
 /// Settings that change nothing here, and why.
-const EXCEPTIONS: [(&str, &str); 13] = [
+const EXCEPTIONS: [(&str, &str); 12] = [
     ("kswapd_revival", "of kswapd, which run has and a replay has not"),
     ("retry_without_trim", "of kswapd"),
     ("kswapd_writes_files", "of kswapd"),
@@ -19,7 +19,6 @@ const EXCEPTIONS: [(&str, &str); 13] = [
     ("lru_reparent", "groups of a trace are not removed"),
     ("swap_overflow", "there is one swap device, and --thp alone makes large folios"),
     ("swap_rotational", "the swap device of a replay is solid-state"),
-    ("swap_cluster_pages", "clusters change which slots are taken, and nothing else where nothing is read ahead"),
     ("swap_zeromap", "a trace does not say what pages hold"),
     ("vfs_cache_pressure", "needs names of thousands of files, which the tests of small files have"),
     ("nodes_shift", "so few evictions fit into any shadow; eviction_bits_max shows the buckets"),
