@@ -14,6 +14,9 @@ const FEW_PAGES: u64 = 100;
 /// Difference of engine and kernel that is agreement, as a share of accesses.
 const NEAR: f64 = 0.02;
 
+/// Two standard errors of the hit rate at the limit above which a curve is not to be trusted.
+const WIDE: f64 = 0.1;
+
 /// Share of lost events from which on they are said.
 const MUCH_LOST: f64 = 0.01;
 
@@ -155,6 +158,13 @@ fn trust(curve: &Curve, figures: &Figures) -> (CurveTrust, Vec<String>) {
     if curve.sample_pages < FEW_PAGES {
         why.push(format!("the limit is {} pages of the sample", curve.sample_pages));
     }
+    let wide = bar(curve, limit);
+    if wide > WIDE {
+        why.push(format!(
+            "the error bar at the limit is {:.0} points: watch longer, or at a higher --rate",
+            100.0 * wide
+        ));
+    }
     if curve.lost > MUCH_LOST {
         why.push(format!("{:.0} % of the events were lost", 100.0 * curve.lost));
     }
@@ -232,6 +242,11 @@ mod tests {
         let advice = LimitAdvice::of(&off, &figures, 0.1);
         assert_eq!((advice.trust, advice.why.len()), (CurveTrust::Low, 2));
         assert!(advice.why[0].contains("10.0 points more"), "{:?}", advice.why);
+        let mut rough = curve([0.1; 12]);
+        rough.points[AT_LIMIT].error = Some(0.1);
+        let advice = LimitAdvice::of(&rough, &figures, 0.1);
+        assert_eq!((advice.trust, advice.why.len()), (CurveTrust::Low, 1));
+        assert!(advice.why[0].contains("is 20 points"), "{:?}", advice.why);
         off.sampled = 10;
         let advice = LimitAdvice::of(&off, &figures, 0.1);
         assert_eq!((advice.trust, advice.smallest), (CurveTrust::NotYet, None));
