@@ -180,7 +180,7 @@ fn of_rules(folder: &Path) -> Vec<Truth> {
 }
 
 /// Hits, in percentage points, from which a difference has a row of its own.
-const SHOWN: f64 = 0.2;
+const SHOWN: f64 = 0.5;
 
 /// A row of the page, and whether the truth is inside of the bounds.
 struct Predicted {
