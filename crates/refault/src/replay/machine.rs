@@ -52,6 +52,14 @@ impl<O> ReplayWorld<O> {
     pub fn new(pages: usize, observer: O) -> ReplayWorld<O> {
         ReplayWorld { pte: vec![0; pages], oom: None, high_ns: 0, swap: None, observer }
     }
+
+    /// Hands an effect to the swap that was asked for, if there is one.
+    #[inline(always)]
+    fn of_swap(&mut self, effect: impl FnOnce(&mut SwapPool)) {
+        if let Some(swap) = &mut self.swap {
+            effect(swap);
+        }
+    }
 }
 
 /// Accessed bits of eight entries, one bit each. The product moves the lowest bit of each byte to a
@@ -77,15 +85,13 @@ impl<O: Observer> World for ReplayWorld<O> {
             Effect::Free { page, order } => self.observer.freed(page, order),
             Effect::Oom { memcg } => self.oom = Some(memcg),
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,
-            Effect::SwapOut { .. }
-            | Effect::SwapIn { .. }
-            | Effect::ZswapStore { .. }
-            | Effect::ZswapLoad { .. }
-            | Effect::FreeSlot { .. } => {
-                if let Some(swap) = &mut self.swap {
-                    return swap.effect(effect);
-                }
+            Effect::SwapOut { page, order, slot } => {
+                return self.swap.as_mut().map_or(Ack::Done, |swap| swap.swap_out(page, order, slot));
             }
+            Effect::SwapIn { page, order, .. } => self.of_swap(|swap| swap.swap_in(page, order)),
+            Effect::ZswapStore { page, .. } => self.of_swap(|swap| swap.zswap_store(page)),
+            Effect::ZswapLoad { page, .. } => self.of_swap(|swap| swap.zswap_load(page)),
+            Effect::FreeSlot { slot } => self.of_swap(|swap| swap.free_slot(slot)),
             // Devices answer at once, and nobody waits: the engine flushes, reclaims and compresses
             // by itself. The data of pages and slots is not kept.
             Effect::ZeroFill { .. }

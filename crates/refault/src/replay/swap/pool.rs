@@ -2,7 +2,7 @@
 
 use super::{SwapFigures, SwapKind, SwapSetup};
 use refault_lab::device::Zram;
-use refault_mm::{Ack, Content, Counter, Effect, Engine, PageId, SwapSlot};
+use refault_mm::{Ack, Content, Counter, Engine, PageId, SwapSlot};
 
 /// Parts of a trace of which the size of the pool is kept.
 const PARTS: u64 = 32;
@@ -54,34 +54,16 @@ impl SwapPool {
         }
     }
 
-    /// Carries out an effect of swap. Apart from the replay's, which is compiled into each use.
+    /// zswap compresses a page.
     #[cold]
-    pub(in crate::replay) fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::SwapOut { page, order, slot } => return self.swap_out(page, order, slot),
-            Effect::SwapIn { page, order, .. } => self.swap_in(page, order),
-            Effect::ZswapStore { page, .. } => self.compressed += u64::from(self.takes_codec(page)),
-            Effect::ZswapLoad { page, .. } => self.decompressed += u64::from(self.takes_codec(page)),
-            Effect::FreeSlot { slot } => self.free_slot(slot),
-            // Effects of other subsystems, which the replay's driver carries out.
-            Effect::Map { .. }
-            | Effect::Unmap { .. }
-            | Effect::WriteProtect { .. }
-            | Effect::Read { .. }
-            | Effect::Free { .. }
-            | Effect::Oom { .. }
-            | Effect::ZeroFill { .. }
-            | Effect::ZswapDrop { .. }
-            | Effect::Write { .. }
-            | Effect::Discard { .. }
-            | Effect::Migrate { .. }
-            | Effect::WakeFlusher
-            | Effect::WakeKswapd { .. }
-            | Effect::WakeZswap
-            | Effect::Throttle { .. }
-            | Effect::Unthrottle { .. } => {}
-        }
-        Ack::Done
+    pub(in crate::replay) fn zswap_store(&mut self, page: PageId) {
+        self.compressed += u64::from(self.takes_codec(page));
+    }
+
+    /// zswap decompresses a page.
+    #[cold]
+    pub(in crate::replay) fn zswap_load(&mut self, page: PageId) {
+        self.decompressed += u64::from(self.takes_codec(page));
     }
 
     /// Whether a page is compressed and decompressed, and not only noted.
@@ -90,7 +72,8 @@ impl SwapPool {
     }
 
     /// Pages go to the device.
-    fn swap_out(&mut self, page: PageId, order: u8, slot: SwapSlot) -> Ack {
+    #[cold]
+    pub(in crate::replay) fn swap_out(&mut self, page: PageId, order: u8, slot: SwapSlot) -> Ack {
         let nr = 1u32 << order;
         if self.zram.is_none() {
             self.disk_outs += u64::from(nr);
@@ -111,7 +94,8 @@ impl SwapPool {
     }
 
     /// Pages come from the device.
-    fn swap_in(&mut self, page: PageId, order: u8) {
+    #[cold]
+    pub(in crate::replay) fn swap_in(&mut self, page: PageId, order: u8) {
         let nr = 1u32 << order;
         if self.zram.is_none() {
             self.disk_ins += u64::from(nr);
@@ -123,7 +107,8 @@ impl SwapPool {
     }
 
     /// A slot holds nothing any more.
-    fn free_slot(&mut self, slot: SwapSlot) {
+    #[cold]
+    pub(in crate::replay) fn free_slot(&mut self, slot: SwapSlot) {
         if let Some(zram) = &mut self.zram {
             zram.free(place(slot));
         }
