@@ -52,7 +52,7 @@ fn caption(sizing: &Sizing, settings: &str) -> String {
 
 /// The group in words.
 fn group(sizing: &Sizing) -> String {
-    if sizing.group == "/" { "the whole trace (/)".to_owned() } else { printable(&sizing.group) }
+    if sizing.group == "/" { "the trace".to_owned() } else { printable(&sizing.group) }
 }
 
 /// How near the lab is to the kernel that was recorded: it comes before what the lab says.

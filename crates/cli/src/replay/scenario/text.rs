@@ -104,23 +104,23 @@ pub(super) fn killed(outcome: &ScenarioRun) -> String {
     killed.map(line).collect()
 }
 
-/// One line for the machine.
+/// Two lines for the machine: its time and pressure, and its memory.
 pub(super) fn machine(outcome: &ScenarioRun) -> String {
     let result = outcome.result();
     let [refaults, ins, outs, free, some, full, kills] = outcome.machine().map(|(_, n)| n);
     format!(
-        "machine: {:.3} s virtual, {}, {} swapped in, {} out, {} of {} pages free, pressure some {} full {}, \
-         {}, {}\n",
+        "machine: {:.3} s virtual, {}, {}, pressure some {} full {}\n\
+         memory: {}, {} swapped in, {} out, {} of {} pages free\n",
         result.seconds,
+        ending_text(result.ending),
+        counted(kills, "OOM kill", "OOM kills"),
+        duration(some * 1000),
+        duration(full * 1000),
         counted(refaults, "refault", "refaults"),
         grouped(ins),
         grouped(outs),
         grouped(free),
         grouped(result.node.managed_pages),
-        duration(some * 1000),
-        duration(full * 1000),
-        counted(kills, "OOM kill", "OOM kills"),
-        ending_text(result.ending),
     )
 }
 
