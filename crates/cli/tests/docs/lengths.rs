@@ -60,3 +60,15 @@ fn prose_is_wrapped() {
     }
     none(&complaints);
 }
+
+/// A table that was wrapped as if it were prose shows as a line of bars.
+#[test]
+fn tables_have_a_row_a_line() {
+    let mut complaints = Vec::new();
+    for page in pages() {
+        for (n, line) in page.text.iter().filter(|(_, line)| line.contains("| |---")) {
+            complaints.push(format!("{}:{n}: a table in one line: {line}", page.name));
+        }
+    }
+    none(&complaints);
+}
