@@ -2,22 +2,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refault_record::{Mapping, Region, Scan};
+use refault_record::{PageRun, Scan, Vma};
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
-    let mappings = Mapping::parse_all(&text);
+    let mappings = Vma::parse_all(&text);
     assert!(mappings.iter().all(|m| m.pages.start < m.pages.end));
     assert!(mappings.windows(2).all(|two| two[0].pages.end <= two[1].pages.start));
     // Regions that begin and end where the mappings do, or beside it.
-    let mut regions: Vec<Region> = Vec::new();
+    let mut regions: Vec<PageRun> = Vec::new();
     for (mapping, byte) in mappings.iter().zip(bytes) {
         let start =
             mapping.pages.start.saturating_sub(u64::from(byte % 3)).max(regions.last().map_or(0, |r| r.pages.end));
         let end = mapping.pages.end.saturating_sub(u64::from(byte % 5));
         if start < end {
             let (is_there, is_file, touched) = (byte & 8 == 0, byte & 16 == 0, byte & 32 == 0);
-            regions.push(Region { pages: start..end, is_there, is_file, touched });
+            regions.push(PageRun { pages: start..end, is_there, is_file, touched });
         }
     }
     let scan = Scan::of(&mappings, &regions, bytes.len().is_multiple_of(2));

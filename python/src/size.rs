@@ -8,7 +8,7 @@ use refault::document::InputKind;
 use refault::runner::parse_scale;
 use refault::settings::partial_flags;
 use refault::size::{
-    FlagsOf, Limit, SAID_BY_RESULT, SizeKind, SizeRange, SizeRequest, Sizing, Subject, Target, check_flags,
+    FlagsOf, Limit, SAID_BY_RESULT, SizeKind, SizeRange, SizeRequest, Sizing, Subject, MetricTarget, check_flags,
     policy_of_groups, size as find,
 };
 use refault::{Failure, Watch};
@@ -63,7 +63,7 @@ impl SizeSettings {
     fn request(&self) -> Result<SizeRequest, Failure> {
         let plain = SizeRequest::default();
         Ok(SizeRequest {
-            target: one::<Target>("target <TARGET>", &self.target)?,
+            target: one::<MetricTarget>("target <TARGET>", &self.target)?,
             group: self.group.clone(),
             limit: one::<Limit>("limit <LIMIT>", &self.limit)?.unwrap_or(plain.limit),
             range: one::<SizeRange>("range <LOW..HIGH>", &self.range)?,

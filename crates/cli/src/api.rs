@@ -5,7 +5,7 @@
 use crate::flags::recorded::note_sized as note_recording;
 use crate::replay::ReplayArgs;
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Watch, bars, page, replay};
+use crate::{Failure, GivenFlags, Watch, bars, page, replay};
 use refault::open_metrics::Metrics;
 use refault::recording;
 use refault_lab::scenario::Scenario;
@@ -13,7 +13,7 @@ use refault_trace::{RecordSource, Recording};
 use std::path::Path;
 
 /// `refault replay` with its printing, as the command has it.
-pub fn run_replay(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+pub fn run_replay(args: &ReplayArgs, given: &GivenFlags) -> Result<(), Failure> {
     replay::run(args, given)
 }
 
@@ -23,7 +23,7 @@ pub fn run_replay(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
 /// # Errors
 /// The source is no recording, or holds no access.
 pub fn replay_recording(source: &mut dyn RecordSource, memory_pages: Option<u64>) -> Result<(u64, u64), Failure> {
-    let loaded = recording::Loaded::read(source)?;
+    let loaded = recording::LoadedRecording::read(source)?;
     let mut settings = recording::Settings::of(&loaded.recording, None, None, false);
     settings.memory_pages = memory_pages.or(settings.memory_pages);
     let compared = recording::run(&loaded, &settings)?;

@@ -2,8 +2,8 @@
 
 use crate::exit::{SUCCESS, check_stack, complain, fail};
 use crate::{
-    Given, advise_for, api, bench, called, demo, doctor, explain, installed, max_memory, note_inputs, record, replay,
-    report, size, start, trace_cmd, verify, watch, whatif,
+    GivenFlags, advise_for, api, bench, called, demo, doctor, explain, installed, max_memory, note_inputs, record,
+    replay, report, size, start, trace_cmd, verify, watch, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ enum Command {
     /// Inspect, convert and generate traces
     Trace(trace_cmd::TraceArgs),
     /// Run a program in less memory than it wants
-    Run(installed::Words),
+    Run(installed::ExternalCommand),
     /// Record what programs do with the page cache of this machine's kernel, and what it does
     Record(record::RecordArgs),
     /// Watch what each memory cgroup of this machine would hit in less and in more memory, all the
@@ -48,7 +48,7 @@ enum Command {
     /// Replay a recording of this machine's kernel, and compare every access with what it did
     Verify(verify::VerifyArgs),
     /// Show a run or a recording that is under way: memory, faults, stalls, the largest mappings
-    Top(installed::Words),
+    Top(installed::ExternalCommand),
     /// Say what this machine allows the pager to do, and what would improve it
     Doctor(doctor::DoctorArgs),
 }
@@ -91,7 +91,7 @@ pub fn run(words: Vec<OsString>) -> u8 {
     let parsed = command.try_get_matches_from_mut(&words);
     let (cli, given) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
         Ok((cli, matches)) => {
-            let given = Given::new(&command, &matches);
+            let given = GivenFlags::new(&command, &matches);
             note_inputs(&matches);
             if cli.command.leaves_nothing() {
                 bound(&command, &matches);

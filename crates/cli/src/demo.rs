@@ -2,7 +2,7 @@
 
 use crate::replay::{self, ReplayArgs};
 use crate::report::{self, ReportArgs};
-use crate::{Failure, Given, page, print};
+use crate::{Failure, GivenFlags, page, print};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_trace::{AtomicFile, TraceError};
 use std::io::Write;
@@ -65,7 +65,7 @@ fn show(words: &[&str]) -> Result<(), Failure> {
     print(&format!("$ refault {}\n", words.join(" ")))?;
     let command = Shown::command();
     let matches = command.clone().try_get_matches_from([&["refault"], words].concat())?;
-    let given = Given::new(&command, &matches);
+    let given = GivenFlags::new(&command, &matches);
     match Shown::from_arg_matches(&matches)?.command {
         ShownCommand::Replay(args) => replay::run(&args, &given),
         ShownCommand::Report(args) => report::run(&args, &given),

@@ -9,16 +9,16 @@ use std::fmt;
 /// The long names of the flags that were given, without those that have their default, and their
 /// values.
 #[derive(Clone, Debug, Default)]
-pub struct Given(Vec<(String, Vec<String>)>);
+pub struct GivenFlags(Vec<(String, Vec<String>)>);
 
-impl Given {
+impl GivenFlags {
     /// Collects the flags that were typed for the subcommand that was called.
-    pub fn new(command: &Command, matches: &ArgMatches) -> Given {
+    pub fn new(command: &Command, matches: &ArgMatches) -> GivenFlags {
         let called = matches.subcommand().and_then(|(name, of)| Some((command.find_subcommand(name)?, of)));
-        let Some((command, matches)) = called else { return Given::default() };
+        let Some((command, matches)) = called else { return GivenFlags::default() };
         let typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let flags = command.get_arguments().filter(|arg| typed(arg.get_id().as_str()));
-        Given(flags.filter_map(|arg| Some((arg.get_long()?.to_owned(), values(arg, matches)))).collect())
+        GivenFlags(flags.filter_map(|arg| Some((arg.get_long()?.to_owned(), values(arg, matches)))).collect())
     }
 
     /// Whether `--flag` was.

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 /// Words that the program parses.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, after_help = "The program refault-run does it, of the package of that name.")]
-pub struct Words {
+pub struct ExternalCommand {
     /// Its flags; `--help` says more
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     words: Vec<OsString>,

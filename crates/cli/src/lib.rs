@@ -30,7 +30,7 @@ pub mod whatif;
 pub use complaint::{asked_for, complaint, one_line};
 pub use flags::kernel::parser as kernel_parser;
 pub use flags::memory::{advise_for, has_max_memory, max_memory};
-pub use given::Given;
+pub use given::GivenFlags;
 pub use page::note_inputs;
 use refault::table;
 pub use refault::{Failure, Watch};

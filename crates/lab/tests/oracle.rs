@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use refault_lab::machine::{Machine, RunResult};
-use refault_lab::scenario::{PolicySpec, Scenario, TraceSpec, Until};
+use refault_lab::scenario::{PhaseLimit, PolicySpec, Scenario, TraceSpec};
 use refault_mm::{AccessAdvice, Policy};
 use refault_testing::{one_in, oracle};
 use serde_json::Value;
@@ -64,7 +64,7 @@ fn run(dir: &Path, case: &Value) -> RunResult {
     scenario.objects.clear();
     let task = &mut scenario.tasks[0];
     task.phases[0].streams.clear();
-    task.phases[0].until = Until::End;
+    task.phases[0].until = PhaseLimit::End;
     let path = dir.join(case["trace"].as_str().expect("a trace"));
     task.trace = Some(TraceSpec { path, device: Some(0), timed: false, advice: AccessAdvice::Random, mincore: false });
     Machine::new(&scenario, &policy(case)).expect("a machine").checked().run().expect("a run")

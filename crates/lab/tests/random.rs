@@ -12,8 +12,8 @@ use refault_lab::contention::ContentionSpec;
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{
     AccessPattern, Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, EventAction, EventSpec, LimitChanges,
-    LoopSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, PhaseSpec, PolicySpec, Scenario, Share, StreamSpec,
-    SwapSpec, Sync, TaskSpec, Until,
+    LoopSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, PhaseLimit, PhaseSpec, PolicySpec, Scenario, Share,
+    StreamSpec, SwapSpec, Sync, TaskSpec,
 };
 use refault_mm::{
     AccessAdvice, CacheExtPolicy, HugeAdvice, MemcgLimits, Policy, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig,
@@ -113,9 +113,9 @@ fn phase(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> PhaseSpec {
     PhaseSpec {
         name: None,
         until: match d.below(3) {
-            0 => Until::Duration(d.within(1_000_000, 300_000_000)),
-            1 if streams.len() == 1 => Until::Passes(d.of(&[0.1, 1.0, 2.5])),
-            _ => Until::Accesses(d.within(1, 6000)),
+            0 => PhaseLimit::Duration(d.within(1_000_000, 300_000_000)),
+            1 if streams.len() == 1 => PhaseLimit::Passes(d.of(&[0.1, 1.0, 2.5])),
+            _ => PhaseLimit::Accesses(d.within(1, 6000)),
         },
         streams,
         measured: !d.one_in(4),

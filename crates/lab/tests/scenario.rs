@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use refault_lab::contention::InterruptCosts;
 use refault_lab::scenario::{
-    AccessPattern, Action, Band, BandFrom, LoopSpec, MIN_SCALED_SWAP_PAGES, PublishedRatio, Scenario, Share, Until,
+    AccessPattern, Action, Band, BandFrom, LoopSpec, MIN_SCALED_SWAP_PAGES, PhaseLimit, PublishedRatio, Scenario, Share,
 };
 use refault_mm::AccessAdvice;
 use refault_trace::Via;
@@ -49,26 +49,26 @@ fn every_key() {
     assert_eq!((s.memcgs[0].limits.max, s.memcgs[2].limits.max, s.memcgs[2].limits.swap_max), (1 << 20, u64::MAX, 0));
     assert_eq!((s.objects[0].memcg, s.objects[1].memcg), (None, Some(2)), "the heap is charged where its task is");
     let [fill, work] = s.tasks[0].phases.as_slice() else { panic!("two phases") };
-    assert_eq!((fill.until, fill.streams[0].write_share, fill.measured), (Until::Accesses(25_600), 1.0, false));
-    assert_eq!((work.until, work.rate_per_s), (Until::Accesses(10_000_000), Some(1000.0)));
+    assert_eq!((fill.until, fill.streams[0].write_share, fill.measured), (PhaseLimit::Accesses(25_600), 1.0, false));
+    assert_eq!((work.until, work.rate_per_s), (PhaseLimit::Accesses(10_000_000), Some(1000.0)));
     let read = &work.streams[1];
     assert_eq!((read.pattern, read.via), (AccessPattern::Zipf { skew: 1.2, permute: false }, Via::Map));
     assert_eq!((read.first_page, read.pages, read.block_pages), (1 << 18, 10 << 18, 4));
     assert_eq!((read.share, read.advice), (Share::Split, AccessAdvice::Random));
     let backup = &s.tasks[1];
     assert_eq!((backup.after, backup.phases[0].streams.len()), (Some(0), 0));
-    assert_eq!(backup.phases[1].until, Until::Accesses(1 << 19));
+    assert_eq!(backup.phases[1].until, PhaseLimit::Accesses(1 << 19));
     assert_eq!((backup.phases[1].streams[0].start_page, s.tasks[0].stagger_ns), (3 << 18, 250_000_000));
-    assert_eq!((backup.phases[2].until, backup.phases[3].until), (Until::Time(540_000_000_000), Until::End));
+    assert_eq!((backup.phases[2].until, backup.phases[3].until), (PhaseLimit::Time(540_000_000_000), PhaseLimit::End));
     let churn = &s.tasks[2];
     assert_eq!((s.objects[2].areas.as_slice(), churn.phases.len()), (&[33, 512][..], 4), "steps are phases");
     assert_eq!(churn.loops, [LoopSpec { phases: 1..4, times: 100, record: true }]);
     let steps: Vec<_> =
         churn.phases[1..].iter().map(|p| (p.streams[0].action, p.streams[0].block_pages, p.until)).collect();
-    assert_eq!(steps[0], (Action::Renew, 16, Until::Accesses(256)));
+    assert_eq!(steps[0], (Action::Renew, 16, PhaseLimit::Accesses(256)));
     // A page table at a time.
-    assert_eq!(steps[1], (Action::PageOut, 256, Until::Passes(1.0)));
-    assert_eq!(steps[2], (Action::Drop, 512, Until::Accesses(1024)));
+    assert_eq!(steps[1], (Action::PageOut, 256, PhaseLimit::Passes(1.0)));
+    assert_eq!(steps[2], (Action::Drop, 512, PhaseLimit::Accesses(1024)));
     assert_eq!((churn.phases[2].streams[0].least_pages, churn.phases[2].streams[0].pages), (256, 1024));
     let published = s.published.expect("is there");
     let [before, after] = published.variants.as_slice() else { panic!("two variants") };
@@ -99,7 +99,7 @@ fn defaults() {
     config.swap.policy.slot_cache = true;
     assert_eq!(s.policy.config(), config);
     let phase = &s.tasks[0].phases[0];
-    assert_eq!((phase.until, phase.accesses_per_op, phase.measured), (Until::Accesses(294_912), 32, true));
+    assert_eq!((phase.until, phase.accesses_per_op, phase.measured), (PhaseLimit::Accesses(294_912), 32, true));
     let stream = &phase.streams[0];
     assert_eq!((stream.pattern, stream.via, stream.pages), (AccessPattern::Sequential, Via::Fd, 196_608));
 }
@@ -348,7 +348,7 @@ fn scaling() {
     assert_eq!((s.memcgs[0].limits.max, s.memcgs[2].limits.max, s.memcgs[2].limits.swap_max), (1 << 18, u64::MAX, 0));
     assert_eq!((s.objects[0].pages, s.objects[1].pages), (3 << 18, 6400));
     let work = &s.tasks[0].phases[1];
-    assert_eq!((work.until, work.accesses_per_op, work.think_ns), (Until::Accesses(2_500_000), 10, 1_000_000));
+    assert_eq!((work.until, work.accesses_per_op, work.think_ns), (PhaseLimit::Accesses(2_500_000), 10, 1_000_000));
     assert_eq!(work.burst.map(|b| (b.on_ns, b.off_ns)), Some((250_000_000, 1_000_000_000)));
     assert_eq!((work.streams[1].first_page, work.streams[1].pages, work.streams[1].block_pages), (1 << 16, 5 << 17, 4));
     assert_eq!((s.machine.cpus, s.tasks[0].count, s.devices[0].overrides.rpm), (4, 3, Some(7200)));

@@ -9,7 +9,7 @@ use crate::core;
 use crate::cpu_latency_qos;
 use crate::error::Error;
 use crate::staging::WINDOW;
-use crate::store::{Codec, FileStore, Pool, Store, SwapArea, SwapIo, Tiers};
+use crate::store::{Codec, FileStore, Pool, Store, SwapArea, SwapIo, TieredStore};
 use crate::threads::check_serving;
 use crate::uffd::PAGE;
 
@@ -270,8 +270,8 @@ impl RegionConfig {
         // Memory that a pool beside the memory takes is worth nothing in place.
         let adapts = self.pool_adapts && !self.overhead_beside;
         Ok(match (pool, file) {
-            (Some(pool), Some(file)) if adapts => Box::new(Tiers::adapting(pool, file)),
-            (Some(pool), Some(file)) => Box::new(Tiers::new(pool, file)),
+            (Some(pool), Some(file)) if adapts => Box::new(TieredStore::adapting(pool, file)),
+            (Some(pool), Some(file)) => Box::new(TieredStore::new(pool, file)),
             (Some(pool), None) => Box::new(pool),
             (None, Some(file)) => Box::new(file),
             // Nothing leaves the memory, so nothing is ever written.

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{PoolConfig, RegionConfig};
 use crate::cpu_latency_qos;
-use crate::mem::Mapping;
+use crate::mem::AnonymousMapping;
 use crate::process::{self, TreeConfig};
 use crate::store::{Codec, SwapIo};
-use crate::uffd::{PAGE, Scope, Uffd, UffdFeature};
+use crate::uffd::{FaultScope, PAGE, Uffd, UffdFeature};
 use refault_syscalls::machine::{limits, page_bytes};
 
 /// A capability that some part of the pager can use: its number and its name.
@@ -21,7 +21,7 @@ const CAPABILITIES: [(u32, &str); 4] =
 
 /// Faults that can be served here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum FaultSupport {
     /// All: the memory of a region may be handed to system calls.
     Everything,
     /// Faults of user mode: a system call that meets memory which is not in place fails with
@@ -31,13 +31,13 @@ pub enum Verdict {
     Nothing,
 }
 
-impl Verdict {
+impl FaultSupport {
     /// A word for machines.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Everything => "everything",
-            Verdict::UserModeOnly => "user-mode-only",
-            Verdict::Nothing => "nothing",
+            FaultSupport::Everything => "everything",
+            FaultSupport::UserModeOnly => "user-mode-only",
+            FaultSupport::Nothing => "nothing",
         }
     }
 }
@@ -143,8 +143,8 @@ pub struct Report {
 impl Report {
     /// Looks at this machine, as this process sees it. Swap files would be made in `directory`.
     pub fn new(directory: &Path) -> Report {
-        let uffd = Uffd::open_scope(Scope::Everything, &[]);
-        let user_mode = Uffd::open_scope(Scope::UserMode, &[]);
+        let uffd = Uffd::open_scope(FaultScope::Everything, &[]);
+        let user_mode = Uffd::open_scope(FaultScope::UserMode, &[]);
         let any = uffd.as_ref().or(user_mode.as_ref()).ok();
         let features = UffdFeature::ALL.iter().map(|&f| (f.name, any.is_some_and(|u| u.offers(f)))).collect();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -183,11 +183,11 @@ impl Report {
     }
 
     /// Faults that can be served.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> FaultSupport {
         match () {
-            () if !self.moves.works || self.page_bytes != PAGE as u64 => Verdict::Nothing,
-            () if self.userfaultfd.works => Verdict::Everything,
-            () => Verdict::UserModeOnly,
+            () if !self.moves.works || self.page_bytes != PAGE as u64 => FaultSupport::Nothing,
+            () if self.userfaultfd.works => FaultSupport::Everything,
+            () => FaultSupport::UserModeOnly,
         }
     }
 
@@ -196,37 +196,39 @@ impl Report {
         let has = |name| self.features.iter().any(|&(n, there)| n == name && there);
         let error = |p: &Probe| p.error.clone().unwrap_or_default();
         match self.verdict() {
-            Verdict::Everything => None,
-            Verdict::UserModeOnly => Some(format!(
+            FaultSupport::Everything => None,
+            FaultSupport::UserModeOnly => Some(format!(
                 "userfaultfd serves faults of user mode only ({}): this process lacks CAP_SYS_PTRACE, /dev/userfaultfd cannot be opened, and \
                  vm.unprivileged_userfaultfd is not 1",
                 error(&self.userfaultfd)
             )),
-            Verdict::Nothing if self.page_bytes != PAGE as u64 => {
+            FaultSupport::Nothing if self.page_bytes != PAGE as u64 => {
                 Some(format!("pages have {} bytes; the pager knows 4096", self.page_bytes))
             }
-            Verdict::Nothing if !self.userfaultfd.works && !self.userfaultfd_user_mode.works => {
+            FaultSupport::Nothing if !self.userfaultfd.works && !self.userfaultfd_user_mode.works => {
                 let by = if self.seccomp == Some(2) { "; a seccomp filter is active, as in containers" } else { "" };
                 Some(format!("userfaultfd cannot be used: {}{by}", error(&self.userfaultfd_user_mode)))
             }
-            Verdict::Nothing if !has("MOVE") => Some("the kernel has no UFFDIO_MOVE; Linux 6.8 or later has it".into()),
-            Verdict::Nothing => Some(format!("UFFDIO_MOVE does not work: {}", error(&self.moves))),
+            FaultSupport::Nothing if !has("MOVE") => {
+                Some("the kernel has no UFFDIO_MOVE; Linux 6.8 or later has it".into())
+            }
+            FaultSupport::Nothing => Some(format!("UFFDIO_MOVE does not work: {}", error(&self.moves))),
         }
     }
 
     /// The one command or step that would improve it, if any.
     pub fn improvement(&self) -> Option<String> {
         match self.verdict() {
-            Verdict::Everything => None,
-            Verdict::UserModeOnly => Some("sudo sysctl vm.unprivileged_userfaultfd=1".into()),
-            Verdict::Nothing if self.page_bytes != PAGE as u64 => Some("boot a kernel with pages of 4 KiB".into()),
-            Verdict::Nothing if self.userfaultfd.works || self.userfaultfd_user_mode.works => {
+            FaultSupport::Everything => None,
+            FaultSupport::UserModeOnly => Some("sudo sysctl vm.unprivileged_userfaultfd=1".into()),
+            FaultSupport::Nothing if self.page_bytes != PAGE as u64 => Some("boot a kernel with pages of 4 KiB".into()),
+            FaultSupport::Nothing if self.userfaultfd.works || self.userfaultfd_user_mode.works => {
                 Some("boot Linux 6.8 or later".into())
             }
-            Verdict::Nothing if self.seccomp == Some(2) => {
+            FaultSupport::Nothing if self.seccomp == Some(2) => {
                 Some("start the container with --security-opt seccomp=unconfined --cap-add SYS_PTRACE".into())
             }
-            Verdict::Nothing => Some("boot a kernel with CONFIG_USERFAULTFD".into()),
+            FaultSupport::Nothing => Some("boot a kernel with CONFIG_USERFAULTFD".into()),
         }
     }
 }
@@ -243,7 +245,7 @@ fn sysctl(name: &str) -> Option<String> {
 /// Moves a page from one mapping to another and reads it there.
 fn try_move() -> io::Result<()> {
     let uffd = Uffd::open(&[UffdFeature::MOVE, UffdFeature::POISON])?;
-    let (from, to) = (Mapping::new(PAGE)?, Mapping::new(PAGE)?);
+    let (from, to) = (AnonymousMapping::new(PAGE)?, AnonymousMapping::new(PAGE)?);
     let page = [0x5A_u8; PAGE];
     // SAFETY: both mappings are new and nobody else knows them; only what is known to be there is
     // read.
@@ -333,9 +335,9 @@ mod tests {
         let report = Report::new(&std::env::temp_dir());
         let region = crate::Region::new(&crate::RegionConfig::new(8 << 20, 8 << 20));
         match (report.verdict(), region) {
-            (Verdict::Everything, Ok(r)) => assert_eq!(r.scope(), Scope::Everything),
-            (Verdict::UserModeOnly, Ok(r)) => assert_eq!(r.scope(), Scope::UserMode),
-            (Verdict::Nothing, Err(crate::Error::Unsupported(_))) => {}
+            (FaultSupport::Everything, Ok(r)) => assert_eq!(r.scope(), FaultScope::Everything),
+            (FaultSupport::UserModeOnly, Ok(r)) => assert_eq!(r.scope(), FaultScope::UserMode),
+            (FaultSupport::Nothing, Err(crate::Error::Unsupported(_))) => {}
             (verdict, region) => panic!("{verdict:?}, but {:?}", region.err()),
         }
     }
@@ -352,11 +354,11 @@ mod tests {
     fn each_lack_has_its_reason_and_its_command() {
         let no = |e: &str| Probe { works: false, error: Some(e.into()) };
         let full = report();
-        assert_eq!((full.verdict(), full.why(), full.improvement()), (Verdict::Everything, None, None));
+        assert_eq!((full.verdict(), full.why(), full.improvement()), (FaultSupport::Everything, None, None));
 
         let mut user = report();
         user.userfaultfd = no("not permitted");
-        assert_eq!(user.verdict(), Verdict::UserModeOnly);
+        assert_eq!(user.verdict(), FaultSupport::UserModeOnly);
         assert!(user.why().unwrap().contains("CAP_SYS_PTRACE") && user.improvement().unwrap().contains("sysctl"));
 
         let mut container = report();
@@ -364,7 +366,7 @@ mod tests {
             *probe = no("not permitted");
         }
         container.seccomp = Some(2);
-        assert_eq!(container.verdict(), Verdict::Nothing);
+        assert_eq!(container.verdict(), FaultSupport::Nothing);
         assert!(container.why().unwrap().contains("seccomp") && container.improvement().unwrap().contains("container"));
 
         let mut old = report();
@@ -374,6 +376,6 @@ mod tests {
 
         let mut large = report();
         large.page_bytes = 65536;
-        assert!(large.why().unwrap().contains("65536") && large.verdict() == Verdict::Nothing);
+        assert!(large.why().unwrap().contains("65536") && large.verdict() == FaultSupport::Nothing);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) trait LockedCore {
 
 /// State that the threads of every driver share: its core under a lock, its clock, and word of
 /// work.
-pub(crate) struct Common<C> {
+pub(crate) struct DriverState<C> {
     core: Mutex<C>,
     /// Threads that wait for that lock.
     waiting: AtomicUsize,
@@ -40,9 +40,9 @@ pub(crate) struct Common<C> {
     pub(crate) stop: AtomicBool,
 }
 
-impl<C: LockedCore> Common<C> {
-    pub(crate) fn new(core: C) -> Common<C> {
-        Common {
+impl<C: LockedCore> DriverState<C> {
+    pub(crate) fn new(core: C) -> DriverState<C> {
+        DriverState {
             core: Mutex::new(core),
             waiting: AtomicUsize::new(0),
             started: Instant::now(),
@@ -103,7 +103,7 @@ impl<C: LockedCore> Common<C> {
 }
 
 /// Tasks that a driver has its evictor do.
-pub(crate) trait EvictorDriver: Deref<Target = Common<Self::Core>> {
+pub(crate) trait EvictorDriver: Deref<Target = DriverState<Self::Core>> {
     type Core: LockedCore;
 
     /// The swap area; `None`: there is none.
@@ -272,14 +272,14 @@ mod tests {
 
     #[test]
     fn the_lock_is_kept_where_nobody_waits_for_it() {
-        let common = Common::new(Turns::default());
+        let common = DriverState::new(Turns::default());
         let core = common.yield_lock(common.lock());
         assert_eq!(core.ticks, 0, "it was let go and taken again");
     }
 
     #[test]
     fn a_thread_that_waits_has_the_lock_in_between() {
-        let common = Common::new(Turns::default());
+        let common = DriverState::new(Turns::default());
         std::thread::scope(|threads| {
             let mut core = common.lock();
             threads.spawn(|| common.lock().others += 1);

@@ -38,7 +38,7 @@ pub mod uffd;
 /// Whole programs: all processes of a tree in one memory, served from outside.
 pub mod tree {
     pub use crate::process::{
-        Live, Outcome, Recording, Touched, TreeConfig, TreeStats, Watch, exit_like, run, run_watched,
+        Live, ProcessTouch, ProcessWatch, RunEnd, TouchRecording, TreeConfig, TreeStats, exit_like, run, run_watched,
     };
 }
 

@@ -11,18 +11,18 @@ use refault_syscalls::memory;
 /// It never has huge pages (they would have to be split page by page) and children do not inherit
 /// it: a child has no one who serves its faults, and would read zeros where its parent has data.
 #[derive(Debug)]
-pub struct Mapping {
+pub struct AnonymousMapping {
     start: usize,
     len: usize,
     /// Process that made it. In a child of that process, something else may be at its address.
     process: u32,
 }
 
-impl Mapping {
+impl AnonymousMapping {
     /// Maps `len` bytes, a multiple of the page size. No memory is used until it is touched.
-    pub fn new(len: usize) -> io::Result<Mapping> {
+    pub fn new(len: usize) -> io::Result<AnonymousMapping> {
         let start = calls::made(Call::Map, || memory::map(None, len, true))?;
-        let mapping = Mapping { start, len, process: std::process::id() };
+        let mapping = AnonymousMapping { start, len, process: std::process::id() };
         mapping.advise(libc::MADV_DONTFORK)?;
         // A kernel without huge pages does not know this one.
         _ = mapping.advise(libc::MADV_NOHUGEPAGE);
@@ -74,7 +74,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for AnonymousMapping {
     fn drop(&mut self) {
         if !self.is_ours() {
             return;

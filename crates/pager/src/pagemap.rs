@@ -172,13 +172,13 @@ const TAKE_WRITTEN: PagemapScan = PagemapScan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mem::Mapping;
+    use crate::mem::AnonymousMapping;
     use crate::uffd::{Uffd, UffdFeature};
     use refault_testing::{Need, require};
 
     #[test]
     fn pagemap_sees_what_was_touched_and_what_was_discarded() {
-        let m = Mapping::new(4 * PAGE).unwrap();
+        let m = AnonymousMapping::new(4 * PAGE).unwrap();
         let map = Pagemap::open().unwrap();
         // SAFETY: the second page of a mapping that nobody else knows.
         unsafe { *((m.start() + PAGE) as *mut u8) = 1 };
@@ -196,7 +196,7 @@ mod tests {
         let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let wanted = [UffdFeature::MOVE, UffdFeature::PAGEFAULT_FLAG_WP, UffdFeature::WP_ASYNC];
         let Some(uffd) = require(Need::Uffd, Uffd::open(&wanted)) else { return };
-        let m = Mapping::new(8 * PAGE).unwrap();
+        let m = AnonymousMapping::new(8 * PAGE).unwrap();
         // SAFETY: this thread touches only pages that it filled.
         unsafe { uffd.register_with_writes(m.start(), m.bytes()).unwrap() };
         let at = |page: usize| m.start() + page * PAGE;
@@ -234,7 +234,7 @@ mod tests {
     /// Programs have both: marks where pages are away, and the same bit on pages that are there.
     #[test]
     fn marks_stay_marks_and_written_bits_follow_fork_and_mremap() {
-        use crate::uffd::{Event, FillMode};
+        use crate::uffd::{FillMode, UffdEvent};
         let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let wanted = [
             UffdFeature::MOVE,
@@ -246,7 +246,7 @@ mod tests {
         ];
         let Some(uffd) = require(Need::Uffd, Uffd::open(&wanted)) else { return };
         let uffd = std::sync::Arc::new(uffd);
-        let (m, other) = (Mapping::new(4 * PAGE).unwrap(), Mapping::new(4 * PAGE).unwrap());
+        let (m, other) = (AnonymousMapping::new(4 * PAGE).unwrap(), AnonymousMapping::new(4 * PAGE).unwrap());
         let start = m.start();
         // SAFETY: a mapping of this test.
         assert_eq!(unsafe { libc::madvise(start as *mut _, m.bytes(), libc::MADV_DOFORK) }, 0);
@@ -290,7 +290,7 @@ mod tests {
             while seen.len() < 3 {
                 uffd.read_events(&mut events).unwrap();
                 for event in events.drain(..) {
-                    if let Event::Fault(fault) = &event {
+                    if let UffdEvent::Fault(fault) = &event {
                         assert_eq!(fault.address, at(0));
                         put(0);
                     }
@@ -331,12 +331,12 @@ mod tests {
         assert_eq!(map.marked(&(to..to + 4 * PAGE)).unwrap(), [to + PAGE]);
         assert_eq!([0, 2, 3].map(|p| map.is_written(to + p * PAGE).unwrap()), [false, false, true], "mremap moves");
         let seen = served.join().unwrap();
-        assert!(matches!(seen[..], [Event::Fault(_), Event::Fork(_), Event::Remap { .. }]), "{seen:?}");
+        assert!(matches!(seen[..], [UffdEvent::Fault(_), UffdEvent::Fork(_), UffdEvent::Remap { .. }]), "{seen:?}");
     }
 
     #[test]
     fn present_pages_are_those_that_were_touched() {
-        let m = Mapping::new(8 * PAGE).unwrap();
+        let m = AnonymousMapping::new(8 * PAGE).unwrap();
         for i in [1, 2, 5] {
             // SAFETY: pages of a mapping that nobody else knows.
             unsafe { *((m.start() + i * PAGE) as *mut u8) = 1 };

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use refault_pager::calls::{CallFault, CallPlan};
 use refault_pager::store::Codec;
-use refault_pager::tree::Outcome;
+use refault_pager::tree::RunEnd;
 use refault_pager::{PoolConfig, RegionConfig};
 use refault_testing::{Program, Rng, only_long, role, short_or_long, test_name};
 
@@ -195,7 +195,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Runs the program of this file; `None`: it was said why not.
-fn run_self(role: &str, memory: RegionConfig) -> Option<Outcome> {
+fn run_self(role: &str, memory: RegionConfig) -> Option<RunEnd> {
     run_program(&Program::new(test_name!(the_program), role), memory)
 }
 
@@ -233,7 +233,7 @@ fn taken(before: usize) -> Option<usize> {
 }
 
 /// Runs the program, and says how much was taken at the most, by a count of this test's own.
-fn run_and_count(role: &str, memory: RegionConfig) -> Option<(Outcome, usize)> {
+fn run_and_count(role: &str, memory: RegionConfig) -> Option<(RunEnd, usize)> {
     let (before, done) = (kilobytes("self", "status", "RssAnon:").expect("Linux"), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let sampler = scope.spawn(|| {

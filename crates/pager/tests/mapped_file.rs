@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use refault_pager::file::{FileIo, RealFile};
-use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
+use refault_pager::uffd::{Call, CallFault, CallPlan, FaultScope};
 use refault_pager::{Error, MappedFile, MappedFileConfig, Policy};
 use refault_testing::{Rng, short_or_long};
 
@@ -208,7 +208,7 @@ fn a_bad_page_does_not_spoil_its_neighbours() {
     assert!(bytes(&file)[..100 * PAGE] == content[..100 * PAGE]);
     assert!(bytes(&file)[101 * PAGE..] == content[101 * PAGE..]);
     assert_eq!(file.stats().counts.lost, 0);
-    if file.scope() != Scope::UserMode {
+    if file.scope() != FaultScope::UserMode {
         assert_eq!(Pipe::new().get(file.as_ptr().wrapping_add(100 * PAGE), PAGE), None);
         assert_eq!(file.stats().counts.lost, 1);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use refault_pager::store::{Codec, Page, Pool, Store, StoreError, Tiers, Usage};
+use refault_pager::store::{Codec, Page, Pool, Store, StoreError, TieredStore, Usage};
 use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig};
 use refault_testing::only_long;
 
@@ -65,7 +65,7 @@ fn region(adapts: bool) -> Option<(Region, Arc<AtomicU64>)> {
     let slow = Slow { pages: Default::default(), read_us: read_us.clone() };
     let pool = Pool::new(Codec::Zstd, MAX).unwrap();
     let store: Box<dyn Store> =
-        if adapts { Box::new(Tiers::adapting(pool, slow)) } else { Box::new(Tiers::new(pool, slow)) };
+        if adapts { Box::new(TieredStore::adapting(pool, slow)) } else { Box::new(TieredStore::new(pool, slow)) };
     Some((made(Region::with_store(&config, store))?, read_us))
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use refault_pager::calls::{AgentFault, Call, CallFault, CallPlan};
 use refault_pager::store::Codec;
-use refault_pager::tree::{Outcome, TreeConfig, run};
+use refault_pager::tree::{RunEnd, TreeConfig, run};
 use refault_pager::{Error, PoolConfig, RegionConfig};
 use refault_testing::{Program, role, test_name};
 
@@ -30,7 +30,7 @@ fn the_program() {
     }
 }
 
-fn run_self(file: &Path, plan: CallPlan) -> Result<Outcome, Error> {
+fn run_self(file: &Path, plan: CallPlan) -> Result<RunEnd, Error> {
     let words = Program::new(test_name!(the_program), file.to_str().expect("plain text")).words();
     let memory = RegionConfig {
         pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 }),

@@ -10,9 +10,9 @@ use std::process::Output;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use refault_pager::mem::Mapping;
+use refault_pager::mem::AnonymousMapping;
 use refault_pager::store::{Codec, Fault, Faulty};
-use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
+use refault_pager::uffd::{Call, CallFault, CallPlan, FaultScope};
 use refault_pager::{FaultMode, Policy, PoolConfig, Region, RegionConfig};
 use refault_testing::{Need, Program, absent, only_long, role, short_or_long, test_name};
 
@@ -148,7 +148,7 @@ fn what_is_no_regions_goes_to_the_handler_that_was_there_before() {
 fn system_calls_on_what_is_not_in_place_fail_until_it_is_populated() {
     install_own();
     let Some(region) = made(Region::new(&config())) else { return };
-    assert_eq!(region.scope(), Scope::UserMode);
+    assert_eq!(region.scope(), FaultScope::UserMode);
     (0..PAGES).for_each(|page| write(&region, page, 2));
     let (mut from, to) = std::io::pipe().unwrap();
     // SAFETY: the kernel reads a page of the region, and says so if it cannot.
@@ -396,7 +396,7 @@ fn a_region_that_is_gone_leaves_its_addresses_to_others() {
     install_own();
     let Some(region) = made(Region::new(&config())) else { return };
     drop(region);
-    let mapping = Mapping::new(PAGES * PAGE).unwrap();
+    let mapping = AnonymousMapping::new(PAGES * PAGE).unwrap();
     // SAFETY: a mapping that only this test knows.
     unsafe { (mapping.start() as *mut u64).write_volatile(1) };
 }

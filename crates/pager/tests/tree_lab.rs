@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use refault_pager::store::{Codec, nameless_file};
-use refault_pager::tree::{Outcome, Touched, TreeConfig, run};
+use refault_pager::tree::{ProcessTouch, RunEnd, TreeConfig, run};
 use refault_pager::{Policy, PoolConfig, RegionConfig, ThpConfig};
 use refault_testing::{Program, role, short_or_long, test_name};
 
@@ -56,7 +56,7 @@ fn the_program() {
 }
 
 /// Runs it; `None`: it was said why not. Also says how many pages there were for the workload.
-fn run_self(workload: &str, record: bool) -> Option<(Outcome, usize)> {
+fn run_self(workload: &str, record: bool) -> Option<(RunEnd, usize)> {
     let report = std::env::temp_dir().join(format!("refault-{workload}-{record}-{}", std::process::id()));
     let mut program = Program::new(test_name!(the_program), &format!("{workload} {}", report.display()));
     if record {
@@ -110,7 +110,7 @@ fn the_lab_predicts_the_hit_rate_of_a_program() {
 fn a_record_hits_as_often_when_it_is_replayed() {
     for &workload in short_or_long(&["zipf"][..], &["zipf", "phases"]) {
         let Some((outcome, room)) = run_self(workload, true) else { return };
-        let touches: Vec<Touched> =
+        let touches: Vec<ProcessTouch> =
             outcome.recording.expect("it was asked for").expect("written").touches().map(Result::unwrap).collect();
         assert!(touches.is_sorted_by_key(|t| t.time_ns));
         let mut numbers = HashMap::new();

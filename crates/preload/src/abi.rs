@@ -27,7 +27,7 @@ pub const HELLO_MAGIC: u32 = 0x5246_4C31;
 /// The first packet of an agent. A userfaultfd comes with it if `kind` is [`NEW`] and `error` is 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Hello {
+pub struct AgentHello {
     /// [`HELLO_MAGIC`].
     pub magic: u32,
     /// [`NEW`] or [`FORKED`].
@@ -57,7 +57,7 @@ pub struct Hello {
 
 /// The bell, and the page behind it.
 pub const BELL_BYTES: usize = 2 * PAGE;
-/// [`Hello::caught`]: `mmap`, `brk`, `mremap` and `mprotect`.
+/// [`AgentHello::caught`]: `mmap`, `brk`, `mremap` and `mprotect`.
 pub const CAUGHT_ALL: u32 = 0b1111;
 
 /// A process that has just been started.
@@ -80,7 +80,7 @@ pub struct Order {
     pub count: u32,
 }
 
-/// Discard the page at [`Hello::bell`].
+/// Discard the page at [`AgentHello::bell`].
 pub const RING: u32 = 1;
 /// All is set: the program may go on. The shared memory comes with it, and for a forked process the
 /// userfaultfd.
@@ -119,7 +119,7 @@ pub const CALLS: usize = 128;
 /// How memory that the program makes comes to be watched before the program touches it. The
 /// functions of the C library that make memory count what they make. As long as it is within the
 /// allowance, that is all. Beyond it, and before they return, they put the range into an entry and
-/// touch the page of that number of [`Hello::calls`]: a fault, which the manager serves when the
+/// touch the page of that number of [`AgentHello::calls`]: a fault, which the manager serves when the
 /// range is watched, or when it has found that there is room for it unwatched.
 #[repr(C)]
 #[derive(Debug)]

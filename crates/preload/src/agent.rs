@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::abi::{self, CALLS, Control, Hello, PAGE, WINDOW};
+use crate::abi::{self, AgentHello, CALLS, Control, PAGE, WINDOW};
 use crate::link::Link;
 use crate::new_memory;
 use crate::sys::{self, call, call3};
@@ -16,7 +16,7 @@ const STACK_BYTES: usize = 16 * PAGE;
 
 /// Message of the thread that starts the agent to it, behind the stack.
 #[repr(C)]
-pub struct Brief {
+pub struct AgentStart {
     /// The name of the manager's socket, with zeros behind it.
     pub name: Name,
     /// [`abi::NEW`] or [`abi::FORKED`].
@@ -57,10 +57,10 @@ const AT_FDCWD: usize = -100_isize as usize;
 const CLOEXEC: usize = 0x80000;
 const NONBLOCK: usize = 0x800;
 
-/// The thread: `at` is the address of its [`Brief`].
+/// The thread: `at` is the address of its [`AgentStart`].
 pub extern "C" fn run(at: usize) -> ! {
     // SAFETY: the brief was filled before the thread began, and its memory is never unmapped.
-    let brief = unsafe { &*(at as *const Brief) };
+    let brief = unsafe { &*(at as *const AgentStart) };
     let agent = Agent::set_up(brief);
     if agent.is_none() && brief.kind == abi::FORKED {
         // The manager alone knows which pages its parent had out of memory.
@@ -85,7 +85,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn set_up(brief: &Brief) -> Option<Agent> {
+    fn set_up(brief: &AgentStart) -> Option<Agent> {
         // Descriptors of its own from here on: what the program opens and closes is no business of
         // the agent's, and the other way round. Standard error stays, for the last message. SAFETY:
         // this thread alone gets another table, and all in it but standard error is closed; a file
@@ -107,7 +107,7 @@ impl Agent {
             }
         }
         let (scratch, calls) = (brief.arena + SCRATCH_AT, brief.arena + CALLS_AT);
-        let mut hello = Hello {
+        let mut hello = AgentHello {
             magic: abi::HELLO_MAGIC,
             kind: brief.kind,
             arena: brief.arena as u64,
@@ -116,7 +116,7 @@ impl Agent {
             bell: brief.bell as u64,
             calls: calls as u64,
             caught: new_memory::caught(),
-            ..Hello::default()
+            ..AgentHello::default()
         };
         let mut uffd = -1;
         if brief.kind == abi::NEW {

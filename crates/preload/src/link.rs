@@ -1,6 +1,6 @@
 //! The agent's socket: packets, with descriptors.
 
-use crate::abi::{Hello, Order};
+use crate::abi::{AgentHello, Order};
 use crate::agent::Name;
 use crate::sys::{self, call3};
 
@@ -100,9 +100,9 @@ impl Link {
     }
 
     /// Sends the greeting, with a descriptor if it is not negative.
-    pub fn greet(&self, hello: &Hello, fd: i32) -> bool {
+    pub fn greet(&self, hello: &AgentHello, fd: i32) -> bool {
         let mut control = Ancillary { len: 20, level: SOL_SOCKET, kind: SCM_RIGHTS, fds: [fd, 0] };
-        let mut iov = IoVec { base: core::ptr::from_ref(hello) as usize, len: size_of::<Hello>() };
+        let mut iov = IoVec { base: core::ptr::from_ref(hello) as usize, len: size_of::<AgentHello>() };
         let (at, len) = if fd < 0 { (0, 0) } else { (&raw mut control as usize, 24) };
         let message =
             MsgHdr { name: 0, name_len: 0, iov: &raw mut iov, iov_len: 1, control: at, control_len: len, flags: 0 };

@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use crate::abi::{self, PAGE};
-use crate::agent::{self, ARENA_BYTES, Brief, Name};
+use crate::agent::{self, ARENA_BYTES, AgentStart, Name};
 use crate::new_memory;
 #[cfg(preload)]
 use crate::sys::raw;
@@ -67,14 +67,14 @@ fn start_agent(kind: u32) -> bool {
     unsafe { call3(sys::MADVISE, arena, ARENA_BYTES, 10) };
     let at = agent::brief_at(arena);
     let name = NAME.each_ref().map(|byte| byte.load(Ordering::Relaxed));
-    let brief = Brief { name, kind, bell: BELL.load(Ordering::Relaxed), arena, ready: AtomicU32::new(0) };
+    let brief = AgentStart { name, kind, bell: BELL.load(Ordering::Relaxed), arena, ready: AtomicU32::new(0) };
     let all = u64::MAX;
     let mut before = 0u64;
     // SAFETY: the brief fits its page; the stack is below it; the agent takes no signal, and the
     // mask of this thread is what it was at the end; the memory that is waited on is the brief's.
     unsafe {
-        (at as *mut Brief).write(brief);
-        let brief = &*(at as *const Brief);
+        (at as *mut AgentStart).write(brief);
+        let brief = &*(at as *const AgentStart);
         call(sys::SIGPROCMASK, [2, &raw const all as usize, &raw mut before as usize, 8, 0, 0]);
         let started = sys::thread(at, agent::run, at);
         call(sys::SIGPROCMASK, [2, &raw const before as usize, 0, 8, 0, 0]);

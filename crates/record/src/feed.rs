@@ -4,7 +4,7 @@ use crate::bpf::Programs;
 use crate::event::{Event, Inode};
 use crate::group_names::GroupNames;
 use crate::names::Names;
-use crate::opened::{Opened, SamplerChoice, Wanted};
+use crate::opened::{Opened, SamplerChoice, WantedEvents};
 use crate::probes::Probes;
 use crate::ring::Rings;
 use crate::tracefs::Tracefs;
@@ -19,7 +19,7 @@ const MOST_LENGTHS: usize = 1 << 16;
 const LENGTH_NS: u64 = 10_000_000_000;
 
 /// The events. They end when this is dropped, or with the process.
-pub struct Feed {
+pub struct EventFeed {
     rings: Rings,
     /// Removed after the events on them have ended.
     _probes: Option<Probes>,
@@ -29,13 +29,13 @@ pub struct Feed {
     why_filters: Option<String>,
 }
 
-impl std::fmt::Debug for Feed {
+impl std::fmt::Debug for EventFeed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Feed").field("counts", &self.counts()).finish_non_exhaustive()
     }
 }
 
-impl Feed {
+impl EventFeed {
     /// Opens the events of a sample, with rings of so many bytes on each CPU.
     ///
     /// # Errors
@@ -45,14 +45,14 @@ impl Feed {
         sample: SpaceSample,
         sampler: SamplerChoice,
         ring_bytes: usize,
-    ) -> Result<Feed, String> {
+    ) -> Result<EventFeed, String> {
         let tracefs = Tracefs::find(tracefs)?;
         let wanted =
-            Wanted { sample: Some(sample), sampler, of_pages: true, groups: true, by_process: false, ring_bytes };
+            WantedEvents { sample: Some(sample), sampler, of_pages: true, groups: true, by_process: false, ring_bytes };
         let Opened { rings, probes, has_groups, why_filters, .. } = Opened::open(&tracefs, wanted)?;
         let groups = GroupNames::new(has_groups)?;
         let (names, lengths) = (Names::new(), FxHashMap::default());
-        Ok(Feed { rings, _probes: probes, names, groups, lengths, why_filters })
+        Ok(EventFeed { rings, _probes: probes, names, groups, lengths, why_filters })
     }
 
     /// Reason why filters take the sample and not programs, if these were wanted, too.

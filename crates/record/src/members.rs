@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 /// How a process is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum MemberRule {
     /// Processes that are named, and what descends from them.
     Descent,
     /// Processes in a group, or in one below it.
@@ -18,7 +18,7 @@ pub enum Rule {
 /// Processes that are known, and whether they are recorded.
 #[derive(Debug)]
 pub struct Members {
-    rule: Rule,
+    rule: MemberRule,
     /// The process of the recorder.
     recorder: u32,
     /// Whether a process is recorded, by its number.
@@ -29,7 +29,7 @@ pub struct Members {
 
 impl Members {
     /// Members by a rule; by descent, these processes.
-    pub fn new(rule: Rule, recorder: u32, first: impl IntoIterator<Item = u32>) -> Members {
+    pub fn new(rule: MemberRule, recorder: u32, first: impl IntoIterator<Item = u32>) -> Members {
         Members { rule, recorder, known: first.into_iter().map(|pid| (pid, true)).collect(), ids: None }
     }
 
@@ -50,7 +50,7 @@ impl Members {
         {
             // Children may end before anybody can ask for their group: the parent is asked, which
             // may have moved since it was last seen.
-            if let Rule::Cgroup(outer) = &self.rule
+            if let MemberRule::Cgroup(outer) = &self.rule
                 && self.known.get(&parent) != Some(&true)
                 && let Some(path) = group_of(parent)
             {
@@ -71,9 +71,9 @@ impl Members {
             return known;
         }
         let is_in = match &self.rule {
-            Rule::Descent => false,
-            Rule::All => event.pid != self.recorder && event.pid != 0,
-            Rule::Cgroup(outer) => group_of(event.pid).is_some_and(|path| contains(outer, &path)),
+            MemberRule::Descent => false,
+            MemberRule::All => event.pid != self.recorder && event.pid != 0,
+            MemberRule::Cgroup(outer) => group_of(event.pid).is_some_and(|path| contains(outer, &path)),
         };
         self.known.insert(event.pid, is_in);
         is_in
@@ -81,7 +81,7 @@ impl Members {
 
     /// Whether a process is known to be recorded, or is by a rule that takes all.
     pub(crate) fn has(&self, pid: u32) -> bool {
-        let by_rule = self.rule == Rule::All && pid != self.recorder && pid != 0;
+        let by_rule = self.rule == MemberRule::All && pid != self.recorder && pid != 0;
         self.known.get(&pid).copied().unwrap_or(by_rule)
     }
 
@@ -91,24 +91,24 @@ impl Members {
     }
 
     /// Rule by which further processes are looked for.
-    pub(crate) fn rule(&self) -> &Rule {
+    pub(crate) fn rule(&self) -> &MemberRule {
         &self.rule
     }
 
     /// Forgets processes outside of the group: they may move into it, and are looked at again.
     pub fn look_again(&mut self) {
-        if matches!(self.rule, Rule::Cgroup(_)) {
+        if matches!(self.rule, MemberRule::Cgroup(_)) {
             self.known.retain(|_, is_in| *is_in);
         }
     }
 }
 
 /// Processes that a rule takes of all that run; by descent, none.
-pub(crate) fn more(rule: &Rule, group: Option<&Cgroup>) -> Vec<u32> {
+pub(crate) fn more(rule: &MemberRule, group: Option<&Cgroup>) -> Vec<u32> {
     match rule {
-        Rule::Descent => Vec::new(),
-        Rule::Cgroup(_) => group.map(Cgroup::processes).unwrap_or_default(),
-        Rule::All => {
+        MemberRule::Descent => Vec::new(),
+        MemberRule::Cgroup(_) => group.map(Cgroup::processes).unwrap_or_default(),
+        MemberRule::All => {
             let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
             let own = std::process::id();
             entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(|&pid| pid != own).collect()
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn children_belong_to_their_parents() {
-        let mut members = Members::new(Rule::Descent, 9, [10]);
+        let mut members = Members::new(MemberRule::Descent, 9, [10]);
         let none = |_| None;
         assert!(members.contain(&event(10, EventKind::Fork { parent: 9 }), none));
         assert!(members.contain(&event(10, OTHER), none));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn members_of_a_group_are_looked_up() {
-        let mut members = Members::new(Rule::Cgroup("/a".to_owned()), 9, []);
+        let mut members = Members::new(MemberRule::Cgroup("/a".to_owned()), 9, []);
         let group = |pid| Some(if pid == 1 { "/a/b" } else { "/ab" }.to_owned());
         assert!(members.contain(&event(1, OTHER), group));
         assert!(!members.contain(&event(2, OTHER), group));
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn regression_children_that_end_at_once_belong_to_the_group_of_their_parent() {
-        let mut members = Members::new(Rule::Cgroup("/a".to_owned()), 9, []);
+        let mut members = Members::new(MemberRule::Cgroup("/a".to_owned()), 9, []);
         let outside = |_| Some("/b".to_owned());
         assert!(!members.contain(&event(1, OTHER), outside));
         // It moves, and has a child that is gone before it is looked at.
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn all_is_all_but_the_recorder() {
-        let mut members = Members::new(Rule::All, 7, []);
+        let mut members = Members::new(MemberRule::All, 7, []);
         assert!(members.contain(&event(8, OTHER), |_| None));
         assert!(!members.contain(&event(7, OTHER), |_| None));
         assert!(!members.contain(&event(0, OTHER), |_| None));
@@ -174,7 +174,7 @@ mod tests {
     fn the_group_that_an_event_says_is_believed() {
         let dir = tempfile::tempdir().expect("a folder");
         let group = Cgroup::open_at(dir.path());
-        let mut members = Members::new(Rule::Cgroup("/a".to_owned()), 9, []);
+        let mut members = Members::new(MemberRule::Cgroup("/a".to_owned()), 9, []);
         members.by_id(group.ids().expect("of the second version"));
         let inside = group.id().expect("there");
         let asked = |_: u32| -> Option<String> { panic!("nobody has to be asked") };

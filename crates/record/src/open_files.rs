@@ -4,7 +4,7 @@
 use crate::event::Inode;
 use crate::names::{inode, open_file, pages};
 use crate::residency::{has_some, pages_in_memory};
-use crate::scan::Mapping;
+use crate::scan::Vma;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, File, ReadDir};
 use std::io;
@@ -56,7 +56,7 @@ pub(crate) fn in_use(pids: impl IntoIterator<Item = u32>) -> (Vec<InUse>, Vec<Pa
             files.entry(inode(&metadata)).or_insert_with_key(|&inode| InUse { inode, pid, path });
         }
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-        for mapping in Mapping::parse_all(&maps).into_iter().filter(|mapping| !mapping.is_shm) {
+        for mapping in Vma::parse_all(&maps).into_iter().filter(|mapping| !mapping.is_shm) {
             looked += 1;
             let range = format!("{:x}-{:x}", mapping.pages.start << 12, mapping.pages.end << 12);
             let path = format!("/proc/{pid}/map_files/{range}").into();

@@ -30,7 +30,7 @@ pub enum SamplerChoice {
 
 /// Events that are wanted, and how.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedEvents {
     /// Pages whose events are wanted; none: all.
     pub(crate) sample: Option<SpaceSample>,
     pub(crate) sampler: SamplerChoice,
@@ -58,7 +58,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Opens the events.
-    pub(crate) fn open(tracefs: &Tracefs, wanted: Wanted) -> Result<Opened, String> {
+    pub(crate) fn open(tracefs: &Tracefs, wanted: WantedEvents) -> Result<Opened, String> {
         let mut why_filters = None;
         if let Some(sample) = wanted.sample.filter(|_| wanted.sampler != SamplerChoice::Filter) {
             match with_programs(tracefs, wanted, sample) {
@@ -79,7 +79,7 @@ impl Opened {
     }
 }
 
-fn with_programs(tracefs: &Tracefs, wanted: Wanted, sample: SpaceSample) -> Result<Opened, String> {
+fn with_programs(tracefs: &Tracefs, wanted: WantedEvents, sample: SpaceSample) -> Result<Opened, String> {
     // The number of the last page is that of the call where the kernel has no event.
     let last_beyond = match Decoder::new(tracefs, None, Some(sample), &[]) {
         Ok(decoder) => look(&decoder, wanted.groups)?.last_beyond,

@@ -7,15 +7,15 @@ use std::os::fd::AsRawFd;
 
 /// A mapping, for as long as this lives.
 #[derive(Debug)]
-struct Mapping {
+struct Vma {
     start: usize,
     bytes: usize,
 }
 
-impl Mapping {
+impl Vma {
     /// Maps a file, or anonymous memory.
-    fn new(file: Option<&File>, bytes: usize, writable: bool) -> io::Result<Mapping> {
-        Ok(Mapping { start: memory::map(file.map(|file| (file, 0)), bytes, writable)?, bytes })
+    fn new(file: Option<&File>, bytes: usize, writable: bool) -> io::Result<Vma> {
+        Ok(Vma { start: memory::map(file.map(|file| (file, 0)), bytes, writable)?, bytes })
     }
 
     fn page(&self, page: u32) -> usize {
@@ -49,7 +49,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for Vma {
     fn drop(&mut self) {
         // SAFETY: nothing points into it any more: addresses are given out for a call at a time.
         _ = unsafe { memory::unmap(self.start, self.bytes) };
@@ -60,16 +60,16 @@ impl Drop for Mapping {
 #[derive(Debug)]
 pub(crate) struct TracePages {
     /// Asked, and never touched: `mincore` then looks into the page cache.
-    asked: Mapping,
-    touched: Mapping,
-    anon: Mapping,
+    asked: Vma,
+    touched: Vma,
+    anon: Vma,
 }
 
 impl TracePages {
     /// Mappings of `pages` pages of a file, and as much anonymous memory.
     pub(crate) fn new(file: &File, pages: u64) -> io::Result<TracePages> {
         let bytes = pages.max(1) as usize * PAGE;
-        let anon = Mapping::new(None, bytes, true)?;
+        let anon = Vma::new(None, bytes, true)?;
         // A kernel without large pages says that it does not know the advice, which is as well.
         let _ = anon.advise(libc::MADV_NOHUGEPAGE);
         // SAFETY: advice on an open descriptor.
@@ -77,11 +77,7 @@ impl TracePages {
             0 => {}
             error => return Err(io::Error::from_raw_os_error(error)),
         }
-        Ok(TracePages {
-            asked: Mapping::new(Some(file), bytes, false)?,
-            touched: Mapping::new(Some(file), bytes, true)?,
-            anon,
-        })
+        Ok(TracePages { asked: Vma::new(Some(file), bytes, false)?, touched: Vma::new(Some(file), bytes, true)?, anon })
     }
 
     pub(crate) fn is_file_there(&self, page: u32) -> io::Result<bool> {

@@ -1,14 +1,14 @@
 //! Result of a look at the memory of a process: its mappings, and what is in their pages.
 
 use crate::event::Inode;
-use refault_syscalls::maps::Line;
+use refault_syscalls::maps::MapsLine;
 use std::ops::Range;
 
 const PAGE_SHIFT: u32 = 12;
 
 /// A line of `/proc/PID/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
+pub struct Vma {
     /// Addresses, in pages.
     pub pages: Range<u64>,
     /// The file that is mapped; none: anonymous memory.
@@ -25,10 +25,10 @@ pub struct Mapping {
     pub is_shm: bool,
 }
 
-impl Mapping {
+impl Vma {
     /// A line; none: it is none of memory that programs use.
-    pub fn parse(line: &str) -> Option<Mapping> {
-        let line = Line::parse(line)?;
+    pub fn parse(line: &str) -> Option<Vma> {
+        let line = MapsLine::parse(line)?;
         let (start, end) = (line.addresses.start >> PAGE_SHIFT, line.addresses.end >> PAGE_SHIFT);
         let offset = line.offset >> PAGE_SHIFT;
         let is_of_kernel = line.name.starts_with("[v");
@@ -36,7 +36,7 @@ impl Mapping {
             return None;
         }
         let is_shm = ["/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"].iter().any(|begin| line.name.starts_with(begin));
-        Some(Mapping {
+        Some(Vma {
             pages: start..end,
             file: (line.inode > 0).then_some(Inode { dev: line.device.0 << 20 | line.device.1, ino: line.inode }),
             offset,
@@ -48,9 +48,9 @@ impl Mapping {
     }
 
     /// The lines of `/proc/PID/maps`, ascending and apart.
-    pub fn parse_all(text: &str) -> Vec<Mapping> {
-        let mut all: Vec<Mapping> = Vec::new();
-        for mapping in text.lines().filter_map(Mapping::parse) {
+    pub fn parse_all(text: &str) -> Vec<Vma> {
+        let mut all: Vec<Vma> = Vec::new();
+        for mapping in text.lines().filter_map(Vma::parse) {
             if all.last().is_none_or(|last| last.pages.end <= mapping.pages.start) {
                 all.push(mapping);
             }
@@ -66,7 +66,7 @@ impl Mapping {
 
 /// Pages of an address space that follow one another and are alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct PageRun {
     /// Addresses, in pages.
     pub pages: Range<u64>,
     /// In memory; else in swap.
@@ -79,7 +79,7 @@ pub struct Region {
 
 /// Regions cut so that pages in `touched` are touched, and other pages are not; all ascending and
 /// apart.
-pub(crate) fn marked(regions: Vec<Region>, touched: &[Range<u64>]) -> Vec<Region> {
+pub(crate) fn marked(regions: Vec<PageRun>, touched: &[Range<u64>]) -> Vec<PageRun> {
     let mut pieces = Vec::new();
     let mut at = 0;
     for region in regions {
@@ -87,8 +87,8 @@ pub(crate) fn marked(regions: Vec<Region>, touched: &[Range<u64>]) -> Vec<Region
         while let Some(one) = touched.get(at).filter(|one| one.start < region.pages.end) {
             let (start, end) = (one.start.max(from), one.end.min(region.pages.end));
             if start < end {
-                pieces.push(Region { pages: from..start, touched: false, ..region.clone() });
-                pieces.push(Region { pages: start..end, touched: true, ..region.clone() });
+                pieces.push(PageRun { pages: from..start, touched: false, ..region.clone() });
+                pieces.push(PageRun { pages: start..end, touched: true, ..region.clone() });
                 from = end;
             }
             if one.end > region.pages.end {
@@ -96,14 +96,14 @@ pub(crate) fn marked(regions: Vec<Region>, touched: &[Range<u64>]) -> Vec<Region
             }
             at += 1;
         }
-        pieces.push(Region { pages: from..region.pages.end, touched: false, ..region });
+        pieces.push(PageRun { pages: from..region.pages.end, touched: false, ..region });
     }
     pieces.retain(|piece| !piece.pages.is_empty());
     pieces
 }
 
 /// Regions without touches outside of `pages`; all ascending and apart.
-pub(crate) fn touched_within(regions: Vec<Region>, pages: &[Range<u64>]) -> Vec<Region> {
+pub(crate) fn touched_within(regions: Vec<PageRun>, pages: &[Range<u64>]) -> Vec<PageRun> {
     let mut touched = Vec::new();
     for region in regions.iter().filter(|region| region.touched) {
         let at = pages.partition_point(|one| one.end <= region.pages.start);
@@ -142,9 +142,9 @@ pub struct Scan {
 impl Scan {
     /// Scan of mappings and of regions in them, both ascending and apart. `writes`: only writes are
     /// seen.
-    pub fn of(mappings: &[Mapping], regions: &[Region], writes: bool) -> Scan {
+    pub fn of(mappings: &[Vma], regions: &[PageRun], writes: bool) -> Scan {
         let mut scan = Scan { writes, ..Scan::default() };
-        let shows = |m: &&Mapping| !m.is_shm && (!writes || m.writable && m.shared);
+        let shows = |m: &&Vma| !m.is_shm && (!writes || m.writable && m.shared);
         scan.in_view = mappings.iter().filter(shows).filter_map(|m| m.file).collect();
         scan.in_view.sort_unstable();
         scan.in_view.dedup();
@@ -160,7 +160,7 @@ impl Scan {
         scan
     }
 
-    fn add(&mut self, mapping: &Mapping, region: &Region) {
+    fn add(&mut self, mapping: &Vma, region: &PageRun) {
         let first = region.pages.start.max(mapping.pages.start);
         let pages = region.pages.end.min(mapping.pages.end) - first;
         if mapping.is_shm {
@@ -197,7 +197,7 @@ garbage\n";
 
     #[test]
     fn lines_of_maps() {
-        let maps = Mapping::parse_all(MAPS);
+        let maps = Vma::parse_all(MAPS);
         assert_eq!(maps.len(), 5, "not what the kernel has there, and no garbage");
         let text = &maps[0];
         assert_eq!((text.pages.clone(), text.offset, text.writable), (0x400..0x402, 3, false));
@@ -207,13 +207,13 @@ garbage\n";
         for line in
             ["", "0-0 r--p 0 0:0 0", "5-4 r--p 0 0:0 0", "1000-2000", "1000-2000 rw-p 0 0:0", "x-y rw-p 0 0:0 0"]
         {
-            assert_eq!(Mapping::parse(line), None, "{line:?}");
+            assert_eq!(Vma::parse(line), None, "{line:?}");
         }
     }
 
     #[test]
     fn regions_are_cut_where_touches_begin_and_end() {
-        let region = |pages: Range<u64>, touched| Region { pages, is_there: true, is_file: false, touched };
+        let region = |pages: Range<u64>, touched| PageRun { pages, is_there: true, is_file: false, touched };
         let cut = |touched: &[Range<u64>]| {
             let pieces = marked(vec![region(10..20, true), region(30..40, true)], touched);
             pieces.into_iter().map(|piece| (piece.pages, piece.touched)).collect::<Vec<_>>()
@@ -226,7 +226,7 @@ garbage\n";
 
     #[test]
     fn touches_count_within_the_pages_that_are_named() {
-        let region = |pages: Range<u64>, touched| Region { pages, is_there: true, is_file: false, touched };
+        let region = |pages: Range<u64>, touched| PageRun { pages, is_there: true, is_file: false, touched };
         let regions = vec![region(10..20, true), region(20..30, false), region(30..40, true)];
         let pieces = touched_within(regions, &[0..12, 15..35, 50..60]);
         let pieces: Vec<_> = pieces.into_iter().map(|piece| (piece.pages, piece.touched)).collect();
@@ -236,7 +236,7 @@ garbage\n";
 
     #[test]
     fn pages_belong_to_files_and_to_memory() {
-        let region = |pages: Range<u64>, is_there, is_file| Region { pages, is_there, is_file, touched: true };
+        let region = |pages: Range<u64>, is_there, is_file| PageRun { pages, is_there, is_file, touched: true };
         // One region may go over several mappings.
         let regions = [
             region(0x400..0x403, true, true),
@@ -245,12 +245,12 @@ garbage\n";
             region(0x601..0x602, true, true),
             region(0x700..0x701, true, true),
         ];
-        let scan = Scan::of(&Mapping::parse_all(MAPS), &regions, false);
+        let scan = Scan::of(&Vma::parse_all(MAPS), &regions, false);
         let (program, data) = (Inode { dev: 8 << 20 | 1, ino: 77 }, Inode { dev: 8 << 20 | 1, ino: 78 });
         assert_eq!(scan.files, [(program, 3, 2), (program, 5, 1), (data, 2, 1)]);
         let memory = |first, pages, is_there| Memory { first, pages, is_there, touched: true };
         assert_eq!(scan.memory, [memory(0x403, 1, true), memory(0x500, 2, false)]);
         assert_eq!(scan.in_view, [program, data]);
-        assert_eq!(Scan::of(&Mapping::parse_all(MAPS), &regions, true).in_view, [data]);
+        assert_eq!(Scan::of(&Vma::parse_all(MAPS), &regions, true).in_view, [data]);
     }
 }

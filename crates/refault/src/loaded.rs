@@ -1,7 +1,7 @@
 //! A trace in memory, and its replay as users ask for it: what they do not say, a recording says.
 
 use crate::memory_size::{Size, human};
-use crate::recording::{About, CellSettings, PAGE_SIZE, RecordedMachine, RecordedPlan};
+use crate::recording::{CellSettings, MachineFacts, PAGE_SIZE, RecordedMachine, RecordedPlan};
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
 use crate::replay::{CellResult, PlugIn, Replay, curve_sizes, usual_sizes};
@@ -227,7 +227,7 @@ impl LoadedReplay<'_> {
     }
 
     /// Sizes in pages, each once: the chosen ones, or the recorded limit.
-    fn recorded_sizes(&self, about: &About) -> Result<Vec<u64>, Failure> {
+    fn recorded_sizes(&self, about: &MachineFacts) -> Result<Vec<u64>, Failure> {
         let limit = about.recording.memory_max.map(|bytes| bytes / u64::from(PAGE_SIZE)).filter(|&pages| pages > 0);
         // A share of the files comes on top of what is not of files.
         let on_top = |sizes: Vec<Size>| -> Vec<u64> {
@@ -249,7 +249,7 @@ impl LoadedReplay<'_> {
 }
 
 /// A chosen size of a recorded machine in pages.
-fn recorded_size(size: &Size, about: &About) -> Result<u64, String> {
+fn recorded_size(size: &Size, about: &MachineFacts) -> Result<u64, String> {
     match size.pages(PAGE_SIZE, about.footprint_pages) {
         0 => Err(format!("--memory {size}: is less than one page of {PAGE_SIZE} bytes; give at least 1p")),
         _ if size.is_max() => {

@@ -139,13 +139,13 @@ fn with_digits(bytes: u64, digits: usize) -> String {
 
 /// Sizes that stand beside one another, with as many digits as tell them apart.
 #[derive(Clone, Copy, Debug)]
-pub struct Apart {
+pub struct DistinctSizes {
     digits: usize,
 }
 
-impl Apart {
+impl DistinctSizes {
     /// For these sizes, in bytes.
-    pub fn of(bytes: &[u64]) -> Apart {
+    pub fn of(bytes: &[u64]) -> DistinctSizes {
         let mut bytes = bytes.to_vec();
         bytes.sort_unstable();
         bytes.dedup();
@@ -154,7 +154,7 @@ impl Apart {
             shown.windows(2).all(|pair| pair[0] != pair[1])
         };
         // Six digits of a T are a M: beyond that it is bytes that differ.
-        Apart { digits: (1..=6).find(tells).unwrap_or(6) }
+        DistinctSizes { digits: (1..=6).find(tells).unwrap_or(6) }
     }
 
     /// A size as people read it.
@@ -174,10 +174,10 @@ mod tests {
     #[test]
     fn regression_sizes_that_differ_are_shown_apart() {
         let mib = [1100u64, 1124, 1148].map(|m| m << 20);
-        let apart = Apart::of(&mib);
+        let apart = DistinctSizes::of(&mib);
         assert_eq!(mib.map(|size| apart.human(size)), ["1.07G", "1.10G", "1.12G"]);
-        assert_eq!(Apart::of(&[8 << 20, 9 << 20, 8 << 20]).human(8 << 20), "8.0M");
-        assert_eq!(Apart::of(&[]).human(5), "5");
+        assert_eq!(DistinctSizes::of(&[8 << 20, 9 << 20, 8 << 20]).human(8 << 20), "8.0M");
+        assert_eq!(DistinctSizes::of(&[]).human(5), "5");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The product as functions: a size of a trace in memory, a recording beside its kernel.
 
-use refault::recording::Loaded;
+use refault::recording::LoadedRecording;
 use refault::scenario::ScenarioRequest;
 use refault::size::{Limit, SizeRequest, SizeVerdict, Subject};
 use refault::verify::Verify;
@@ -81,7 +81,7 @@ fn a_recording_is_sized_and_compared_with_its_kernel() -> Result<(), Failure> {
     let mut records = Records::read(&mut source)?;
     let sizing = size(Subject::Source(&mut records.clone()), &request("hit_rate>90%")?, &Watch::default())?;
     assert!(matches!(sizing.verdict, SizeVerdict::Found(_)) && sizing.baseline.is_some() && sizing.recorded.is_some());
-    let recording = Loaded::read(&mut records)?;
+    let recording = LoadedRecording::read(&mut records)?;
     let verified = verify(&recording, &Verify::default(), &Watch::default())?;
     assert!(verified.verdict.text.starts_with("trust it for"), "{}", verified.verdict.text);
     assert_eq!(verified.compared.total.accesses, serde_json::to_value(&verified)?["accesses"]);
@@ -98,7 +98,7 @@ fn a_recording_is_sized_and_compared_with_its_kernel() -> Result<(), Failure> {
 fn a_trace_is_no_recording() -> Result<(), Failure> {
     let mut none = Records::new("nothing", Header::new(refault_trace::Format::Generated), Vec::new());
     assert!(Trace::load(&mut none.clone(), &refault_trace::LoadOptions::default()).is_err());
-    assert!(Loaded::read(&mut none).is_err_and(|e| e.starts_with("nothing: is no recording of a kernel")));
+    assert!(LoadedRecording::read(&mut none).is_err_and(|e| e.starts_with("nothing: is no recording of a kernel")));
     Ok(())
 }
 

@@ -122,10 +122,10 @@ fn common_policy(all: &[Curves]) -> Option<&str> {
 mod tests {
     use super::*;
     use refault::compare::DifferenceVerdict as Verdict;
-    use refault::document::trace::{Curve, TraceDocument, TraceFacts};
+    use refault::document::trace::{CurveFacts, TraceDocument, TraceFacts};
 
     fn trace(name: &str, accesses: u64, misses: [f64; 3]) -> Source {
-        let curve = |policy: &str, part: f64| Curve {
+        let curve = |policy: &str, part: f64| CurveFacts {
             policy: policy.into(),
             pages: vec![100, 200, 300],
             miss_ratio: misses.map(|m| Some(m * part)).to_vec(),

@@ -3,7 +3,7 @@
 use clap::Parser;
 use refault::words::printable;
 use refault_cli::{Failure, print};
-use refault_pager::doctor::{Probe, Report, Verdict, watches_new_memory};
+use refault_pager::doctor::{FaultSupport, Probe, Report, watches_new_memory};
 use refault_pager::store::swap_directory;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<bool, Failure> {
         true => serde_json::to_string_pretty(&Json::of(&report, &new_memory))? + "\n",
         false => table(&report, &new_memory),
     })?;
-    Ok(report.verdict() != Verdict::Nothing)
+    Ok(report.verdict() != FaultSupport::Nothing)
 }
 
 /// Object that `--json` prints.
@@ -180,9 +180,9 @@ fn table(r: &Report, new_memory: &Probe) -> String {
     line("  free", &mib(d.free_bytes));
     text.push('\n');
     text.push_str(match r.verdict() {
-        Verdict::Everything => "The pager works here: it serves all faults.",
-        Verdict::UserModeOnly => "The pager works here for faults of user mode.",
-        Verdict::Nothing => "The pager does not work here.",
+        FaultSupport::Everything => "The pager works here: it serves all faults.",
+        FaultSupport::UserModeOnly => "The pager works here for faults of user mode.",
+        FaultSupport::Nothing => "The pager does not work here.",
     });
     text.push('\n');
     if let Some(why) = r.why() {

@@ -5,7 +5,7 @@ use refault::open_metrics::{MetricKind, Metrics};
 use refault_cli::Failure;
 use refault_cli::api::write_metrics;
 use refault_cli::live::{self, LiveFile};
-use refault_pager::tree::{Live, Watch};
+use refault_pager::tree::{Live, ProcessWatch};
 use refault_trace::AtomicFile;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex};
 const PAGE: f64 = 4096.0;
 
 /// A run that tells how it goes.
-pub(crate) struct Told {
+pub(crate) struct LiveReport {
     /// The file by which `refault top` finds it; it is to be gone at the end.
     _file: LiveFile,
     /// Why `--metrics` could not be written the last time.
     failed: Arc<Mutex<Option<String>>>,
 }
 
-impl Told {
+impl LiveReport {
     /// An error if `--metrics` has not what the run came to.
     pub(crate) fn end(self) -> Result<(), Failure> {
         match self.failed.lock().ok().and_then(|mut failed| failed.take()) {
@@ -31,7 +31,7 @@ impl Told {
 }
 
 /// Metrics, written once a second. A name that cannot be written is known before the program runs.
-pub(crate) fn start(args: &RunArgs) -> Result<(Watch, Told), Failure> {
+pub(crate) fn start(args: &RunArgs) -> Result<(ProcessWatch, LiveReport), Failure> {
     if let Some(path) = &args.metrics {
         drop(AtomicFile::create(path).map_err(|e| format!("--metrics {e}"))?);
     }
@@ -53,7 +53,7 @@ pub(crate) fn start(args: &RunArgs) -> Result<(Watch, Told), Failure> {
             }
         }
     };
-    Ok((Box::new(watch), Told { _file: file, failed }))
+    Ok((Box::new(watch), LiveReport { _file: file, failed }))
 }
 
 fn metrics(live: &Live, command: &str) -> Metrics {

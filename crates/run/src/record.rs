@@ -3,7 +3,7 @@
 use refault::words::counted;
 use refault_cli::Failure;
 use refault_pager::Policy;
-use refault_pager::tree::Recording;
+use refault_pager::tree::TouchRecording;
 use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordKind, TraceError, Via};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -73,7 +73,7 @@ fn quoted(word: &str) -> String {
 /// memory and came back.
 pub(crate) fn write(
     mut writer: NativeWriter,
-    recording: Recording,
+    recording: TouchRecording,
     read_back: u64,
     command: &str,
 ) -> Result<Recorded, Failure> {

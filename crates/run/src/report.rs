@@ -3,7 +3,7 @@
 use crate::args::RunArgs;
 use crate::record::Recorded;
 use refault_cli::{Failure, print, say};
-use refault_pager::tree::{Outcome, TreeStats};
+use refault_pager::tree::{RunEnd, TreeStats};
 use refault_trace::AtomicFile;
 use serde::Serialize;
 use std::io::Write;
@@ -76,7 +76,7 @@ struct Stall {
 }
 
 impl Stall {
-    fn of(o: &Outcome, us: u64) -> Stall {
+    fn of(o: &RunEnd, us: u64) -> Stall {
         let seconds = (us as f64 / 1e6).min(o.wall.as_secs_f64());
         Stall { seconds, share: seconds / o.wall.as_secs_f64().max(1e-9) }
     }
@@ -87,7 +87,7 @@ fn refaults(s: &TreeStats) -> u64 {
 }
 
 impl<'a> Json<'a> {
-    fn of(args: &RunArgs, o: &Outcome, recorded: Option<&'a Recorded>) -> Json<'a> {
+    fn of(args: &RunArgs, o: &RunEnd, recorded: Option<&'a Recorded>) -> Json<'a> {
         let (s, c) = (&o.stats, &o.stats.counts);
         let (wall_s, stall_s) = (o.wall.as_secs_f64(), s.stall_ns as f64 / 1e9);
         let (some, full) = (Stall::of(o, s.stall_some_us), Stall::of(o, s.stall_full_us));
@@ -167,7 +167,7 @@ pub(crate) fn start(args: &RunArgs) -> Result<Option<Sink>, Failure> {
 pub(crate) fn give(
     args: &RunArgs,
     json: Option<Sink>,
-    outcome: &Outcome,
+    outcome: &RunEnd,
     recorded: Option<&Recorded>,
 ) -> Result<(), Failure> {
     if !args.quiet {
@@ -213,7 +213,7 @@ fn not_limited(s: &TreeStats) -> String {
     all
 }
 
-fn line(args: &RunArgs, o: &Outcome) -> String {
+fn line(args: &RunArgs, o: &RunEnd) -> String {
     let (s, c) = (&o.stats, &o.stats.counts);
     if !o.was_served {
         return "refault: the program ended before its memory could be served".into();

@@ -142,7 +142,7 @@ fn end(wanted: Wanted, bound: usize) -> ! {
         // SAFETY: the call waits for a signal, and touches nothing.
         unsafe { libc::pause() };
     }
-    let mut line = Line { text: [0; 400], length: 0 };
+    let mut line = MapsLine { text: [0; 400], length: 0 };
     line.push("error: out of memory: ");
     match wanted {
         Wanted::Itself(bytes) => {
@@ -185,12 +185,12 @@ fn end(wanted: Wanted, bound: usize) -> ! {
 }
 
 /// A line that is written without memory.
-struct Line {
+struct MapsLine {
     text: [u8; 400],
     length: usize,
 }
 
-impl Line {
+impl MapsLine {
     /// Adds a text, as far as there is room.
     fn push(&mut self, text: &str) {
         for &byte in text.as_bytes() {
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn lines_need_no_heap() {
-        let mut line = Line { text: [0; 400], length: 0 };
+        let mut line = MapsLine { text: [0; 400], length: 0 };
         for bytes in [0, 1, 10 << 20, usize::MAX] {
             line.mebibytes(bytes);
             line.push(", ");

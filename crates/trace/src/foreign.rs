@@ -8,12 +8,12 @@ use crate::text::is_address_and_kind;
 pub(crate) struct UnreadFormat {
     /// Description of the kind of file.
     pub(crate) what: &'static str,
-    pub(crate) then: WayOut,
+    pub(crate) then: Remedy,
 }
 
 /// Advice: what to do.
 #[derive(Clone, Copy)]
-pub(crate) enum WayOut {
+pub(crate) enum Remedy {
     Advice(&'static str),
     /// A name of `--format` that reads it.
     Named(&'static str),
@@ -32,15 +32,15 @@ const REGIONS: &str = "which has counts of regions and intervals, and no order o
                        replayed; refault record --touches samples accessed bits page by page";
 
 fn foreign(what: &'static str, then: &'static str) -> Option<UnreadFormat> {
-    Some(UnreadFormat { what, then: WayOut::Advice(then) })
+    Some(UnreadFormat { what, then: Remedy::Advice(then) })
 }
 
 fn named(what: &'static str, format: &'static str) -> Option<UnreadFormat> {
-    Some(UnreadFormat { what, then: WayOut::Named(format) })
+    Some(UnreadFormat { what, then: Remedy::Named(format) })
 }
 
 fn described(what: &'static str, columns: &'static str) -> Option<UnreadFormat> {
-    Some(UnreadFormat { what, then: WayOut::Described(columns) })
+    Some(UnreadFormat { what, then: Remedy::Described(columns) })
 }
 
 /// The format of the front of a file, if it is known and not read. `lines` are the first ones that

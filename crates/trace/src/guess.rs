@@ -2,7 +2,7 @@
 //! fields it has between other separators or below a line of names, or what its names say.
 
 use crate::columns::{Columns, MSR, MSR_SECONDS};
-use crate::foreign::{self, WayOut};
+use crate::foreign::{self, Remedy};
 use crate::format::Format;
 use crate::formats;
 use crate::input::Input;
@@ -53,12 +53,12 @@ pub(crate) fn of(lines: &[&[u8]]) -> Option<Guess> {
         let of_named = || {
             let found = foreign::of_split(&names).or_else(|| foreign::of_split(rows.first()?))?;
             let (columns, flags) = match found.then {
-                WayOut::Named(name) => {
+                Remedy::Named(name) => {
                     let columns = Columns::named(name)?.with(Some(bare(flag)), None).ok()?;
                     (columns, Some(format!("--format {name} --separator {flag}")))
                 }
-                WayOut::Described(text) => (Columns::new(text, bare(flag), 0).ok()?, None),
-                WayOut::Advice(_) => return None,
+                Remedy::Described(text) => (Columns::new(text, bare(flag), 0).ok()?, None),
+                Remedy::Advice(_) => return None,
             };
             let read = reads(columns)?;
             let like = format!("it looks like {}", found.what);

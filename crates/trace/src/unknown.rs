@@ -3,7 +3,7 @@
 //! nearest.
 
 use crate::error::quote;
-use crate::foreign::{self, WayOut};
+use crate::foreign::{self, Remedy};
 use crate::format::Format;
 use crate::formats::{self, msr};
 use crate::guess::{self, Guess};
@@ -55,7 +55,7 @@ pub(crate) fn no_text(head: &[u8], format: Format) -> Option<String> {
         return None;
     }
     Some(match foreign::of(head, None) {
-        Some(foreign::UnreadFormat { what, then: WayOut::Advice(then) }) => format!("it looks like {what}, {then}"),
+        Some(foreign::UnreadFormat { what, then: Remedy::Advice(then) }) => format!("it looks like {what}, {then}"),
         _ => format!("its bytes are not text, and {format} is lines of text"),
     })
 }
@@ -103,9 +103,9 @@ pub(crate) fn about(head: &[u8], named: Option<Format>) -> String {
     let first = is_text(head).then_some(&first[..]);
     if let Some(foreign::UnreadFormat { what, then }) = foreign::of(head, first) {
         let then = match then {
-            WayOut::Advice(then) => then.to_owned(),
-            WayOut::Named(name) => format!("which --format {name} reads"),
-            WayOut::Described(columns) => format!("which --format 'columns:{columns}' reads"),
+            Remedy::Advice(then) => then.to_owned(),
+            Remedy::Named(name) => format!("which --format {name} reads"),
+            Remedy::Described(columns) => format!("which --format 'columns:{columns}' reads"),
         };
         return format!("format not recognised: it looks like {what}, {then}");
     }

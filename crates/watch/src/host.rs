@@ -5,11 +5,11 @@ use crate::counts::Accesses;
 use crate::figures::Figures;
 use crate::group::{Curve, CurveSettings, GroupCurve, Totals};
 use crate::state::State;
-use crate::stream::{PageEvent, PageStream, Who};
+use crate::stream::{EventTask, PageEvent, PageStream};
 use refault::recording::Settings;
 use refault_mm::Config;
 use refault_record::{
-    Cgroup, Event, Feed, RuntimeNames, SamplerChoice, group_label, group_matches, lru_gen, release, swappiness,
+    Cgroup, Event, EventFeed, RuntimeNames, SamplerChoice, group_label, group_matches, lru_gen, release, swappiness,
 };
 use refault_trace::{Recording, SpaceSample};
 use rustc_hash::FxHashMap;
@@ -130,7 +130,7 @@ struct Watched {
 pub struct Host {
     options: HostOptions,
     config: Config,
-    feed: Feed,
+    feed: EventFeed,
     stream: PageStream,
     groups: BTreeMap<String, Watched>,
     candidates: FxHashMap<String, u32>,
@@ -143,7 +143,7 @@ pub struct Host {
     /// When counts of all accesses were taken last.
     counted_ns: u64,
     events: Vec<Event>,
-    pages: Vec<(Who, PageEvent)>,
+    pages: Vec<(EventTask, PageEvent)>,
 }
 
 impl Host {
@@ -152,7 +152,7 @@ impl Host {
     /// # Errors
     /// One line that says what is missing.
     pub fn open(options: HostOptions) -> Result<Host, String> {
-        let feed = Feed::open(options.tracefs.as_deref(), options.sample, options.sampler, options.ring_bytes)?;
+        let feed = EventFeed::open(options.tracefs.as_deref(), options.sample, options.sampler, options.ring_bytes)?;
         Ok(Host {
             config: config(),
             stream: PageStream::new(options.sample),
@@ -229,7 +229,7 @@ impl Host {
         }
     }
 
-    fn take(&mut self, who: Who, event: PageEvent) -> Result<(), String> {
+    fn take(&mut self, who: EventTask, event: PageEvent) -> Result<(), String> {
         match event {
             // The page may be charged to any group.
             PageEvent::Delete(inode, pages) => {
@@ -254,7 +254,7 @@ impl Host {
     }
 
     /// Group that an event counts for, which gets engines when it is new.
-    fn watched(&mut self, who: Who) -> Result<Option<String>, String> {
+    fn watched(&mut self, who: EventTask) -> Result<Option<String>, String> {
         let Some(path) = self.feed.group(who.pid, who.cgroup, self.now_ns) else { return Ok(None) };
         let Some(key) = self.options.select.of(path).map(str::to_owned) else { return Ok(None) };
         if self.groups.contains_key(&key) {

@@ -36,4 +36,4 @@ pub use figures::Figures;
 pub use group::{AT_LIMIT, Curve, CurvePoint, CurveSettings, GroupCurve, PERCENT, Totals, Touched};
 pub use host::{GroupReport, Host, HostCounts, HostOptions, Select};
 pub use state::State;
-pub use stream::{PageEvent, PageStream, Who};
+pub use stream::{EventTask, PageEvent, PageStream};

@@ -30,7 +30,7 @@ pub enum PageEvent {
 
 /// Program that an event is of: process, and number of its group where the kernel says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Who {
+pub struct EventTask {
     /// The process.
     pub pid: u32,
     /// Its group of the second version; 0: not known.
@@ -40,7 +40,7 @@ pub struct Who {
 /// A batch of a read that may be cut by the next.
 #[derive(Clone, Debug)]
 struct Waiting {
-    who: Who,
+    who: EventTask,
     time_ns: u64,
     inode: Inode,
     pages: Range<u64>,
@@ -69,9 +69,9 @@ impl PageStream {
         &mut self,
         event: &Event,
         length: &mut dyn FnMut(Inode, u32) -> Option<u64>,
-        out: &mut Vec<(Who, PageEvent)>,
+        out: &mut Vec<(EventTask, PageEvent)>,
     ) {
-        let who = Who { pid: event.pid, cgroup: event.cgroup };
+        let who = EventTask { pid: event.pid, cgroup: event.cgroup };
         let touched = |inode, pages, via, write| PageEvent::Touch(Touched { inode, pages, via, write, tid: event.tid });
         match event.kind {
             EventKind::Read { inode, first, last } => {
@@ -134,7 +134,7 @@ impl PageStream {
     }
 
     /// The thread does something else: a batch of the same call, or not.
-    fn end_read(&mut self, tid: u32, next: Option<(Inode, u64, u64)>, out: &mut Vec<(Who, PageEvent)>) {
+    fn end_read(&mut self, tid: u32, next: Option<(Inode, u64, u64)>, out: &mut Vec<(EventTask, PageEvent)>) {
         let Some(mut read) = self.waiting.remove(&tid) else { return };
         if let Some((inode, first, last)) = next
             && (inode, last, Via::Fd) == (read.inode, read.last, read.via)
@@ -146,7 +146,7 @@ impl PageStream {
         self.put(tid, read, out);
     }
 
-    fn put(&self, tid: u32, read: Waiting, out: &mut Vec<(Who, PageEvent)>) {
+    fn put(&self, tid: u32, read: Waiting, out: &mut Vec<(EventTask, PageEvent)>) {
         if !read.pages.is_empty() {
             let Waiting { who, inode, pages, via, .. } = read;
             out.push((who, PageEvent::Touch(Touched { inode, pages, via, write: false, tid })));
@@ -161,7 +161,7 @@ impl PageStream {
     }
 
     /// Reads are over that began a while before this time.
-    pub fn settle(&mut self, now_ns: u64, out: &mut Vec<(Who, PageEvent)>) {
+    pub fn settle(&mut self, now_ns: u64, out: &mut Vec<(EventTask, PageEvent)>) {
         let is_over = |read: &Waiting| read.time_ns.saturating_add(SETTLED_NS) <= now_ns;
         let mut over: Vec<_> = self.waiting.iter().filter(|(_, read)| is_over(read)).map(|(&tid, _)| tid).collect();
         over.sort_unstable();

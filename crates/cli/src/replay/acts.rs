@@ -3,7 +3,7 @@
 use super::args::ReplayArgs;
 use super::policy::RowPolicy;
 use crate::Failure;
-use crate::given::Given;
+use crate::given::GivenFlags;
 use refault::settings::{check_on_policies, check_on_trace, check_one_group};
 use refault_mm::Config;
 use refault_trace::Trace;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Rejects a flag that no policy of the run uses, or that needs more than its one group.
 pub(super) fn refuse_idle(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<(), Failure> {
     if !args.groups.memcg_column {
@@ -38,7 +38,7 @@ pub(super) fn refuse_swap(args: &ReplayArgs) -> Result<(), Failure> {
 }
 
 /// Rejects a flag that has no effect on the only trace of the run.
-pub(super) fn refuse_idle_of(args: &ReplayArgs, given: &Given, trace: &Trace, path: &Path) -> Result<(), Failure> {
+pub(super) fn refuse_idle_of(args: &ReplayArgs, given: &GivenFlags, trace: &Trace, path: &Path) -> Result<(), Failure> {
     match args.traces.len() {
         1 => Ok(check_on_trace(&given.partial(), trace, &path.display().to_string())?),
         _ => Ok(()),

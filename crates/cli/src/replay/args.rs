@@ -8,7 +8,7 @@ use crate::flags::settings::{self, Set, Thp};
 use crate::flags::size::Size;
 use crate::flags::swap::SwapArgs;
 use crate::trace_cmd::InputArgs;
-use crate::{Given, Watch};
+use crate::{GivenFlags, Watch};
 use clap::{Args, ValueEnum};
 use refault::loaded::LoadedReplay;
 use refault::replay::{Replay, curve_sizes, usual_sizes};
@@ -153,7 +153,7 @@ impl ReplayArgs {
     }
 
     /// The request of the library for a trace that was loaded, of whose flags `given` were.
-    pub(super) fn loaded(&self, given: &Given) -> LoadedReplay<'static> {
+    pub(super) fn loaded(&self, given: &GivenFlags) -> LoadedReplay<'static> {
         LoadedReplay {
             request: self.request(),
             has_policies: given.has("policy"),

@@ -7,7 +7,7 @@ use super::policy::RowPolicy;
 use super::recorded as recorded_rows;
 use super::{groups, sample, scenario, stream, text};
 use crate::flags::memory;
-use crate::given::{Given, GivenSettings};
+use crate::given::{GivenFlags, GivenSettings};
 use crate::page::{create, write_html};
 use crate::{Failure, is_same_file, print, say};
 use refault::document::replay::ReplayDocument;
@@ -24,7 +24,7 @@ use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
 /// Runs `refault replay ...`, of whose flags `given` were.
-pub(crate) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+pub(crate) fn run(args: &ReplayArgs, given: &GivenFlags) -> Result<(), Failure> {
     recorded_rows::refuse(args, given)?;
     acts::refuse_swap(args)?;
     if !args.lab.tier.is_empty() {
@@ -104,7 +104,7 @@ fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failu
 /// Replays one trace.
 fn replay(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<Vec<CellResult>, Failure> {
@@ -151,7 +151,7 @@ fn idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace) -> Option<Strin
 /// The cells that the flags ask for.
 pub(super) fn plan<'a>(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     policies: &'a [(RowPolicy, Option<Config>)],
     loaded: &'a LoadedTrace,
 ) -> Result<Plan<'a>, Failure> {
@@ -167,7 +167,7 @@ pub(super) fn plan<'a>(
 /// the limit that a recording had.
 pub(super) fn sizes(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     trace: &str,
     pages: (u32, u64),
     recorded_bytes: Option<u64>,

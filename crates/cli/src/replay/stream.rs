@@ -5,7 +5,7 @@ use super::acts::refuse_idle_of;
 use super::args::ReplayArgs;
 use super::command::{note_idle, plan};
 use super::policy::RowPolicy;
-use crate::{Failure, Given, Watch};
+use crate::{Failure, GivenFlags, Watch};
 use refault::loaded::LoadedTrace;
 use refault::replay::clocked::Clocked;
 use refault::replay::{CellResult, run_stream};
@@ -20,7 +20,7 @@ fn read_once(args: &ReplayArgs) -> Option<&PathBuf> {
 
 /// Whether the same command line may have `--stream`, for it replays the same traces in less
 /// memory.
-pub(super) fn is_possible(args: &ReplayArgs, given: &Given) -> bool {
+pub(super) fn is_possible(args: &ReplayArgs, given: &GivenFlags) -> bool {
     read_once(args).is_none() && !(given.has("policy") && args.policy.0.contains(&RowPolicy::Opt))
 }
 
@@ -38,7 +38,7 @@ pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
 /// Replays one trace. `source` is `path`, opened.
 pub(super) fn replay(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     source: Box<dyn RecordSource>,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
@@ -68,7 +68,7 @@ pub(super) fn replay(
 
 /// The policies but OPT, which is an error only if it was asked for.
 fn without_opt(
-    given: &Given,
+    given: &GivenFlags,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
     let mut policies = policies.to_vec();

@@ -5,7 +5,7 @@ use crate::flags::size::Size;
 use crate::replay::policy::PolicyList;
 use crate::replay::{SwapMax, ViaArg};
 use crate::trace_cmd::InputArgs;
-use crate::{Given, Watch};
+use crate::{GivenFlags, Watch};
 use clap::Args;
 use refault::report::ReportRequest;
 use refault::runner::parse_scale;
@@ -102,7 +102,7 @@ pub struct ReportArgs {
 
 impl ReportArgs {
     /// The request of the library, of whose flags `given` were.
-    pub(super) fn request(&self, given: &Given) -> ReportRequest {
+    pub(super) fn request(&self, given: &GivenFlags) -> ReportRequest {
         ReportRequest {
             policies: self.policy.0.clone(),
             memory: self.memory.clone(),

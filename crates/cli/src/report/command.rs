@@ -3,7 +3,7 @@
 use super::args::ReportArgs;
 use super::input;
 use crate::page::{open, write_html};
-use crate::{Failure, Given, is_same_file, say};
+use crate::{Failure, GivenFlags, is_same_file, say};
 use refault::document::InputKind;
 use refault::report::check_flags;
 use refault::words::{grouped, printable};
@@ -11,7 +11,7 @@ use refault_trace::AtomicFile;
 use std::time::Instant;
 
 /// Runs `refault report ...`, of whose flags `given` were, and says what came of it.
-pub fn run(args: &ReportArgs, given: &Given) -> Result<(), Failure> {
+pub fn run(args: &ReportArgs, given: &GivenFlags) -> Result<(), Failure> {
     let begun = Instant::now();
     let bytes = write(args, given)?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -24,7 +24,7 @@ pub fn run(args: &ReportArgs, given: &Given) -> Result<(), Failure> {
 }
 
 /// Writes the page; how many bytes it has.
-fn write(args: &ReportArgs, given: &Given) -> Result<usize, Failure> {
+fn write(args: &ReportArgs, given: &GivenFlags) -> Result<usize, Failure> {
     if args.inputs.is_empty() {
         return Err("no input given; name at least one".into());
     }

@@ -2,14 +2,14 @@
 
 use super::args::ReportArgs;
 use super::{scenario, trace};
-use crate::{Failure, Given};
+use crate::{Failure, GivenFlags};
 use refault::document::{InputKind, Source, read_text};
 use refault::report::of_json;
 use refault_report::read_back;
 use std::path::Path;
 
 /// The results of one input; of an old report as many as it has.
-pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Vec<Source>, Failure> {
+pub(super) fn read(args: &ReportArgs, given: &GivenFlags, path: &Path) -> Result<Vec<Source>, Failure> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let document = match InputKind::of(path) {
         InputKind::Scenario => scenario::read(args, given, path)?,

@@ -2,14 +2,14 @@
 
 use super::args::ReportArgs;
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given};
+use crate::{Failure, GivenFlags};
 use refault::document::Document;
 use refault::report::of_scenario;
 use refault::scenario::{ScenarioRequest, ScenarioRun};
 use std::path::Path;
 
 /// Runs a scenario under its own policy, or under those of the flags.
-pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Document, Failure> {
+pub(super) fn read(args: &ReportArgs, given: &GivenFlags, path: &Path) -> Result<Document, Failure> {
     let request = ScenarioRequest {
         scale: args.scale,
         policies: given.has("policy").then(|| args.policy.0.clone()),

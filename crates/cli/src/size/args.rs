@@ -7,11 +7,11 @@ use crate::flags::swap::SwapArgs;
 use crate::replay::sample::SampleArgs;
 use crate::replay::{SwapMax, ViaArg};
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Watch};
+use crate::{Failure, GivenFlags, Watch};
 use clap::{Args, ValueEnum};
 use refault::recording::WarmUp;
 use refault::runner::parse_scale;
-use refault::size::{FlagsOf, Limit, SizeRange, SizeRequest, Target, check_flags, policy_of_groups};
+use refault::size::{FlagsOf, Limit, MetricTarget, SizeRange, SizeRequest, check_flags, policy_of_groups};
 use refault_mm::{Kernel, Policy};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -69,7 +69,7 @@ pub struct SizeArgs {
     /// in a shell. The long help (--help) lists all [default: of a trace or a recording a summary:
     /// what other sizes cost, beyond which one memory is not worth its price, what can be cut]
     #[arg(long = "target", short = 't', value_name = "TARGET")]
-    pub(super) asked: Option<Target>,
+    pub(super) asked: Option<MetricTarget>,
 
     /// Limit of the group: memory.max, memory.high, memory.low or memory.min
     #[arg(long, short, value_name = "LIMIT", default_value = "max")]
@@ -178,7 +178,7 @@ pub struct SizeTraceArgs {
 
 impl SizeArgs {
     /// The request, of whose flags `given` were.
-    pub(super) fn request(&self, given: &Given) -> SizeRequest {
+    pub(super) fn request(&self, given: &GivenFlags) -> SizeRequest {
         let of_trace = &self.trace;
         SizeRequest {
             target: self.asked.clone(),
@@ -207,7 +207,7 @@ impl SizeArgs {
     }
 
     /// An error if a flag was given that belongs to another kind of input.
-    pub(super) fn check_flags(&self, given: &Given, of: FlagsOf) -> Result<(), Failure> {
+    pub(super) fn check_flags(&self, given: &GivenFlags, of: FlagsOf) -> Result<(), Failure> {
         Ok(check_flags(|flag| given.has(flag), &self.subject.display().to_string(), of)?)
     }
 }

@@ -3,7 +3,7 @@
 use super::args::SizeArgs;
 use super::text;
 use crate::flags::{memory, recorded};
-use crate::given::{Given, GivenSettings};
+use crate::given::{GivenFlags, GivenSettings};
 use crate::replay::{check_output, is_scenario, write};
 use crate::{Failure, print};
 use refault::size::{FlagsOf, Prepared, SAID_BY_RESULT, SizeKind, SizeRequest, Sizing, Subject};
@@ -16,7 +16,7 @@ use std::iter;
 const OF_CAPTION: [&str; 4] = ["kernel", "scale", "sample", "salts"];
 
 /// Runs `refault size ...`, of whose flags `given` were; false: no size meets the target.
-pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
+pub fn run(args: &SizeArgs, given: &GivenFlags) -> Result<bool, Failure> {
     if let Some(path) = &args.output {
         check_output(iter::once(args.subject.as_path()), path)?;
     }
@@ -37,7 +37,7 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
 }
 
 /// The result for programs, with its settings and notes on the traces that were read.
-fn json(mut sizing: Sizing, args: &SizeArgs, given: &Given) -> Result<String, Failure> {
+fn json(mut sizing: Sizing, args: &SizeArgs, given: &GivenFlags) -> Result<String, Failure> {
     #[derive(Serialize)]
     struct All {
         #[serde(flatten)]
@@ -49,7 +49,7 @@ fn json(mut sizing: Sizing, args: &SizeArgs, given: &Given) -> Result<String, Fa
     Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
-fn sizing(args: &SizeArgs, given: &Given) -> Result<Sizing, Failure> {
+fn sizing(args: &SizeArgs, given: &GivenFlags) -> Result<Sizing, Failure> {
     let request = args.request(given);
     let is_scenario = is_scenario(&args.subject);
     request.check_summary(&args.subject.display().to_string(), is_scenario)?;
@@ -60,7 +60,7 @@ fn sizing(args: &SizeArgs, given: &Given) -> Result<Sizing, Failure> {
     of_source(args, given, &request, &mut source)
 }
 
-fn of_scenario(args: &SizeArgs, given: &Given, request: &SizeRequest) -> Result<Sizing, Failure> {
+fn of_scenario(args: &SizeArgs, given: &GivenFlags, request: &SizeRequest) -> Result<Sizing, Failure> {
     args.check_flags(given, FlagsOf::Scenario)?;
     memory::advise_scenario(given.has("scale"));
     let (scenario, file) = (Scenario::load(&args.subject)?, args.subject.display().to_string());
@@ -71,7 +71,7 @@ fn of_scenario(args: &SizeArgs, given: &Given, request: &SizeRequest) -> Result<
 
 fn of_source(
     args: &SizeArgs,
-    given: &Given,
+    given: &GivenFlags,
     request: &SizeRequest,
     source: &mut dyn RecordSource,
 ) -> Result<Sizing, Failure> {

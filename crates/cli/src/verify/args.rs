@@ -1,6 +1,6 @@
 //! The flags of `refault verify`.
 
-use crate::Given;
+use crate::GivenFlags;
 use crate::flags::memory::MaxMemoryArgs;
 use crate::flags::size::Size;
 use clap::Args;
@@ -97,7 +97,7 @@ impl VerifyArgs {
     }
 
     /// Fails on a flag of `--play` without it.
-    pub(super) fn check_play(&self, given: &Given) -> Result<(), String> {
+    pub(super) fn check_play(&self, given: &GivenFlags) -> Result<(), String> {
         match OF_PLAY.iter().find(|flag| self.play.is_none() && given.has(flag)) {
             Some(flag) => {
                 Err(format!("--{flag}: is for --play, and no trace is played here; leave it out, or add --play TRACE"))

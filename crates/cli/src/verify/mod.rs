@@ -12,11 +12,11 @@ mod args;
 mod play;
 mod text;
 
-use crate::given::{Given, GivenSettings};
+use crate::given::{GivenFlags, GivenSettings};
 use crate::replay::{check_output, write};
 use crate::trace_cmd::note;
 use crate::{Failure, Watch, print};
-use refault::recording::Loaded;
+use refault::recording::LoadedRecording;
 use refault::verify::{beside, verify};
 use serde::Serialize;
 use std::path::Path;
@@ -29,7 +29,7 @@ const INPUTS: [&str; 2] = ["beside", "play"];
 const OF_PLAYED: [&str; 4] = ["beside", "play", "policy", "memory"];
 
 /// Compares, by flags of which `given` were. False: the lab is not within its bounds.
-pub fn run(args: &VerifyArgs, given: &Given) -> Result<bool, Failure> {
+pub fn run(args: &VerifyArgs, given: &GivenFlags) -> Result<bool, Failure> {
     if let Some(output) = &args.output {
         check_output(args.inputs(), output)?;
     }
@@ -80,7 +80,7 @@ fn shown<T: Serialize>(
     })
 }
 
-fn load(path: &Path) -> Result<Loaded, Failure> {
+fn load(path: &Path) -> Result<LoadedRecording, Failure> {
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default()).map_err(|e| {
         // There is no flag for the format of a recording: it has one.
         let is_other = e.to_string().contains("--format");
@@ -91,7 +91,7 @@ fn load(path: &Path) -> Result<Loaded, Failure> {
             Failure::from(e)
         }
     })?;
-    let loaded = Loaded::read(&mut source)?;
+    let loaded = LoadedRecording::read(&mut source)?;
     note(source.header(), path);
     Ok(loaded)
 }

@@ -2,9 +2,9 @@
 
 use crate::flags::size::human;
 use crate::table::Table;
-use refault::recording::{Compared, Loaded, kernel_count};
+use refault::recording::{Compared, LoadedRecording, kernel_count};
 use refault::settings::policy_of;
-use refault::verify::{Beside, Verified};
+use refault::verify::{ComparedRecordings, Verified};
 use refault::words::{counted, grouped, printable};
 use std::fmt::Write as _;
 
@@ -69,7 +69,7 @@ pub(super) fn render(verified: &Verified<'_>) -> String {
 }
 
 /// Two recordings of one program.
-pub(super) fn beside(beside: &Beside) -> String {
+pub(super) fn beside(beside: &ComparedRecordings) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<16}{value}");
@@ -108,7 +108,7 @@ pub(super) fn beside(beside: &Beside) -> String {
     text
 }
 
-fn figures(loaded: &Loaded, compared: &Compared) -> String {
+fn figures(loaded: &LoadedRecording, compared: &Compared) -> String {
     let mut table = Table::new(["", "kernel", "lab"], 1);
     let (kernel, lab) = compared.total.rates();
     // Counts of a lab that ran out of memory are not whole.
@@ -148,7 +148,7 @@ fn windows(compared: &Compared) -> String {
     format!("\n{near} of {all} windows within half a point; between {low:+.2} and {high:+.2} points\n")
 }
 
-fn objects(loaded: &Loaded, compared: &Compared) -> String {
+fn objects(loaded: &LoadedRecording, compared: &Compared) -> String {
     let worst = compared.worst();
     if worst.is_empty() {
         return String::new();

@@ -6,7 +6,7 @@ use crate::flags::time::time;
 use crate::flags::{kernel, memory};
 use crate::replay::{ViaArg, is_scenario};
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given, Watch};
+use crate::{Failure, GivenFlags, Watch};
 use clap::Args;
 use refault::replay::swap::Compression;
 use refault::runner::parse_scale;
@@ -154,7 +154,7 @@ pub struct WhatIfArgs {
 
 impl WhatIfArgs {
     /// The result, by flags of which `given` were.
-    pub(super) fn result(&self, given: &Given) -> Result<WhatIf, Failure> {
+    pub(super) fn result(&self, given: &GivenFlags) -> Result<WhatIf, Failure> {
         let file = self.subject.display().to_string();
         if is_scenario(&self.subject) {
             if given.has("via") {

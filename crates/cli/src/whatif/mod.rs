@@ -4,7 +4,7 @@
 
 mod args;
 
-use crate::given::{Given, GivenSettings};
+use crate::given::{GivenFlags, GivenSettings};
 use crate::replay::{check_output, write};
 use crate::{Failure, print, say};
 pub use args::WhatIfArgs;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::iter;
 
 /// Runs `refault whatif ...`, of whose flags `given` were; false: a condition of `--fail-if` holds.
-pub fn run(args: &WhatIfArgs, given: &Given) -> Result<bool, Failure> {
+pub fn run(args: &WhatIfArgs, given: &GivenFlags) -> Result<bool, Failure> {
     if let Some(path) = &args.output {
         check_output(iter::once(args.subject.as_path()), path)?;
     }
@@ -32,7 +32,7 @@ pub fn run(args: &WhatIfArgs, given: &Given) -> Result<bool, Failure> {
 }
 
 /// The result for programs, with its settings and notes on the trace that was read.
-fn json(result: &WhatIf, args: &WhatIfArgs, given: &Given) -> Result<String, Failure> {
+fn json(result: &WhatIf, args: &WhatIfArgs, given: &GivenFlags) -> Result<String, Failure> {
     #[derive(Serialize)]
     struct All<'a> {
         #[serde(flatten)]

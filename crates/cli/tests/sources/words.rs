@@ -2,7 +2,7 @@
 
 use super::crates::{crates, root, rust_files};
 use super::rust::{Token, tokens};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 /// Words that no name has, each with the one to use.
@@ -109,6 +109,19 @@ fn defined(text: &str) -> Vec<String> {
     pairs.collect()
 }
 
+/// Types that a file defines for other crates: `pub` without a bound.
+fn public_types(text: &str) -> Vec<String> {
+    let is_type = |word: &str| ["enum", "struct", "trait", "type", "union"].contains(&word);
+    let tokens = tokens(text);
+    let triples = tokens.windows(3).filter_map(|triple| match triple {
+        [Token::Word(public), Token::Word(word), Token::Word(name)] if public == "pub" && is_type(word) => {
+            Some(name.clone())
+        }
+        _ => None,
+    });
+    triples.collect()
+}
+
 /// Identifiers that a page sets as code: keys, flags, columns.
 fn keys(page: &str) -> BTreeSet<String> {
     let is_key = |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
@@ -138,6 +151,29 @@ fn names_are_made_of_the_vocabulary() {
         all.extend(wrong(keys(&page)).into_iter().map(|wrong| format!("{}: {wrong}", path.display())));
     }
     assert!(all.is_empty(), "words of docs/glossary.md, one for each thing:\n  {}", all.join("\n  "));
+}
+
+#[test]
+fn a_public_type_has_its_name_in_one_crate() {
+    let mut crates_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    // No crate that people use has the types of tests.
+    for name in crates().into_iter().filter(|name| name != "testing") {
+        for path in rust_files(&root().join("crates").join(&name).join("src")) {
+            let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            for public in public_types(&text) {
+                crates_of.entry(public).or_default().insert(name.clone());
+            }
+        }
+    }
+    let twice: Vec<_> = crates_of.iter().filter(|(_, crates)| crates.len() > 1).collect();
+    assert!(twice.is_empty(), "types of one name in two crates: {twice:?}");
+}
+
+#[test]
+fn a_public_type_is_told_from_one_of_its_crate() {
+    let text = "pub struct Seen; pub(crate) enum Inner {} pub type Short = u8; struct Own;\n\
+                #[cfg(test)]\nmod tests { pub struct Rng; }";
+    assert_eq!(public_types(text), ["Seen", "Short"]);
 }
 
 #[test]

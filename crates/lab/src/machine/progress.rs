@@ -1,7 +1,7 @@
 //! Progress of a run, for people who wait for it.
 
 use super::state::Machine;
-use crate::scenario::{TaskSpec, Until};
+use crate::scenario::{PhaseLimit, TaskSpec};
 use crate::sched::Thread;
 use crate::task::Task;
 
@@ -24,7 +24,7 @@ impl Machine {
             if spec.background {
                 continue;
             }
-            if spec.phases.iter().any(|phase| phase.until == Until::End) {
+            if spec.phases.iter().any(|phase| phase.until == PhaseLimit::End) {
                 return None;
             }
             copies += 1;
@@ -37,11 +37,11 @@ impl Machine {
 /// Share of a task that is over, 0 to 1. Each time through a phase weighs its accesses; all phases
 /// weigh the same if one has no number of accesses.
 fn task_share(task: &Task, spec: &TaskSpec, now_ns: u64) -> f64 {
-    let counted = spec.phases.iter().all(|phase| matches!(phase.until, Until::Accesses(_)));
+    let counted = spec.phases.iter().all(|phase| matches!(phase.until, PhaseLimit::Accesses(_)));
     let (mut done, mut all) = (0.0, 0.0);
     for (n, phase) in spec.phases.iter().enumerate() {
         let weight = match phase.until {
-            Until::Accesses(accesses) if counted => accesses as f64,
+            PhaseLimit::Accesses(accesses) if counted => accesses as f64,
             _ => 1.0,
         };
         let inside = spec.loops.iter().find(|l| l.phases.contains(&n));

@@ -3,7 +3,7 @@
 use refault_mm::PsiKind;
 
 use super::state::Machine;
-use crate::scenario::{Amount, Condition, EventAction, Victim, WatchSpec};
+use crate::scenario::{Condition, EventAction, MemoryAmount, Victim, WatchSpec};
 use crate::sched::{Event, Resource};
 
 /// State of the watch of an event.
@@ -117,7 +117,7 @@ impl Machine {
     }
 
     /// Without swap there is none free.
-    fn is_swap_low(&self, below: Amount) -> bool {
+    fn is_swap_low(&self, below: MemoryAmount) -> bool {
         let maps = self.kernel.engine.swap_maps();
         let all: u64 = maps.iter().map(|map| map.device.usable_pages).sum();
         let free = all.saturating_sub(self.kernel.engine.swap_used_pages());

@@ -4,7 +4,7 @@
 use super::MAX_PAGES;
 use super::objects::DeclaredObject;
 use super::read::{Result, Section};
-use super::types::{Scenario, TaskSpec, Until};
+use super::types::{PhaseLimit, Scenario, TaskSpec};
 use refault_mm::{AccessAdvice, TIERING};
 use refault_trace::Via;
 
@@ -74,14 +74,14 @@ fn uses(task: &TaskSpec, object: usize) -> bool {
 
 /// Whether the last phase of a task has no end of its own.
 pub(super) fn endless(task: &TaskSpec) -> bool {
-    task.trace.is_none() && task.phases.last().is_some_and(|phase| phase.until == Until::End)
+    task.trace.is_none() && task.phases.last().is_some_and(|phase| phase.until == PhaseLimit::End)
 }
 
 /// Checks that every phase is reached and the scenario ends.
 fn ends(scenario: &Scenario, root: &Section<'_>, tasks: &[(TaskSpec, Section<'_>)]) -> Result<()> {
     for (index, (task, s)) in tasks.iter().enumerate() {
         let before_last = &task.phases[..task.phases.len().saturating_sub(1)];
-        if let Some(n) = before_last.iter().position(|phase| phase.until == Until::End) {
+        if let Some(n) = before_last.iter().position(|phase| phase.until == PhaseLimit::End) {
             return Err(s.error(format!("phase {} has no end, so that no other comes after it; write duration", n + 1)));
         }
         if scenario.end_ns.is_none() && endless(task) && !task.background {

@@ -2,7 +2,7 @@
 
 use super::objects::memcg;
 use super::read::{Field, Result, Section};
-use super::types::{Amount, Condition, EventAction, MemcgSpec, Victim, WatchSpec};
+use super::types::{Condition, EventAction, MemcgSpec, MemoryAmount, Victim, WatchSpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, error::ScenarioError};
 use refault_mm::{Counter, PsiKind};
@@ -55,12 +55,12 @@ impl Daemon {
 
     /// Condition that it watches in a group.
     fn watch(self, memcg: Option<usize>) -> WatchSpec {
-        let ten = Amount::Percent(10.0);
+        let ten = MemoryAmount::Percent(10.0);
         let stall = |kind, ms: u64| Condition::StallAbove { memcg, kind, ns: ms * 1_000_000 };
         let (any, poll_ns, hold_ns, cooldown_ns) = match self {
             // `--eviction-hard`, looked at every ten seconds.
             Daemon::Kubelet => {
-                let least = Amount::Pages(100 << 8);
+                let least = MemoryAmount::Pages(100 << 8);
                 (vec![vec![Condition::NodeAvailableBelow(least)]], 10 * SECOND_NS, 0, 0)
             }
             // `DefaultMemoryPressureLimit`, `DefaultMemoryPressureDurationSec`, and 15 s without
@@ -172,11 +172,11 @@ fn needs(s: &Section<'_>, key: &str, others: &[&str]) -> Result<()> {
 }
 
 /// A size, or percent of all that there is.
-fn amount(field: &Field<'_>) -> Result<Amount> {
+fn amount(field: &Field<'_>) -> Result<MemoryAmount> {
     let percent = field.text().ok().and_then(|text| text.strip_suffix('%')).map(|n| n.trim().parse::<f64>());
     match percent {
-        Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => Ok(Amount::Percent(percent)),
+        Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => Ok(MemoryAmount::Percent(percent)),
         Some(_) => Err(field.bad("is no share; write \"10%\"")),
-        None => Ok(Amount::Pages(field.pages(0..=MAX_PAGES)?)),
+        None => Ok(MemoryAmount::Pages(field.pages(0..=MAX_PAGES)?)),
     }
 }

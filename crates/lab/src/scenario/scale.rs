@@ -1,7 +1,9 @@
 //! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided
 //! by one factor; latencies, thread counts, skews and the constants of the kernel as they are.
 
-use super::types::{AccessPattern, Action, Amount, Condition, EventAction, Scenario, StreamSpec, Until, WatchSpec};
+use super::types::{
+    AccessPattern, Action, Condition, EventAction, MemoryAmount, PhaseLimit, Scenario, StreamSpec, WatchSpec,
+};
 use super::units::size_text;
 
 /// Pages of the smallest memory or limit: 50 batches of reclaim and more in each list.
@@ -209,9 +211,9 @@ impl Scale {
         }
         for condition in watch.any.iter_mut().flatten() {
             match condition {
-                Condition::AvailableBelow(Amount::Pages(pages))
-                | Condition::NodeAvailableBelow(Amount::Pages(pages))
-                | Condition::FreeSwapBelow(Amount::Pages(pages)) => *pages = self.some(*pages),
+                Condition::AvailableBelow(MemoryAmount::Pages(pages))
+                | Condition::NodeAvailableBelow(MemoryAmount::Pages(pages))
+                | Condition::FreeSwapBelow(MemoryAmount::Pages(pages)) => *pages = self.some(*pages),
                 Condition::StallAbove { ns, .. } => *ns = self.some(*ns),
                 Condition::CounterRises { above, .. } => *above = self.of(*above),
                 _ => {}
@@ -219,13 +221,13 @@ impl Scale {
         }
     }
 
-    fn until(&self, until: Until) -> Until {
+    fn until(&self, until: PhaseLimit) -> PhaseLimit {
         match until {
-            Until::Accesses(n) => Until::Accesses(self.some(n)),
-            Until::Duration(ns) => Until::Duration(self.some(ns)),
-            Until::Time(ns) => Until::Time(self.some(ns)),
+            PhaseLimit::Accesses(n) => PhaseLimit::Accesses(self.some(n)),
+            PhaseLimit::Duration(ns) => PhaseLimit::Duration(self.some(ns)),
+            PhaseLimit::Time(ns) => PhaseLimit::Time(self.some(ns)),
             // The pages to go through are divided already.
-            Until::Passes(_) | Until::End => until,
+            PhaseLimit::Passes(_) | PhaseLimit::End => until,
         }
     }
 

@@ -3,7 +3,9 @@
 use super::objects::{DeclaredObject, memcg};
 use super::read::{Field, Result, Section};
 use super::streams::{STREAM_KEYS, streams};
-use super::types::{Burst, DeviceSpec, LoopSpec, MemcgSpec, PhaseSpec, Share, StreamSpec, TaskSpec, TraceSpec, Until};
+use super::types::{
+    Burst, DeviceSpec, LoopSpec, MemcgSpec, PhaseLimit, PhaseSpec, Share, StreamSpec, TaskSpec, TraceSpec,
+};
 use super::units::MAX_TIME_NS;
 use super::{MAX_RECORDED, MAX_TASKS};
 use refault_mm::AccessAdvice;
@@ -107,7 +109,7 @@ fn whole_trace() -> PhaseSpec {
     PhaseSpec {
         name: None,
         streams: Vec::new(),
-        until: Until::End,
+        until: PhaseLimit::End,
         measured: true,
         think_ns: 0,
         cpu_ns: 0,
@@ -141,7 +143,7 @@ fn phases(field: &Field<'_>, count: u32, names: &Names<'_, '_>) -> Result<(Vec<P
         let first = all.len();
         for step in steps.sections(&step_keys, MAX_PHASES)? {
             all.push(phase(&step, count, names)?);
-            if all.last().is_some_and(|phase| phase.until == Until::End) {
+            if all.last().is_some_and(|phase| phase.until == PhaseLimit::End) {
                 return Err(step.error("a step has an end; write passes, accesses or duration"));
             }
         }
@@ -201,32 +203,32 @@ fn burst(field: &Field<'_>) -> Result<Burst> {
     })
 }
 
-fn until(s: &Section<'_>, streams: &[StreamSpec], count: u32, accesses_per_op: u32) -> Result<Until> {
+fn until(s: &Section<'_>, streams: &[StreamSpec], count: u32, accesses_per_op: u32) -> Result<PhaseLimit> {
     let mut given = UNTIL_KEYS.iter().filter_map(|key| Some((*key, s.get(key)?)));
     let Some((key, field)) = given.next() else {
-        return Ok(Until::End);
+        return Ok(PhaseLimit::End);
     };
     if let Some((other, _)) = given.next() {
         return Err(field.error(format!("a phase ends in one way; write {key} or {other}")));
     }
     Ok(match key {
-        "accesses" => Until::Accesses(field.int(1..=MAX_ACCESSES)?),
-        "amount" => Until::Accesses(field.pages(1..=MAX_ACCESSES)?),
+        "accesses" => PhaseLimit::Accesses(field.int(1..=MAX_ACCESSES)?),
+        "amount" => PhaseLimit::Accesses(field.pages(1..=MAX_ACCESSES)?),
         "ops" => {
             let ops = field.int(1..=MAX_ACCESSES)?;
             let accesses = ops.checked_mul(accesses_per_op.into()).filter(|n| *n <= MAX_ACCESSES);
-            Until::Accesses(accesses.ok_or_else(|| field.bad("operations are more than 2^53 accesses"))?)
+            PhaseLimit::Accesses(accesses.ok_or_else(|| field.bad("operations are more than 2^53 accesses"))?)
         }
         "passes" => passes(&field, streams, count)?,
-        "duration" => Until::Duration(field.time(1..=MAX_TIME_NS)?),
+        "duration" => PhaseLimit::Duration(field.time(1..=MAX_TIME_NS)?),
         _ => match field.text() {
-            Ok("end") => Until::End,
-            _ => Until::Time(field.time(1..=MAX_TIME_NS)?),
+            Ok("end") => PhaseLimit::End,
+            _ => PhaseLimit::Time(field.time(1..=MAX_TIME_NS)?),
         },
     })
 }
 
-fn passes(field: &Field<'_>, streams: &[StreamSpec], count: u32) -> Result<Until> {
+fn passes(field: &Field<'_>, streams: &[StreamSpec], count: u32) -> Result<PhaseLimit> {
     let [stream] = streams else {
         return Err(field.error("passes are of one object; with several streams write accesses, ops or duration"));
     };
@@ -234,8 +236,8 @@ fn passes(field: &Field<'_>, streams: &[StreamSpec], count: u32) -> Result<Until
     let parts = if matches!(stream.share, Share::Split | Share::Queue) { f64::from(count) } else { 1.0 };
     let accesses = (passes * stream.pages as f64 / parts).round().max(1.0);
     match accesses <= MAX_ACCESSES as f64 {
-        true if stream.least_pages < stream.pages => Ok(Until::Passes(passes)),
-        true => Ok(Until::Accesses(accesses as u64)),
+        true if stream.least_pages < stream.pages => Ok(PhaseLimit::Passes(passes)),
+        true => Ok(PhaseLimit::Accesses(accesses as u64)),
         false => Err(field.bad("passes are more than 2^53 accesses")),
     }
 }

@@ -21,7 +21,7 @@ mod stream;
 use refault_mm::PageId;
 use refault_trace::generate::Rng;
 
-use crate::scenario::{Action, PhaseSpec, Sync, TaskSpec, Until};
+use crate::scenario::{Action, PhaseLimit, PhaseSpec, Sync, TaskSpec};
 use choices::{Choice, Choices};
 pub(crate) use hits::Hits;
 pub(crate) use script::Script;
@@ -142,8 +142,8 @@ impl Task {
     /// Accesses after which the phase ends.
     fn accesses_of(&self, spec: &PhaseSpec) -> u64 {
         match spec.until {
-            Until::Accesses(n) => n,
-            Until::Passes(times) => {
+            PhaseLimit::Accesses(n) => n,
+            PhaseLimit::Passes(times) => {
                 let pages = self.streams.first().map_or(1, Stream::pages);
                 (times * pages as f64).round().max(1.0) as u64
             }
@@ -174,9 +174,9 @@ impl Task {
     /// The end of the current phase, if time sets it.
     fn ends_ns(&self, spec: &PhaseSpec) -> Option<u64> {
         match spec.until {
-            Until::Duration(ns) => Some(self.phase_start_ns.saturating_add(ns)),
-            Until::Time(ns) => Some(ns),
-            Until::Accesses(_) | Until::Passes(_) | Until::End => None,
+            PhaseLimit::Duration(ns) => Some(self.phase_start_ns.saturating_add(ns)),
+            PhaseLimit::Time(ns) => Some(ns),
+            PhaseLimit::Accesses(_) | PhaseLimit::Passes(_) | PhaseLimit::End => None,
         }
     }
 
@@ -387,12 +387,12 @@ impl Task {
     /// Share of the current phase that is over, 0 to 1; 0 in a phase that ends with the scenario.
     pub(crate) fn phase_share(&self, spec: &PhaseSpec, now_ns: u64) -> f64 {
         let share = match spec.until {
-            Until::Accesses(_) | Until::Passes(_) => {
+            PhaseLimit::Accesses(_) | PhaseLimit::Passes(_) => {
                 1.0 - self.accesses_left as f64 / self.accesses_of(spec).max(1) as f64
             }
-            Until::Duration(ns) => now_ns.saturating_sub(self.phase_start_ns) as f64 / ns.max(1) as f64,
-            Until::Time(ns) => now_ns as f64 / ns.max(1) as f64,
-            Until::End => 0.0,
+            PhaseLimit::Duration(ns) => now_ns.saturating_sub(self.phase_start_ns) as f64 / ns.max(1) as f64,
+            PhaseLimit::Time(ns) => now_ns as f64 / ns.max(1) as f64,
+            PhaseLimit::End => 0.0,
         };
         share.clamp(0.0, 1.0)
     }

@@ -1,7 +1,9 @@
 //! Events of the machine as a whole, and daemons that watch it.
 
 use super::Dice;
-use refault_lab::scenario::{Amount, Condition, EventAction, EventSpec, Scenario, SysctlChanges, Victim, WatchSpec};
+use refault_lab::scenario::{
+    Condition, EventAction, EventSpec, MemoryAmount, Scenario, SysctlChanges, Victim, WatchSpec,
+};
 use refault_mm::{Counter, PsiKind};
 use refault_trace::generate::Rng;
 
@@ -29,8 +31,8 @@ pub(super) fn add(seed: u64, s: &mut Scenario) {
             _ => EventAction::Kill { within: group(d, s), victim: d.of(&Victim::ALL).1 },
         };
         let condition = match d.below(5) {
-            0 => Condition::AvailableBelow(Amount::Percent(d.below(101) as f64)),
-            1 => Condition::FreeSwapBelow(Amount::Pages(d.below(4000))),
+            0 => Condition::AvailableBelow(MemoryAmount::Percent(d.below(101) as f64)),
+            1 => Condition::FreeSwapBelow(MemoryAmount::Pages(d.below(4000))),
             2 => Condition::StallAbove { memcg: group(d, s), kind: PsiKind::Some, ns: d.below(2_000_000) },
             3 => Condition::Avg10Above { memcg: group(d, s), kind: PsiKind::Full, percent: 1.0 },
             _ => Condition::CounterRises { counter: Counter::PgscanDirect, above: d.below(1000) },

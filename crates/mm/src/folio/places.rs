@@ -10,12 +10,12 @@ pub(super) const NONE: u32 = u32::MAX;
 const MIN_PLACES: usize = 64;
 
 /// The head of a list while many ids are added.
-pub(super) struct Head<'a> {
+pub(super) struct ListHead<'a> {
     ring: &'a mut [u32],
     pub(super) next: u32,
 }
 
-impl Head<'_> {
+impl ListHead<'_> {
     /// Puts an id at the head; returns its place.
     #[inline(always)]
     pub(super) fn push(&mut self, id: u32) -> u32 {
@@ -146,11 +146,11 @@ impl Places {
 
     /// Opens the head for `nr` more ids; [`Places::close`] ends it.
     #[inline(always)]
-    pub(super) fn open(&mut self, nr: usize, entries: &mut [Entry]) -> Head<'_> {
+    pub(super) fn open(&mut self, nr: usize, entries: &mut [Entry]) -> ListHead<'_> {
         if self.ring.len() - (self.span as usize) < nr {
             self.make_room(nr, entries);
         }
-        Head { next: self.tail.wrapping_add(self.span), ring: &mut self.ring }
+        ListHead { next: self.tail.wrapping_add(self.span), ring: &mut self.ring }
     }
 
     /// Ends [`Places::open`]; `next` is the place behind the newest id.

@@ -5,14 +5,14 @@
 //! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`.
 
 use super::cluster::{Cluster, ClusterListId, Flag, NR_ORDERS};
-use super::device::{Common, Device, SwapHost};
-use super::scan::Found;
+use super::device::{Device, DeviceState, SwapHost};
+use super::scan::FoundSlot;
 use crate::config::swap::SwapAllocator;
 use crate::ids::MemcgId;
 
 impl Device {
     /// Whether it takes folios of that order at all.
-    pub(super) fn takes_order(&self, order: u8, common: &Common) -> bool {
+    pub(super) fn takes_order(&self, order: u8, common: &DeviceState) -> bool {
         order == 0
             || self.cfg.block_device && self.has_clusters(&common.policy) && u32::from(order) <= self.clusters.shift()
     }
@@ -22,7 +22,7 @@ impl Device {
         &mut self,
         order: u8,
         cpu: usize,
-        common: &mut Common,
+        common: &mut DeviceState,
         host: &mut H,
     ) -> Option<u32> {
         common.work.calls += 1;
@@ -44,7 +44,7 @@ impl Device {
     /// Takes the next free slot of the cluster in which the CPU got its last slot, if that has no
     /// consequence: neither the cluster nor the device becomes full, and no slot is reclaimed.
     #[inline]
-    pub(super) fn alloc_behind_last(&mut self, cpu: usize, memcg: MemcgId, common: &mut Common) -> Option<u32> {
+    pub(super) fn alloc_behind_last(&mut self, cpu: usize, memcg: MemcgId, common: &mut DeviceState) -> Option<u32> {
         let by_cluster = self.has_clusters(&common.policy) && common.policy.allocator != SwapAllocator::FreeOnly;
         if !by_cluster || self.usable - self.inuse < 2 || common.is_full() {
             return None;
@@ -66,7 +66,13 @@ impl Device {
         Some(offset)
     }
 
-    fn alloc_cluster<H: SwapHost>(&mut self, order: u8, cpu: usize, common: &mut Common, host: &mut H) -> Found {
+    fn alloc_cluster<H: SwapHost>(
+        &mut self,
+        order: u8,
+        cpu: usize,
+        common: &mut DeviceState,
+        host: &mut H,
+    ) -> FoundSlot {
         loop {
             let found = self.alloc_in_order(order, cpu, common, host);
             if found.offset.is_some() {
@@ -75,12 +81,18 @@ impl Device {
             if self.discard_all(common, host) {
                 continue;
             }
-            return if order == 0 { self.steal(common, host) } else { Found::default() };
+            return if order == 0 { self.steal(common, host) } else { FoundSlot::default() };
         }
     }
 
     /// Everything but stealing and discarding.
-    fn alloc_in_order<H: SwapHost>(&mut self, order: u8, cpu: usize, common: &mut Common, host: &mut H) -> Found {
+    fn alloc_in_order<H: SwapHost>(
+        &mut self,
+        order: u8,
+        cpu: usize,
+        common: &mut DeviceState,
+        host: &mut H,
+    ) -> FoundSlot {
         let nonfull_first = match common.policy.allocator {
             SwapAllocator::NonfullFirst => true,
             // Where clusters are discarded, writes are spread over all of them.
@@ -89,7 +101,7 @@ impl Device {
         };
         let one_frag = common.policy.allocator == SwapAllocator::OneFrag;
         let mut found = match self.next[cpu][usize::from(order)] {
-            0 => Found::default(),
+            0 => FoundSlot::default(),
             next => self.scan_next(next, order, common, host),
         };
         let mut tried = 0;
@@ -118,7 +130,7 @@ impl Device {
     }
 
     /// Scans the rest of the cluster in which the CPU got its last slots of this order.
-    fn scan_next<H: SwapHost>(&mut self, next: u32, order: u8, common: &mut Common, host: &mut H) -> Found {
+    fn scan_next<H: SwapHost>(&mut self, next: u32, order: u8, common: &mut DeviceState, host: &mut H) -> FoundSlot {
         if common.policy.allocator != SwapAllocator::OneFrag {
             return self.scan(next, order, common, host);
         }
@@ -128,7 +140,7 @@ impl Device {
         let from = match cluster.flag {
             Flag::Free if order == 0 => self.first_of(c),
             Flag::Nonfull | Flag::Frag if order == 0 || cluster.order == order => next,
-            _ => return Found::default(),
+            _ => return FoundSlot::default(),
         };
         let found = self.scan(from, order, common, host);
         if self.clusters.get(c).flag == Flag::Nonfull {
@@ -139,7 +151,7 @@ impl Device {
 
     /// A cluster that was taken off its list to be scanned goes to the tail of the fragmented ones,
     /// if it is still used in part (`one-frag`).
-    fn relocate(&mut self, c: u32, common: &Common) {
+    fn relocate(&mut self, c: u32, common: &DeviceState) {
         if common.policy.allocator != SwapAllocator::OneFrag {
             return;
         }
@@ -153,9 +165,15 @@ impl Device {
 
     /// Scans clusters of the order whose slots were freed since their last scan. A scanned cluster
     /// counts as fragmented.
-    fn scan_nonfull<H: SwapHost>(&mut self, order: u8, tried: &mut u32, common: &mut Common, host: &mut H) -> Found {
+    fn scan_nonfull<H: SwapHost>(
+        &mut self,
+        order: u8,
+        tried: &mut u32,
+        common: &mut DeviceState,
+        host: &mut H,
+    ) -> FoundSlot {
         if u32::from(order) >= self.clusters.shift() {
-            return Found::default();
+            return FoundSlot::default();
         }
         while let Some(c) = self.clusters.first(ClusterListId::nonfull(usize::from(order))) {
             self.clusters.move_tail(c, Flag::Frag);
@@ -166,7 +184,7 @@ impl Device {
                 return found;
             }
         }
-        Found::default()
+        FoundSlot::default()
     }
 
     /// Scans fragmented clusters of the order, each once, including clusters moved there just now.
@@ -176,9 +194,9 @@ impl Device {
         order: u8,
         mut tried: u32,
         one: bool,
-        common: &mut Common,
+        common: &mut DeviceState,
         host: &mut H,
-    ) -> Found {
+    ) -> FoundSlot {
         let list = ClusterListId::frag(usize::from(order));
         while one || tried < self.clusters.frag_nr(usize::from(order)) {
             let Some(c) = self.clusters.first(list) else { break };
@@ -190,11 +208,11 @@ impl Device {
                 return found;
             }
         }
-        Found::default()
+        FoundSlot::default()
     }
 
     /// Any free slot is good for a page. A cluster on one of these lists has one.
-    fn steal<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) -> Found {
+    fn steal<H: SwapHost>(&mut self, common: &mut DeviceState, host: &mut H) -> FoundSlot {
         for order in 1..NR_ORDERS {
             for list in [ClusterListId::frag(order), ClusterListId::nonfull(order)] {
                 if let Some(c) = self.clusters.first(list) {
@@ -205,6 +223,6 @@ impl Device {
                 }
             }
         }
-        Found::default()
+        FoundSlot::default()
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#swap-clusters`.
 
-use super::map::{HAS_CACHE, Slots};
+use super::map::{ClusterSlots, HAS_CACHE};
 use super::scan::find;
 use crate::folio::slot::Slot;
 use crate::ids::MemcgId;
@@ -80,7 +80,7 @@ const FIRST_HEAD: u32 = u32::MAX - NR_LISTS as u32;
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
     /// None while all slots of the cluster are free.
-    pub(super) slots: Option<Box<Slots>>,
+    pub(super) slots: Option<Box<ClusterSlots>>,
     link: Link,
     /// Slots that are not free, unusable ones included.
     pub(super) count: u16,
@@ -90,7 +90,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Bytes of memory for a cluster with slots in use.
-    pub(super) const BYTES: usize = size_of::<Cluster>() + Slots::BYTES;
+    pub(super) const BYTES: usize = size_of::<Cluster>() + ClusterSlots::BYTES;
     const UNUSED: Cluster = Cluster { slots: None, link: UNLINKED, count: 0, order: 0, flag: Flag::Free };
 }
 
@@ -119,7 +119,7 @@ pub(super) struct Clusters {
     virgin: u32,
     /// log2 of the slots of a cluster.
     shift: u32,
-    pool: Vec<Box<Slots>>,
+    pool: Vec<Box<ClusterSlots>>,
     #[cfg(test)]
     pub(super) fault: InjectedFault,
 }
@@ -178,7 +178,7 @@ impl Clusters {
 
     /// The slots of a cluster; makes them if all slots were free, because one is about to be used.
     #[inline]
-    pub(super) fn slots_mut(&mut self, c: u32) -> &mut Slots {
+    pub(super) fn slots_mut(&mut self, c: u32) -> &mut ClusterSlots {
         if self.all.get(c as usize).is_none_or(|c| c.slots.is_none()) {
             self.take_slots(c);
         }
@@ -220,7 +220,7 @@ impl Clusters {
 
     #[cold]
     fn take_slots(&mut self, c: u32) {
-        let fresh = self.pool.pop().unwrap_or_else(Slots::new);
+        let fresh = self.pool.pop().unwrap_or_else(ClusterSlots::new);
         self.get_mut(c).slots = Some(fresh);
     }
 
@@ -365,6 +365,6 @@ impl Clusters {
     /// Bytes held.
     pub(super) fn memory_bytes(&self) -> usize {
         let used = self.all.iter().filter(|c| c.slots.is_some()).count() + self.pool.len();
-        self.all.capacity() * size_of::<Cluster>() + used * Slots::BYTES
+        self.all.capacity() * size_of::<Cluster>() + used * ClusterSlots::BYTES
     }
 }

@@ -23,7 +23,7 @@ pub(crate) trait SwapHost {
 
 /// Slots that were freed, and the memcgs that were charged for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Freed {
+pub(crate) struct FreedSlots {
     pub(crate) slot: SwapSlot,
     /// Number of slots from `slot` on.
     pub(crate) nr: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Freed {
 
 /// State that all devices have in common.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Common {
+pub(super) struct DeviceState {
     pub(super) policy: SwapPolicy,
     /// Usable slots of all devices, except those being removed.
     pub(super) total: u64,
@@ -41,14 +41,14 @@ pub(super) struct Common {
     /// Slots in use on devices being removed; not part of `total` and `used`.
     pub(super) removing: u64,
     /// Slots freed since the engine last asked.
-    pub(super) freed: Vec<Freed>,
+    pub(super) freed: Vec<FreedSlots>,
     /// Numbers of devices that were 100 % used and are not any more.
     pub(super) relist: Vec<u8>,
     /// Work done so far.
     pub(super) work: SwapWork,
 }
 
-impl Common {
+impl DeviceState {
     /// The half rule: less than half of all slots is free.
     pub(super) fn is_full(&self) -> bool {
         (self.total - self.used) * 2 < self.total

@@ -4,7 +4,7 @@
 
 use super::Swap;
 use super::cluster::Flag;
-use super::device::{Common, Device, Freed, SwapHost};
+use super::device::{Device, DeviceState, FreedSlots, SwapHost};
 use super::map::BAD;
 use crate::folio::slot::Slot;
 use crate::ids::{MemcgId, SwapSlot};
@@ -33,18 +33,18 @@ impl Swap {
 
 impl Device {
     /// Frees slots of one cluster, no matter what held them.
-    pub(super) fn free_range(&mut self, offset: u32, nr: u32, common: &mut Common) {
+    pub(super) fn free_range(&mut self, offset: u32, nr: u32, common: &mut DeviceState) {
         let (c, at) = self.place(offset);
         let (first, range) = (self.slot(offset).0, at..at + nr as usize);
         let slots = self.clusters.slots_mut(c);
         if nr == 1 {
-            common.freed.push(Freed { slot: SwapSlot(first), nr, memcg: slots.memcg[at] });
+            common.freed.push(FreedSlots { slot: SwapSlot(first), nr, memcg: slots.memcg[at] });
             (slots.map[at], slots.cache[at]) = (0, Slot::EMPTY);
         } else {
             let mut before = 0;
             for same in slots.memcg[range.clone()].chunk_by(|a, b| a == b) {
                 let slot = SwapSlot(first + before);
-                common.freed.push(Freed { slot, nr: same.len() as u32, memcg: same[0] });
+                common.freed.push(FreedSlots { slot, nr: same.len() as u32, memcg: same[0] });
                 before += same.len() as u32;
             }
             slots.map[range.clone()].fill(0);
@@ -65,7 +65,7 @@ impl Device {
     }
 
     /// The lists on which a cluster stands after slots of it were freed.
-    fn note_freed(&mut self, c: u32, nr: u32, common: &Common) {
+    fn note_freed(&mut self, c: u32, nr: u32, common: &DeviceState) {
         let cluster = self.clusters.get_mut(c);
         cluster.count -= nr as u16;
         let (count, flag) = (cluster.count, cluster.flag);
@@ -94,7 +94,7 @@ impl Device {
     }
 
     /// Frees a cluster that was discarded. False: the cluster was not being discarded.
-    pub(super) fn discarded(&mut self, offset: u32, common: &mut Common) -> bool {
+    pub(super) fn discarded(&mut self, offset: u32, common: &mut DeviceState) -> bool {
         let (c, at) = self.place(offset);
         let Some(i) = self.discarding.iter().position(|&d| d == c && at == 0) else { return false };
         self.discarding.swap_remove(i);
@@ -105,7 +105,7 @@ impl Device {
     }
 
     /// Runs the worker: one cluster after the other, as long as the device answers at once.
-    pub(super) fn discard_work<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) {
+    pub(super) fn discard_work<H: SwapHost>(&mut self, common: &mut DeviceState, host: &mut H) {
         while self.discarding.is_empty() {
             match self.start_discard(host) {
                 None | Some(Ack::Pending) => return,
@@ -117,7 +117,7 @@ impl Device {
 
     /// Discards all that waits, because there is nothing else to hand out. Whether any of it can be
     /// used now.
-    pub(super) fn discard_all<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) -> bool {
+    pub(super) fn discard_all<H: SwapHost>(&mut self, common: &mut DeviceState, host: &mut H) -> bool {
         let mut any = false;
         while let Some(ack) = self.start_discard(host) {
             if ack != Ack::Pending {

@@ -4,14 +4,14 @@
 //! Mechanism: `docs/mechanisms.md#rules-of-slots`.
 
 use super::cluster::Flag;
-use super::device::{Common, Cursor, Device, SwapHost};
+use super::device::{Cursor, Device, DeviceState, SwapHost};
 use super::map::HAS_CACHE;
-use super::scan::{Found, find};
+use super::scan::{FoundSlot, find};
 
 impl Device {
     /// One slot of a rotational device: in sequence, and after each run from the lowest place where
     /// a whole run is free.
-    pub(super) fn alloc_at_cursor<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) -> Option<u32> {
+    pub(super) fn alloc_at_cursor<H: SwapHost>(&mut self, common: &mut DeviceState, host: &mut H) -> Option<u32> {
         let run = self.clusters.pages();
         if self.cursor[0].left == 0 {
             let next = if self.usable - self.inuse < run { None } else { self.free_run(run, common) };
@@ -31,9 +31,9 @@ impl Device {
         &mut self,
         order: u8,
         cpu: usize,
-        common: &mut Common,
+        common: &mut DeviceState,
         host: &mut H,
-    ) -> Found {
+    ) -> FoundSlot {
         loop {
             let next = match (self.next[cpu][usize::from(order)], self.clusters.first_free()) {
                 (0, None) => {
@@ -52,17 +52,17 @@ impl Device {
             }
         }
         if order > 0 {
-            return Found::default();
+            return FoundSlot::default();
         }
-        let Some(offset) = self.first_usable(self.cursor[cpu].next, common, host) else { return Found::default() };
+        let Some(offset) = self.first_usable(self.cursor[cpu].next, common, host) else { return FoundSlot::default() };
         let (c, at) = self.place(offset);
         self.take(c, at, 0, common);
         self.cursor[cpu].next = offset + 1;
-        Found { offset: Some(offset), next: 0 }
+        FoundSlot { offset: Some(offset), next: 0 }
     }
 
     /// The rest of the CPU's cluster.
-    fn scan_own(&mut self, from: u32, order: u8, common: &mut Common) -> Found {
+    fn scan_own(&mut self, from: u32, order: u8, common: &mut DeviceState) -> FoundSlot {
         let (c, start) = self.place(from);
         let (nr, pages) = (1usize << order, self.clusters.pages() as usize);
         let free = |at: usize| {
@@ -72,15 +72,15 @@ impl Device {
         common.work.clusters += 1;
         let found = (start..pages).step_by(nr).find(|&at| at + nr <= pages && free(at));
         common.work.probes += found.map_or(pages - start, |at| at - start) as u64 / nr as u64 + 1;
-        let Some(at) = found else { return Found::default() };
+        let Some(at) = found else { return FoundSlot::default() };
         self.take(c, at, order, common);
         let (offset, after) = (self.first_of(c) + at as u32, at + nr);
-        Found { offset: Some(offset), next: if after < pages { self.first_of(c) + after as u32 } else { 0 } }
+        FoundSlot { offset: Some(offset), next: if after < pages { self.first_of(c) + after as u32 } else { 0 } }
     }
 
     /// The first slot from `from` to the end that is free, or cache-only if slots are short and its
     /// folio gives it up; else the first below.
-    fn first_usable<H: SwapHost>(&mut self, from: u32, common: &mut Common, host: &mut H) -> Option<u32> {
+    fn first_usable<H: SwapHost>(&mut self, from: u32, common: &mut DeviceState, host: &mut H) -> Option<u32> {
         let end = self.cfg.pages as u32;
         let from = from.clamp(self.lowest, end);
         for (mut at, end) in [(from, end), (self.lowest, from)] {
@@ -103,7 +103,7 @@ impl Device {
 
     /// The next slot that is free, or cache-only if slots are short; `end` if there is none. Counts
     /// the bytes of the map that are looked at.
-    fn next_candidate(&self, from: u32, end: u32, common: &mut Common) -> u32 {
+    fn next_candidate(&self, from: u32, end: u32, common: &mut DeviceState) -> u32 {
         let reclaim = common.is_full();
         let mut at = from;
         while at < end {
@@ -126,7 +126,7 @@ impl Device {
     }
 
     /// The lowest run of `run` free slots, aligned or not.
-    fn free_run(&self, run: u32, common: &mut Common) -> Option<u32> {
+    fn free_run(&self, run: u32, common: &mut DeviceState) -> Option<u32> {
         let end = self.cfg.pages as u32;
         let (mut start, mut at) = (self.lowest, self.lowest);
         while at < end {

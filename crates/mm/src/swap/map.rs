@@ -24,20 +24,20 @@ pub(super) fn count(byte: u8) -> u8 {
 
 /// The slots of one cluster that is in use.
 #[derive(Clone, Debug)]
-pub(super) struct Slots {
+pub(super) struct ClusterSlots {
     pub(super) map: [u8; MAX_CLUSTER_PAGES],
     /// The folio in the swap cache, or the shadow of the page.
     pub(super) cache: [Slot; MAX_CLUSTER_PAGES],
     pub(super) memcg: [MemcgId; MAX_CLUSTER_PAGES],
 }
 
-impl Slots {
+impl ClusterSlots {
     /// Bytes per slot.
-    pub(super) const BYTES: usize = size_of::<Slots>();
+    pub(super) const BYTES: usize = size_of::<ClusterSlots>();
 
     /// All free.
-    pub(super) fn new() -> Box<Slots> {
+    pub(super) fn new() -> Box<ClusterSlots> {
         let (cache, memcg) = ([Slot::EMPTY; MAX_CLUSTER_PAGES], [MemcgId::ROOT; MAX_CLUSTER_PAGES]);
-        Box::new(Slots { map: [0; MAX_CLUSTER_PAGES], cache, memcg })
+        Box::new(ClusterSlots { map: [0; MAX_CLUSTER_PAGES], cache, memcg })
     }
 }

@@ -27,13 +27,13 @@ mod view;
 pub(crate) mod zeromap;
 
 pub use device::SwapWork;
-pub(crate) use device::{Freed, SwapHost};
+pub(crate) use device::{FreedSlots, SwapHost};
 pub use space::SwapSpace;
 pub use view::{SwapCluster, SwapDeviceInfo, SwapList, SwapMap};
 
 use crate::config::swap::SwapConfig;
 use crate::ids::{MemcgId, SwapSlot};
-use device::{Common, Device};
+use device::{Device, DeviceState};
 use slot_cache::SlotCaches;
 
 /// Bytes that a slot of a cluster in use takes.
@@ -52,7 +52,7 @@ pub(crate) struct Swap {
     caches: SlotCaches,
     /// Priority of the next device for which none was chosen.
     next_priority: i32,
-    common: Common,
+    common: DeviceState,
 }
 
 impl Swap {
@@ -65,7 +65,7 @@ impl Swap {
             cpu: 0,
             caches: SlotCaches::new(cpus, cfg.policy.slot_cache),
             next_priority: FIRST_AUTOMATIC_PRIORITY,
-            common: Common { policy: cfg.policy.clone(), ..Common::default() },
+            common: DeviceState { policy: cfg.policy.clone(), ..DeviceState::default() },
         };
         for device in cfg.all_devices() {
             swap.add(device).expect("devices of a configuration are checked");
@@ -89,7 +89,7 @@ impl Swap {
     }
 
     /// The next freed slots of which the engine has not learned yet.
-    pub(crate) fn pop_freed(&mut self) -> Option<Freed> {
+    pub(crate) fn pop_freed(&mut self) -> Option<FreedSlots> {
         self.common.freed.pop()
     }
 
@@ -180,7 +180,7 @@ impl Swap {
     }
 
     #[inline]
-    fn device_mut(&mut self, slot: SwapSlot) -> (&mut Device, &mut Common) {
+    fn device_mut(&mut self, slot: SwapSlot) -> (&mut Device, &mut DeviceState) {
         let device = self.devices[usize::from(slot.device())].as_mut().expect("a slot in use is on a device");
         (device, &mut self.common)
     }

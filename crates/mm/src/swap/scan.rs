@@ -3,24 +3,30 @@
 //! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`, `docs/mechanisms.md#rules-of-slots`.
 
 use super::cluster::{ClusterListId, Flag};
-use super::device::{Common, Device, SwapHost};
+use super::device::{Device, DeviceState, SwapHost};
 use super::map::HAS_CACHE;
 
 /// The slot that a scan found, and where the next one goes on; 0: nowhere.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundSlot {
     pub(super) offset: Option<u32>,
     pub(super) next: u32,
 }
 
 impl Device {
     /// Takes the first 2^order free slots, aligned, from `from` to the end of its cluster.
-    pub(super) fn scan<H: SwapHost>(&mut self, from: u32, order: u8, common: &mut Common, host: &mut H) -> Found {
+    pub(super) fn scan<H: SwapHost>(
+        &mut self,
+        from: u32,
+        order: u8,
+        common: &mut DeviceState,
+        host: &mut H,
+    ) -> FoundSlot {
         let (c, start) = self.place(from);
         let (nr, pages) = (1usize << order, self.clusters.pages() as usize);
         common.work.clusters += 1;
         if usize::from(self.clusters.get(c).count) + nr > pages {
-            return Found::default();
+            return FoundSlot::default();
         }
         let reclaim = common.is_full();
         let first = self.first_of(c);
@@ -31,14 +37,17 @@ impl Device {
             if self.is_free(c, window, nr) || self.reclaim_window(c, window, nr, common, host) {
                 self.take(c, window, order, common);
                 let full = self.clusters.get(c).count as usize == pages;
-                return Found { offset: Some(offset), next: if full || at >= pages { 0 } else { first + at as u32 } };
+                return FoundSlot {
+                    offset: Some(offset),
+                    next: if full || at >= pages { 0 } else { first + at as u32 },
+                };
             }
         }
-        Found::default()
+        FoundSlot::default()
     }
 
     /// The first window from `at` on that is free, or could be made free if `reclaim`.
-    fn next_window(&self, c: u32, at: usize, nr: usize, reclaim: bool, common: &mut Common) -> Option<usize> {
+    fn next_window(&self, c: u32, at: usize, nr: usize, reclaim: bool, common: &mut DeviceState) -> Option<usize> {
         let pages = self.clusters.pages() as usize;
         let Some(slots) = &self.clusters.get(c).slots else {
             common.work.probes += 1;
@@ -62,7 +71,14 @@ impl Device {
     }
 
     /// Takes the cache-only slots of a window from their folios. False: not all of it is free now.
-    fn reclaim_window<H: SwapHost>(&mut self, c: u32, at: usize, nr: usize, common: &mut Common, host: &mut H) -> bool {
+    fn reclaim_window<H: SwapHost>(
+        &mut self,
+        c: u32,
+        at: usize,
+        nr: usize,
+        common: &mut DeviceState,
+        host: &mut H,
+    ) -> bool {
         let mut offset = self.first_of(c) + at as u32;
         let end = offset + nr as u32;
         while offset < end {
@@ -81,7 +97,12 @@ impl Device {
 
     /// Takes the folio of a cache-only slot out of the swap cache, if no slot of it has other
     /// users. Says where it ended.
-    pub(super) fn reclaim_slot<H: SwapHost>(&mut self, offset: u32, common: &mut Common, host: &mut H) -> Option<u32> {
+    pub(super) fn reclaim_slot<H: SwapHost>(
+        &mut self,
+        offset: u32,
+        common: &mut DeviceState,
+        host: &mut H,
+    ) -> Option<u32> {
         let (c, at) = self.place(offset);
         let slots = self.clusters.get(c).slots.as_ref()?;
         // A slot cache may hold it.
@@ -101,7 +122,7 @@ impl Device {
 
     /// Rotates the list of full clusters and takes what is cache-only from the swap cache: of one
     /// cluster, or, with `force`, of as many as are in use.
-    pub(super) fn reclaim_full_clusters<H: SwapHost>(&mut self, force: bool, common: &mut Common, host: &mut H) {
+    pub(super) fn reclaim_full_clusters<H: SwapHost>(&mut self, force: bool, common: &mut DeviceState, host: &mut H) {
         let mut left = if force { self.inuse / self.clusters.pages() } else { 1 };
         while let Some(c) = self.clusters.first(ClusterListId::FULL) {
             self.clusters.rotate(c, ClusterListId::FULL);
@@ -115,7 +136,7 @@ impl Device {
     }
 
     /// Takes everything that is cache-only in a cluster from the swap cache.
-    fn reclaim_cluster<H: SwapHost>(&mut self, c: u32, common: &mut Common, host: &mut H) {
+    fn reclaim_cluster<H: SwapHost>(&mut self, c: u32, common: &mut DeviceState, host: &mut H) {
         let (first, pages) = (self.first_of(c), self.clusters.pages() as usize);
         let mut at = 0;
         while at < pages {
@@ -129,7 +150,7 @@ impl Device {
     }
 
     /// Hands out a window of a cluster.
-    pub(super) fn take(&mut self, c: u32, at: usize, order: u8, common: &mut Common) {
+    pub(super) fn take(&mut self, c: u32, at: usize, order: u8, common: &mut DeviceState) {
         let nr = 1usize << order;
         let slots = self.clusters.slots_mut(c);
         match nr {
@@ -146,7 +167,7 @@ impl Device {
 
     /// Counts slots that are handed out.
     #[inline]
-    pub(super) fn note_taken_slots(&mut self, first: u32, nr: u32, common: &mut Common) {
+    pub(super) fn note_taken_slots(&mut self, first: u32, nr: u32, common: &mut DeviceState) {
         self.inuse += nr;
         self.peak = self.peak.max(self.inuse);
         common.used += u64::from(nr);
@@ -156,7 +177,7 @@ impl Device {
     }
 
     /// The lists on which a cluster stands after slots of it were handed out.
-    fn note_taken(&mut self, c: u32, order: u8, nr: usize, common: &Common) {
+    fn note_taken(&mut self, c: u32, order: u8, nr: usize, common: &DeviceState) {
         let pages = self.clusters.pages();
         let cluster = self.clusters.get_mut(c);
         cluster.count += nr as u16;

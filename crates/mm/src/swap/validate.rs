@@ -2,7 +2,7 @@
 
 use super::Swap;
 use super::cluster::{ClusterListId, Flag, NR_ORDERS};
-use super::device::{Common, Device};
+use super::device::{Device, DeviceState};
 use super::map::{BAD, CONTINUED, HAS_CACHE, count};
 
 impl Swap {
@@ -46,7 +46,7 @@ impl Swap {
 }
 
 impl Device {
-    fn validate(&self, common: &Common) -> Result<(), String> {
+    fn validate(&self, common: &DeviceState) -> Result<(), String> {
         let (mut counts, mut bad) = (0u64, 0u64);
         for c in 0..self.clusters.touched() {
             let cluster = self.clusters.get(c);
@@ -95,7 +95,7 @@ impl Device {
     /// Slots that neither a page table nor a folio holds, and that are not free.
     fn held_without_folio(&self) -> usize {
         let slots = (0..self.clusters.touched()).filter_map(|c| self.clusters.get(c).slots.as_ref());
-        let held = |s: &super::map::Slots| {
+        let held = |s: &super::map::ClusterSlots| {
             s.map.iter().zip(&s.cache).filter(|&(&b, c)| b == HAS_CACHE && c.folio().is_none()).count()
         };
         slots.map(|s| held(s)).sum()

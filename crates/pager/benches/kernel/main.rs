@@ -143,7 +143,8 @@ fn work(role: &str, o: &Options) -> Result<(), String> {
         }
         ("kernel", Backing::Swap(_)) => {
             let group = rig::enter(cgroup)?;
-            let memory = refault_pager::mem::Mapping::new(o.region).map_err(|e| format!("mapping memory: {e}"))?;
+            let memory =
+                refault_pager::mem::AnonymousMapping::new(o.region).map_err(|e| format!("mapping memory: {e}"))?;
             let mut figures = load::run(o, workload, threads, memory.start() as *mut u8, load::kernel_misses);
             figures.in_place_bytes = rig::usage_bytes(&group)?;
             figures

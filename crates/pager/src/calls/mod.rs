@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use plan::{AgentFault, Call, CallFault, CallPlan, Entered};
+pub use plan::{AgentFault, Call, CallFault, CallPlan, EnteredPlan};
 
 /// There is a plan in this process.
 static ARMED: AtomicBool = AtomicBool::new(false);

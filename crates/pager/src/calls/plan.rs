@@ -139,11 +139,11 @@ impl CallPlan {
 
     /// Makes it the plan of this thread until the returned value is dropped. Threads of the pager
     /// that are started from this thread meanwhile have it, too, and keep it. It is never freed.
-    pub fn enter(self) -> Entered {
+    pub fn enter(self) -> EnteredPlan {
         ARMED.store(true, Ordering::Relaxed);
         let plan: &'static CallPlan = Box::leak(Box::new(self));
         let before = MINE.replace((Some(plan), false));
-        Entered { plan, before, _of_this_thread: std::marker::PhantomData }
+        EnteredPlan { plan, before, _of_this_thread: std::marker::PhantomData }
     }
 
     /// Number of calls of a kind that were made.
@@ -169,20 +169,20 @@ impl fmt::Debug for CallPlan {
 
 /// A plan that is in force on this thread.
 #[derive(Debug)]
-pub struct Entered {
+pub struct EnteredPlan {
     plan: &'static CallPlan,
     before: (Option<&'static CallPlan>, bool),
     _of_this_thread: std::marker::PhantomData<*const ()>,
 }
 
-impl Entered {
+impl EnteredPlan {
     /// The plan.
     pub fn plan(&self) -> &'static CallPlan {
         self.plan
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredPlan {
     fn drop(&mut self) {
         MINE.set(self.before);
     }

@@ -33,13 +33,13 @@ use self::operations::FileMemory;
 use crate::config::RegionConfig;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
-use crate::evict::Common;
-use crate::mem::Mapping;
+use crate::evict::DriverState;
+use crate::mem::AnonymousMapping;
 use crate::pagemap::Pagemap;
 use crate::placement::Placement;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
-use crate::uffd::{CallPlan, PAGE, Scope, Uffd, UffdFeature};
+use crate::uffd::{CallPlan, FaultScope, PAGE, Uffd, UffdFeature};
 
 /// Bytes of stack and buffers of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 64 << 10;
@@ -108,7 +108,7 @@ type Core = self::core::Core<FileMemory>;
 
 /// State that the threads share.
 struct Shared {
-    common: Common<Core>,
+    common: DriverState<Core>,
     /// Writes ended.
     written: Condvar,
     /// Held during a flush: there is one at a time.
@@ -121,7 +121,7 @@ struct Shared {
     /// Bytes of the file that are mapped.
     bytes: u64,
     /// A page for each fault thread: a touch of it ends one.
-    doorbell: Mapping,
+    doorbell: AnonymousMapping,
     placement: Placement,
     latency: CpuLatencyQos,
 }
@@ -142,7 +142,7 @@ pub struct MappedFile {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     writer: Option<JoinHandle<()>>,
-    memory: Mapping,
+    memory: AnonymousMapping,
     mapping: MappingId,
     writable: bool,
 }
@@ -180,12 +180,12 @@ impl MappedFile {
         let pages = bytes.div_ceil(PAGE as u64) as usize;
         // So large ones are not even made.
         check_tables(pages * (BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW), config, "")?;
-        let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping memory"))?;
+        let memory = AnonymousMapping::new(pages * PAGE).map_err(Error::io("mapping memory"))?;
         let threads = match config.fault_threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
             n => n,
         };
-        let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
+        let doorbell = AnonymousMapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
         // SAFETY: the mappings are new, and their faults are served by the threads below. The
         // writer alone among them touches the first one, where pages are in place.
         unsafe {
@@ -210,7 +210,7 @@ impl MappedFile {
         core.charge_overhead();
         check_tables(core.own_bytes(), config, &format!(" and to {threads} threads"))?;
         let shared = Arc::new(Shared {
-            common: Common::new(core),
+            common: DriverState::new(core),
             written: Condvar::new(),
             flushing: Mutex::new(()),
             resizing: Mutex::new(()),
@@ -301,9 +301,9 @@ impl MappedFile {
         Ok((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32)
     }
 
-    /// Faults that are served. With [`Scope::UserMode`], a system call that is handed memory which
+    /// Faults that are served. With [`FaultScope::UserMode`], a system call that is handed memory which
     /// is not in place fails with `EFAULT`.
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> FaultScope {
         self.shared.uffd.scope()
     }
 
@@ -382,9 +382,9 @@ impl Drop for MappedFile {
 }
 
 impl Deref for Shared {
-    type Target = Common<Core>;
+    type Target = DriverState<Core>;
 
-    fn deref(&self) -> &Common<Core> {
+    fn deref(&self) -> &DriverState<Core> {
         &self.common
     }
 }

@@ -9,7 +9,7 @@ use super::agent::Agent;
 use super::maps;
 use super::order::Change;
 use super::page_table::{PageTable, Ranges};
-use super::unanswered::Unanswered;
+use super::unanswered::UnansweredOrder;
 use crate::pagemap::Pagemap;
 use crate::uffd::Uffd;
 
@@ -27,7 +27,7 @@ pub(super) struct AddressSpace {
     /// When it last got some of what is kept for reclaim, in nanoseconds.
     pub(super) reserve_ns: Option<u64>,
     /// An order that it has not answered.
-    pub(super) unanswered: Option<Box<Unanswered>>,
+    pub(super) unanswered: Option<Box<UnansweredOrder>>,
     pub(super) bell: usize,
     /// The agent's own memory.
     pub(super) arena: Range<usize>,

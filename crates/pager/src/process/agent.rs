@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::abi::{self, CALLS, Control, Hello, NewMemory, Order, WINDOW};
+use super::abi::{self, AgentHello, CALLS, Control, NewMemory, Order, WINDOW};
 use crate::calls::{self, Call};
 use crate::store::PageBuf;
 use crate::threads::nanoseconds;
@@ -27,10 +27,10 @@ impl Link {
     }
 
     /// The greeting, and the descriptor that came with it.
-    pub(super) fn greeting(&self) -> io::Result<(Hello, Option<OwnedFd>)> {
-        let mut hello = Hello::default();
+    pub(super) fn greeting(&self) -> io::Result<(AgentHello, Option<OwnedFd>)> {
+        let mut hello = AgentHello::default();
         let mut control = [0u64; 4];
-        let mut iov = libc::iovec { iov_base: (&raw mut hello).cast(), iov_len: size_of::<Hello>() };
+        let mut iov = libc::iovec { iov_base: (&raw mut hello).cast(), iov_len: size_of::<AgentHello>() };
         // SAFETY: a message header is plain data; all that it refers to lives until the call is
         // done; the kernel writes numbers into the greeting, which any numbers are valid for, and
         // new descriptors into the control message.
@@ -48,7 +48,7 @@ impl Link {
                 let raw = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
                 fd = Some(OwnedFd::from_raw_fd(raw));
             }
-            if got as usize != size_of::<Hello>() || hello.magic != abi::HELLO_MAGIC {
+            if got as usize != size_of::<AgentHello>() || hello.magic != abi::HELLO_MAGIC {
                 return Err(io::Error::other("not a greeting"));
             }
             Ok((hello, fd))

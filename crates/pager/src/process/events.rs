@@ -18,12 +18,12 @@ use super::evidence::BatchEvidence;
 use super::handshake::is_descendant;
 use super::known_order;
 use super::maps;
-use super::order::{self, Change, Doubt, Outcome, Piece};
+use super::order::{self, Change, Outcome, OutcomeDoubt, Piece};
 use super::page_table::BLOCK;
 use super::wake::wake_at;
 use crate::core::State;
 use crate::threads::fatal;
-use crate::uffd::{Event, PAGE, Probe, Uffd};
+use crate::uffd::{PAGE, Probe, Uffd, UffdEvent};
 
 /// Number of looks of a thread that waits, with the lock, for changes under way.
 const LOOKS: u32 = 4;
@@ -99,7 +99,7 @@ impl Core {
             let mut changed = false;
             for event in events.drain(..) {
                 match event {
-                    Event::Fault(fault) => self.push(space, fault),
+                    UffdEvent::Fault(fault) => self.push(space, fault),
                     change => changed |= self.note(space, change),
                 }
             }
@@ -112,22 +112,22 @@ impl Core {
     }
 
     /// Puts a change into the batch. Whether it is one.
-    fn note(&mut self, space: usize, event: Event) -> bool {
+    fn note(&mut self, space: usize, event: UffdEvent) -> bool {
         let Some(s) = self.space_mut(space) else { return false };
         let change = match event {
-            Event::Remove(range) if range.start == s.bell => {
+            UffdEvent::Remove(range) if range.start == s.bell => {
                 self.last_bell = Some(space);
                 return false;
             }
-            Event::Remove(range) if s.calls.contains(&range.start) => return false,
-            Event::Remove(range) => Change::Remove(range),
-            Event::Unmap(range) => Change::Unmap(range),
-            Event::Remap { from, to, len } => Change::Remap { from, to, len },
-            Event::Fork(uffd) => {
+            UffdEvent::Remove(range) if s.calls.contains(&range.start) => return false,
+            UffdEvent::Remove(range) => Change::Remove(range),
+            UffdEvent::Unmap(range) => Change::Unmap(range),
+            UffdEvent::Remap { from, to, len } => Change::Remap { from, to, len },
+            UffdEvent::Fork(uffd) => {
                 s.batch_forks.push(Arc::new(uffd));
                 Change::Fork(s.batch_forks.len() - 1)
             }
-            Event::Fault(_) => return false,
+            UffdEvent::Fault(_) => return false,
         };
         s.batch.push(change);
         true
@@ -140,7 +140,7 @@ impl Core {
             return false;
         }
         let outcome = order::outcome(&s.batch, &mut BatchEvidence { core: self, space: s });
-        if outcome == Err(Doubt::Unsettled) || s.uffd.probe(s.bell) == Probe::Changing {
+        if outcome == Err(OutcomeDoubt::Unsettled) || s.uffd.probe(s.bell) == Probe::Changing {
             return false;
         }
         if outcome.is_ok() || !self.apply_in_order(space) {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::abi::{self, BELL_BYTES, CALLS, CAUGHT_ALL, Hello, WINDOW};
+use super::abi::{self, AgentHello, BELL_BYTES, CALLS, CAUGHT_ALL, WINDOW};
 use super::address_space::AddressSpace;
 use super::agent::{Agent, Link};
 use super::maps;
@@ -86,7 +86,7 @@ impl Shared {
     }
 
     /// There is no userfaultfd for this process.
-    fn refuse(&self, link: &Link, pid: i32, hello: &Hello) {
+    fn refuse(&self, link: &Link, pid: i32, hello: &AgentHello) {
         let why = std::io::Error::from_raw_os_error(hello.error as i32);
         let what = match hello.at {
             abi::AT_FEATURES if hello.error as i32 == libc::EPERM => {
@@ -109,7 +109,7 @@ impl Shared {
         self.arrived.notify_all();
     }
 
-    fn admit_new(&self, link: Link, pid: i32, hello: &Hello, uffd: Arc<Uffd>) -> std::io::Result<()> {
+    fn admit_new(&self, link: Link, pid: i32, hello: &AgentHello, uffd: Arc<Uffd>) -> std::io::Result<()> {
         let mut space = AddressSpace::new(pid, uffd.clone(), hello.bell as usize, 0);
         space.arena = arena(hello);
         space.watched.insert(space.arena.clone());
@@ -138,7 +138,7 @@ impl Shared {
 
     /// The child is known by its userfaultfd already, which came with the fork: it rings its bell,
     /// so it is known which is its.
-    fn admit_forked(&self, link: Link, pid: i32, hello: &Hello) -> std::io::Result<()> {
+    fn admit_forked(&self, link: Link, pid: i32, hello: &AgentHello) -> std::io::Result<()> {
         self.lock().last_bell = None;
         link.order(abi::RING, 0, &[])?;
         let since = Instant::now();
@@ -204,11 +204,11 @@ impl Shared {
     }
 }
 
-fn arena(hello: &Hello) -> std::ops::Range<usize> {
+fn arena(hello: &AgentHello) -> std::ops::Range<usize> {
     hello.arena as usize..(hello.arena + hello.arena_bytes) as usize
 }
 
-fn calls(hello: &Hello) -> std::ops::Range<usize> {
+fn calls(hello: &AgentHello) -> std::ops::Range<usize> {
     hello.calls as usize..hello.calls as usize + CALLS * PAGE
 }
 

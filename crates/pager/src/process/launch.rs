@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::child_processes;
 use super::inherited;
-use super::record::Recording;
+use super::record::TouchRecording;
 use super::signals::{self, Signals};
 use super::socket_file;
-use super::watch::{self, Watch};
+use super::watch::{self, ProcessWatch};
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
 use crate::error::Error;
@@ -24,7 +24,7 @@ use refault_syscalls::newer;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How a run ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunEnd {
     /// How the program ended.
     pub status: ExitStatus,
     /// Whether its memory was ever served: not if it ended before it was loaded.
@@ -34,7 +34,7 @@ pub struct Outcome {
     /// From the start of the program to the end of the last process.
     pub wall: Duration,
     /// Touches of the run, if they were to be recorded; an error: they could not be written.
-    pub recording: Option<std::io::Result<Recording>>,
+    pub recording: Option<std::io::Result<TouchRecording>>,
 }
 
 /// Runs a program with its memory limited, and waits until it and all that it started have ended.
@@ -42,7 +42,7 @@ pub struct Outcome {
 ///
 /// This process serves that memory: it must not be ended before. It takes signals that end
 /// processes and passes them on.
-pub fn run(config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
+pub fn run(config: TreeConfig, program: &Path, words: &[OsString]) -> Result<RunEnd, Error> {
     run_watched(config, program, words, None)
 }
 
@@ -51,8 +51,8 @@ pub fn run_watched(
     mut config: TreeConfig,
     program: &Path,
     words: &[OsString],
-    watch: Option<Watch>,
-) -> Result<Outcome, Error> {
+    watch: Option<ProcessWatch>,
+) -> Result<RunEnd, Error> {
     inherited::check_not_served()?;
     inherited::check_file_limit()?;
     let open_files = inherited::raise_open_files()?;
@@ -109,7 +109,7 @@ pub fn run_watched(
     let stats = TreeStats { awake: tree.shared.latency.stats(), ..core.stats() };
     let recording = core.memory.recorder.take().map(super::record::Recorder::finish);
     drop(core);
-    Ok(Outcome { status, was_served, stats, wall, recording })
+    Ok(RunEnd { status, was_served, stats, wall, recording })
 }
 
 /// True: the program is served. False: it ended before.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::calls::{self, Call};
 use crate::uffd::PAGE;
-use refault_syscalls::maps::Line;
+use refault_syscalls::maps::MapsLine;
 
 /// The anonymous private mappings of a process that may be watched: all but its stack and what the
 /// kernel put there.
@@ -28,7 +28,7 @@ fn read_line(pid: i32, name: &str) -> io::Result<String> {
 
 /// The addresses of a line of `maps`, if its mapping may be watched.
 fn parse(line: &str) -> Option<Range<usize>> {
-    let line = Line::parse(line)?;
+    let line = MapsLine::parse(line)?;
     let ours = line.name.is_empty() || line.name == "[heap]" || line.name.starts_with("[anon:");
     let is_watched = line.inode == 0 && !line.is_shared() && ours;
     is_watched.then_some(line.addresses.start as usize..line.addresses.end as usize)

@@ -11,7 +11,7 @@ use super::memory_high::Place;
 use super::record::Recorder;
 use super::written::Written;
 use crate::core::{DISCARD_BATCH, DriverPages, MemoryHigh, PageCounts, Places, State, WINDOW, answer, extend};
-use crate::mem::Mapping;
+use crate::mem::AnonymousMapping;
 use crate::store::{CowSwap, PageBuf, SwapArea};
 use crate::uffd::PAGE;
 
@@ -85,7 +85,7 @@ fn is_resident(state: State) -> bool {
 pub(super) struct Memory {
     pages: DriverPages<Residents>,
     /// Where staging places are.
-    pub(super) staging: Mapping,
+    pub(super) staging: AnonymousMapping,
     /// [`kept_places`].
     pub(super) kept_places: usize,
     pub(super) written: Written,
@@ -137,7 +137,7 @@ impl Memory {
         Ok(Memory {
             kept_places,
             pages: DriverPages::new(area, 0, Places::new(windows), Residents::default()),
-            staging: Mapping::new(windows * WINDOW * PAGE)?,
+            staging: AnonymousMapping::new(windows * WINDOW * PAGE)?,
             written: Written::default(),
             may_be_discarded: Vec::new(),
             dropped: Vec::new(),

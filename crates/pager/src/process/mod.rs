@@ -74,17 +74,17 @@ use crate::config::RegionConfig;
 use crate::core::DISCARD_BATCH;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
-use crate::evict::{Common, SwapEvictor};
+use crate::evict::{DriverState, SwapEvictor};
 use crate::staging::WINDOW;
 use crate::store::{SwapArea, SwapIo};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
 use crate::uffd::PAGE;
 
-pub use launch::{Outcome, exit_like, run, run_watched};
-pub use record::{Recording, Touched};
+pub use launch::{RunEnd, exit_like, run, run_watched};
+pub use record::{ProcessTouch, TouchRecording};
 pub use stats::TreeStats;
-pub use watch::{Live, Watch};
+pub use watch::{Live, ProcessWatch};
 
 /// Bytes of stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
@@ -118,7 +118,7 @@ pub struct TreeConfig {
 
 /// State that the threads share.
 struct Shared {
-    common: Common<Core>,
+    common: DriverState<Core>,
     area: Arc<SwapArea>,
     lanes: Lanes,
     latency: CpuLatencyQos,
@@ -185,7 +185,7 @@ impl Tree {
         core.budget.overhead_beside = m.overhead_beside;
         core.charge_overhead();
         let shared = Arc::new(Shared {
-            common: Common::new(core),
+            common: DriverState::new(core),
             area,
             latency: CpuLatencyQos::new(m.awake_cpus)?,
             lanes,
@@ -225,9 +225,9 @@ impl Drop for Tree {
 }
 
 impl Deref for Shared {
-    type Target = Common<Core>;
+    type Target = DriverState<Core>;
 
-    fn deref(&self) -> &Common<Core> {
+    fn deref(&self) -> &DriverState<Core> {
         &self.common
     }
 }

@@ -72,7 +72,7 @@ pub(super) struct Outcome {
 
 /// Reason why an outcome cannot be found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Doubt {
+pub(super) enum OutcomeDoubt {
     /// Something is under way after all: there is more to be read.
     Unsettled,
     /// More than one order fits, or none does.
@@ -124,7 +124,7 @@ const MOST_CONTENTS: usize = 4_000_000;
 const MOST_CHANGES: usize = 64;
 
 /// Finds the memory that a batch of changes led to, from all orders that agree with `evidence`.
-pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result<Outcome, Doubt> {
+pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result<Outcome, OutcomeDoubt> {
     let fork = |(i, c): (usize, &Change)| if let Change::Fork(n) = c { Some((i, *n)) } else { None };
     let (at_forks, forks): (Vec<usize>, Vec<usize>) = changes.iter().enumerate().filter_map(fork).unzip();
     let mut all = Outcome { now: Vec::new(), forks: forks.iter().map(|&n| (n, Vec::new())).collect() };
@@ -207,7 +207,7 @@ struct Component {
 impl Component {
     /// Component of the changes `members`, with forks: the changes `at_forks`, and processes
     /// `forks`.
-    fn new(all: &[Change], members: &[usize], at_forks: &[usize], forks: &[usize]) -> Result<Component, Doubt> {
+    fn new(all: &[Change], members: &[usize], at_forks: &[usize], forks: &[usize]) -> Result<Component, OutcomeDoubt> {
         // After a move, what it left is told of as unmapped: that is part of it.
         let mut part_of_a_move = HashSet::new();
         let mut keeps = HashSet::new();
@@ -226,7 +226,7 @@ impl Component {
         numbers.sort_unstable();
         let pieces = pieces(members.iter().map(|&i| &all[i]))?;
         if numbers.len() > MOST_CHANGES {
-            return Err(Doubt::Unknown);
+            return Err(OutcomeDoubt::Unknown);
         }
         let changes: Vec<(usize, Change)> = numbers.into_iter().map(|i| (i, all[i].clone())).collect();
         let inside = |range: &Range<usize>| -> Vec<u16> {
@@ -246,7 +246,7 @@ impl Component {
         })
     }
 
-    fn solve(&self, evidence: &mut dyn Evidence) -> Result<Outcome, Doubt> {
+    fn solve(&self, evidence: &mut dyn Evidence) -> Result<Outcome, OutcomeDoubt> {
         let offsets = |piece: &Range<usize>| -> Vec<(usize, Mark)> {
             evidence.held(piece).into_iter().map(|(address, mark)| (address - piece.start, mark)).collect()
         };
@@ -299,17 +299,17 @@ impl Component {
             };
             std::iter::once(of(&state.content)).chain(state.snapshots.iter().flatten().map(of)).collect()
         };
-        let first = fitting.first().ok_or(Doubt::Unknown)?;
+        let first = fitting.first().ok_or(OutcomeDoubt::Unknown)?;
         let expected = where_held(first);
         if fitting[1..].iter().any(|other| where_held(other) != expected) {
-            return Err(Doubt::Unknown);
+            return Err(OutcomeDoubt::Unknown);
         }
         Ok(self.described(first))
     }
 
     /// Everything that may have come of it. `by_reading`: forks follow what was to be discarded and
     /// read before.
-    fn search(&self, start: State, by_reading: bool) -> Result<Vec<State>, Doubt> {
+    fn search(&self, start: State, by_reading: bool) -> Result<Vec<State>, OutcomeDoubt> {
         let mut seen = HashSet::new();
         let mut ends = Vec::new();
         let mut stack = vec![start];
@@ -328,7 +328,7 @@ impl Component {
                 }
             }
             if seen.len() * self.pieces.len() > MOST_CONTENTS {
-                return Err(Doubt::Unknown);
+                return Err(OutcomeDoubt::Unknown);
             }
         }
         Ok(ends)
@@ -396,7 +396,13 @@ impl Component {
     }
 
     /// Whether what is there is what should be.
-    fn fits(&self, end: &State, known: &KnownMarks, evidence: &mut dyn Evidence, strict: bool) -> Result<bool, Doubt> {
+    fn fits(
+        &self,
+        end: &State,
+        known: &KnownMarks,
+        evidence: &mut dyn Evidence,
+        strict: bool,
+    ) -> Result<bool, OutcomeDoubt> {
         for (i, piece) in self.pieces.iter().enumerate() {
             let content = &end.content[i];
             let held = content.origin.map_or(&[][..], |o| &known.held[o as usize]);
@@ -413,7 +419,7 @@ impl Component {
                 Watched::Yes if !should && is_marked.is_none() && !evidence.is_doubtful(piece) => {
                     return Ok(false);
                 }
-                Watched::Changing => return Err(Doubt::Unsettled),
+                Watched::Changing => return Err(OutcomeDoubt::Unsettled),
                 _ => {}
             }
         }
@@ -462,7 +468,7 @@ fn fits_marks(held: &[(usize, Mark)], marks: &[usize], alone: bool) -> bool {
 
 /// The pieces to which the same happens: every end of a range is one of a piece, and moved pieces
 /// are pieces.
-fn pieces<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Result<Vec<Range<usize>>, Doubt> {
+fn pieces<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Result<Vec<Range<usize>>, OutcomeDoubt> {
     let ranges: Vec<Range<usize>> = changes.clone().flat_map(Change::ranges).collect();
     let mut ends: BTreeSet<usize> = ranges.iter().flat_map(|r| [r.start, r.end]).collect();
     loop {
@@ -475,7 +481,7 @@ fn pieces<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Result<Vec<R
             }
         }
         if ends.len() > MOST_PIECES {
-            return Err(Doubt::Unknown);
+            return Err(OutcomeDoubt::Unknown);
         }
         if ends.len() == before {
             break;

@@ -223,8 +223,8 @@ fn what_came_of_changes_is_found_or_it_is_said_that_it_is_not() {
         let found = outcome(&read, &mut BatchEvidence { before: &before, kernel: &k });
         let found = match found {
             Ok(found) => found,
-            Err(Doubt::Unsettled) => panic!("seed {seed}: nothing was under way"),
-            Err(Doubt::Unknown) => {
+            Err(OutcomeDoubt::Unsettled) => panic!("seed {seed}: nothing was under way"),
+            Err(OutcomeDoubt::Unknown) => {
                 unknown += 1;
                 continue;
             }

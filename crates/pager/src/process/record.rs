@@ -11,7 +11,7 @@ use crate::uffd::PAGE;
 /// A touch of a page, as it was seen: by a fault, because the page was found in place, or because
 /// it was found written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Touched {
+pub struct ProcessTouch {
     /// Nanoseconds since the start.
     pub time_ns: u64,
     /// The process: an index in the order of their starts.
@@ -39,7 +39,7 @@ pub(super) struct Recorder {
     processes: HashMap<usize, u32>,
     known: u32,
     /// Touches since written pages were looked for, and when that was.
-    recent: Vec<Touched>,
+    recent: Vec<ProcessTouch>,
     since_ns: u64,
     /// Time of the next search for written pages, in nanoseconds.
     next_look_ns: u64,
@@ -78,7 +78,7 @@ impl Recorder {
 
     fn note(&mut self, time_ns: u64, space: usize, address: usize, write: bool) {
         let process = self.process(space);
-        self.recent.push(Touched { time_ns, process, page: (address / PAGE) as u64, write });
+        self.recent.push(ProcessTouch { time_ns, process, page: (address / PAGE) as u64, write });
     }
 
     pub(super) fn touch(&mut self, at_ns: u64, space: usize, address: usize, write: bool) {
@@ -144,7 +144,7 @@ impl Recorder {
     }
 
     /// Ends the recording and returns it.
-    pub(super) fn finish(mut self) -> io::Result<Recording> {
+    pub(super) fn finish(mut self) -> io::Result<TouchRecording> {
         self.put_in_order(u64::MAX);
         self.file.flush()?;
         if let Some(e) = self.error {
@@ -153,13 +153,13 @@ impl Recorder {
         let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         let in_place_pages = self.in_place.checked_div(self.faults);
-        Ok(Recording { file, processes: self.known, in_place_pages })
+        Ok(TouchRecording { file, processes: self.known, in_place_pages })
     }
 }
 
 /// Recording of a run.
 #[derive(Debug)]
-pub struct Recording {
+pub struct TouchRecording {
     file: File,
     /// How many processes there were.
     pub processes: u32,
@@ -168,9 +168,9 @@ pub struct Recording {
     pub in_place_pages: Option<u64>,
 }
 
-impl Recording {
+impl TouchRecording {
     /// All touches, in the order in which they were seen.
-    pub fn touches(self) -> impl Iterator<Item = io::Result<Touched>> {
+    pub fn touches(self) -> impl Iterator<Item = io::Result<ProcessTouch>> {
         let mut file = io::BufReader::with_capacity(256 << 10, self.file);
         std::iter::from_fn(move || {
             let mut bytes = [0; BYTES];
@@ -180,7 +180,7 @@ impl Recording {
                 Ok(()) => {
                     let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
                     let process = u32::from_ne_bytes(bytes[16..20].try_into().expect("4 bytes"));
-                    Some(Ok(Touched { time_ns: word(0), process, page: word(8), write: bytes[20] != 0 }))
+                    Some(Ok(ProcessTouch { time_ns: word(0), process, page: word(8), write: bytes[20] != 0 }))
                 }
             }
         })
@@ -214,7 +214,7 @@ mod tests {
         r.touch(ms(59), 3, 8 * PAGE, true);
         let recording = r.finish().unwrap();
         assert_eq!(recording.processes, 3);
-        let all: Vec<Touched> = recording.touches().map(Result::unwrap).collect();
+        let all: Vec<ProcessTouch> = recording.touches().map(Result::unwrap).collect();
         let found: Vec<_> = all.iter().map(|t| (t.process, t.page, t.write)).collect();
         let last = (usize::MAX / PAGE) as u64;
         // Written at 24.7, 9.4 and 46.2 ms.

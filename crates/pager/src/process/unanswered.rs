@@ -17,7 +17,7 @@ use crate::store::{PageBuf, StoreError};
 const SOON_NS: u64 = 1_000_000;
 
 /// An order that was not answered, and what waits for that.
-pub(super) struct Unanswered {
+pub(super) struct UnansweredOrder {
     /// Since when it is open, in nanoseconds.
     since_ns: u64,
     /// The pages, with their places, in the order of the window.
@@ -54,7 +54,7 @@ impl Core {
         self.space(space).is_some_and(|s| s.unanswered.is_some())
     }
 
-    fn open_order(&mut self, space: usize) -> Option<&mut Unanswered> {
+    fn open_order(&mut self, space: usize) -> Option<&mut UnansweredOrder> {
         self.space_mut(space)?.unanswered.as_deref_mut()
     }
 
@@ -65,7 +65,7 @@ impl Core {
         let since_ns = self.now_ns + waited_ns;
         if let Some(s) = self.space_mut(owner) {
             let (faults, asked, to_mark, read, unwritten) = Default::default();
-            let open = Unanswered { since_ns, moves, shared, faults, asked, to_mark, read, unwritten };
+            let open = UnansweredOrder { since_ns, moves, shared, faults, asked, to_mark, read, unwritten };
             s.unanswered = Some(Box::new(open));
         }
     }

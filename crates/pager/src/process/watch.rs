@@ -32,10 +32,10 @@ pub struct Live {
 }
 
 /// Processes that are told.
-pub type Watch = Box<dyn FnMut(&Live) + Send>;
+pub type ProcessWatch = Box<dyn FnMut(&Live) + Send>;
 
 /// Looks until the other end of the channel is gone, and then once more.
-pub(super) fn watch(shared: &Arc<Shared>, started: Instant, end: &Receiver<()>, mut tell: Watch) {
+pub(super) fn watch(shared: &Arc<Shared>, started: Instant, end: &Receiver<()>, mut tell: ProcessWatch) {
     loop {
         let over = !matches!(end.recv_timeout(EVERY), Err(RecvTimeoutError::Timeout));
         let live = live(shared, started);

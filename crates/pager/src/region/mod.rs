@@ -31,21 +31,21 @@ pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
 use self::operations::RegionMemory;
-use self::registry::Listing;
+use self::registry::RegistryEntry;
 use self::sample::Sampling;
 use self::waiters::Waiters;
 use crate::config::{self, FaultMode, RegionConfig};
 use crate::core::{self as pager, DISCARD_BATCH, Memory, Places, State, WINDOW};
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
-use crate::evict::Common;
-use crate::mem::Mapping;
+use crate::evict::DriverState;
+use crate::mem::AnonymousMapping;
 use crate::pagemap::Pagemap;
 use crate::placement::Placement;
 use crate::store::{Store, SwapArea};
 use crate::sync::Mutex;
 use crate::threads::{self, fatal};
-use crate::uffd::{CallPlan, PAGE, Scope, Uffd, UffdFeature};
+use crate::uffd::{CallPlan, FaultScope, PAGE, Uffd, UffdFeature};
 
 /// Bytes of stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
@@ -55,7 +55,7 @@ const READ_AHEAD_ORDER: u32 = 4;
 
 /// State that the threads share.
 struct Shared {
-    common: Common<Core>,
+    common: DriverState<Core>,
     uffd: Arc<Uffd>,
     area: Arc<SwapArea>,
     pagemap: Pagemap,
@@ -63,7 +63,7 @@ struct Shared {
     placement: Placement,
     latency: CpuLatencyQos,
     /// A page for each fault thread: a touch of it ends one. `None`: there are no such threads.
-    doorbell: Option<Mapping>,
+    doorbell: Option<AnonymousMapping>,
     staging_range: std::ops::Range<usize>,
 }
 
@@ -83,11 +83,11 @@ struct Shared {
 /// not there).
 pub struct Region {
     /// Goes before what it names.
-    listing: Option<Listing>,
+    listing: Option<RegistryEntry>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     evictor: Option<JoinHandle<()>>,
-    memory: Mapping,
+    memory: AnonymousMapping,
     len: usize,
     /// As it was made; held while limits are changed.
     config: Mutex<RegionConfig>,
@@ -120,10 +120,10 @@ impl Region {
         let (uffd, tells_writes) = open_uffd(config.fault_mode)?;
         let uffd = Arc::new(uffd);
         let pages = config.pages();
-        let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping the region"))?;
+        let memory = AnonymousMapping::new(pages * PAGE).map_err(Error::io("mapping the region"))?;
         let max_pages = config.memory_max / PAGE;
         let windows = max_pages / 8 + 16;
-        let staging = Mapping::new(windows * WINDOW * PAGE)
+        let staging = AnonymousMapping::new(windows * WINDOW * PAGE)
             .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
         let threads = match config.fault_threads {
             // A thread that faults serves itself; at work at a time are about as many.
@@ -137,7 +137,7 @@ impl Region {
         };
         let doorbell = match by_signal {
             true => None,
-            false => Some(Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?),
+            false => Some(AnonymousMapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?),
         };
         // SAFETY: the mappings are new, and their faults are served by the threads below, which
         // touch none of them, or by the threads that make them.
@@ -190,7 +190,7 @@ impl Region {
             return Err(config::too_large(core.most_own_bytes, &and));
         }
         let shared = Arc::new(Shared {
-            common: Common::new(core),
+            common: DriverState::new(core),
             uffd,
             area,
             pagemap: Pagemap::open().map_err(Error::io(opening))?,
@@ -246,9 +246,9 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
     }
 
-    /// Faults that are served. With [`Scope::UserMode`], a system call that is handed memory which
+    /// Faults that are served. With [`FaultScope::UserMode`], a system call that is handed memory which
     /// is not in place fails with `EFAULT`.
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> FaultScope {
         self.shared.uffd.scope()
     }
 
@@ -315,7 +315,7 @@ fn open_uffd(mode: FaultMode) -> Result<(Uffd, bool), Error> {
     // A fault in a system call is no signal, so more than those of user mode would be of no use,
     // and take privileges.
     let open = |features: &[UffdFeature]| match by_signal {
-        true => Uffd::open_scope(Scope::UserMode, features),
+        true => Uffd::open_scope(FaultScope::UserMode, features),
         false => Uffd::open(features),
     };
     if let Ok(uffd) = open(&writes) {
@@ -345,9 +345,9 @@ pub(crate) fn unsupported(e: std::io::Error) -> Error {
 }
 
 impl Deref for Shared {
-    type Target = Common<Core>;
+    type Target = DriverState<Core>;
 
-    fn deref(&self) -> &Common<Core> {
+    fn deref(&self) -> &DriverState<Core> {
         &self.common
     }
 }

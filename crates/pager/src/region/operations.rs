@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::waiters::Waiters;
 use crate::calls;
 use crate::core::{FillMode, Operations, Progress, Source, Stopped, WINDOW};
-use crate::mem::Mapping;
+use crate::mem::AnonymousMapping;
 use crate::pagemap::Pagemap;
 use crate::store::PageBuf;
 use crate::threads::{fatal, say};
@@ -18,7 +18,7 @@ static ZEROS: [PageBuf; WINDOW] = [const { PageBuf([0; PAGE]) }; WINDOW];
 pub(super) struct RegionMemory {
     pub(super) uffd: Arc<Uffd>,
     pub(super) start: usize,
-    pub(super) staging: Mapping,
+    pub(super) staging: AnonymousMapping,
     pub(super) pagemap: Pagemap,
     /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
     pub(super) writes: Option<Pagemap>,

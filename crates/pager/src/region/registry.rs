@@ -90,17 +90,17 @@ impl Table {
 }
 
 /// A place that is taken, given back when dropped.
-pub(super) struct Listing(usize);
+pub(super) struct RegistryEntry(usize);
 
-impl Drop for Listing {
+impl Drop for RegistryEntry {
     fn drop(&mut self) {
         TABLE.leave(self.0);
     }
 }
 
 /// Enters a region, which has to live until the listing is dropped.
-pub(super) fn enter(range: Range<usize>, region: *const Shared) -> Result<Listing, Error> {
-    TABLE.enter(range, region).map(Listing).ok_or_else(|| {
+pub(super) fn enter(range: Range<usize>, region: *const Shared) -> Result<RegistryEntry, Error> {
+    TABLE.enter(range, region).map(RegistryEntry).ok_or_else(|| {
         Error::Limit(format!("{PLACES} regions serve faults by signal already; drop one, or let threads serve them"))
     })
 }

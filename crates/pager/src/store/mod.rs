@@ -27,7 +27,7 @@ pub use codec::Codec;
 pub use faulty::{Fault, Faulty};
 pub use file::{FileStore, SwapIo, nameless_file, swap_directory};
 pub use pool::Pool;
-pub use tiers::Tiers;
+pub use tiers::TieredStore;
 
 use crate::control::PollingStats;
 

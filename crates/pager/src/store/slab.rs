@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::mem::Mapping;
+use crate::mem::AnonymousMapping;
 use crate::uffd::PAGE;
 
 /// Bytes of a block.
@@ -43,7 +43,7 @@ struct Block {
 /// Blocks, and which have room.
 #[derive(Debug)]
 pub(super) struct Slab {
-    mapping: Mapping,
+    mapping: AnonymousMapping,
     blocks: Vec<Block>,
     free_blocks: Vec<u32>,
     /// Blocks that hold nothing, with their memory.
@@ -65,7 +65,7 @@ fn objects(class: u8) -> usize {
 impl Slab {
     /// A slab of at most `limit_bytes` bytes, rounded down to blocks.
     pub(super) fn new(limit_bytes: usize) -> io::Result<Slab> {
-        let mapping = Mapping::new((limit_bytes / BLOCK).max(1) * BLOCK)?;
+        let mapping = AnonymousMapping::new((limit_bytes / BLOCK).max(1) * BLOCK)?;
         let limit = mapping.bytes() / BLOCK;
         let partial = vec![Vec::new(); CLASSES];
         Ok(Slab { mapping, blocks: Vec::new(), free_blocks: Vec::new(), kept: Vec::new(), partial, in_use: 0, limit })

@@ -42,10 +42,10 @@ fn stores() -> Vec<(&'static str, SwapArea)> {
         ("a pool that is soon full", SwapArea::new(Box::new(pool(Codec::Lz4, 64 << 10)))),
         ("file", SwapArea::new(Box::new(file(64)))),
         ("a file that is soon full", SwapArea::new(Box::new(file(16)))),
-        ("both", SwapArea::new(Box::new(Tiers::new(pool(Codec::Lz4, 64 << 10), file(64))))),
-        ("both full", SwapArea::new(Box::new(Tiers::new(pool(Codec::Lz4, 64 << 10), file(16))))),
-        ("adapting", SwapArea::new(Box::new(Tiers::adapting(pool(Codec::Lz4, 128 << 10), file(64))))),
-        ("adapting, full", SwapArea::new(Box::new(Tiers::adapting(pool(Codec::Lz4, 64 << 10), file(16))))),
+        ("both", SwapArea::new(Box::new(TieredStore::new(pool(Codec::Lz4, 64 << 10), file(64))))),
+        ("both full", SwapArea::new(Box::new(TieredStore::new(pool(Codec::Lz4, 64 << 10), file(16))))),
+        ("adapting", SwapArea::new(Box::new(TieredStore::adapting(pool(Codec::Lz4, 128 << 10), file(64))))),
+        ("adapting, full", SwapArea::new(Box::new(TieredStore::adapting(pool(Codec::Lz4, 64 << 10), file(16))))),
     ]
 }
 
@@ -116,7 +116,7 @@ proptest! {
     #[test]
     fn the_pool_keeps_its_lists_in_order(ops in ops()) {
         let pool = Pool::new(Codec::Lz4, 128 << 10).unwrap();
-        let tiers = Tiers::adapting(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(48));
+        let tiers = TieredStore::adapting(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(48));
         for op in ops {
             match op {
                 Op::Write(slot, seed) => {
@@ -148,7 +148,7 @@ proptest! {
         };
         let before_it = Pool::new(Codec::Lz4, 64 << 10).unwrap();
         let areas: [Box<dyn Store>; 2] =
-            [Box::new(faulty(&faults)), Box::new(Tiers::adapting(before_it, faulty(&faults)))];
+            [Box::new(faulty(&faults)), Box::new(TieredStore::adapting(before_it, faulty(&faults)))];
         for area in areas.map(SwapArea::new) {
             let mut model: HashMap<u32, Box<Page>> = HashMap::new();
             let mut page = Box::new([0; PAGE]);
@@ -229,7 +229,7 @@ fn pages_of_one_word_take_no_room_in_the_store() {
 
 #[test]
 fn what_the_pool_has_no_room_for_goes_on_to_the_file_coldest_first() {
-    let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(1000));
+    let tiers = TieredStore::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(1000));
     (0..200).for_each(|slot| tiers.write(slot, &content(slot * 4 + 2)).unwrap());
     let u = tiers.usage();
     assert!(u.file_pages > 100 && u.pool_pages > 10, "{u:?}");
@@ -250,7 +250,7 @@ fn what_the_pool_has_no_room_for_goes_on_to_the_file_coldest_first() {
 /// written again.
 #[test]
 fn runs_over_both_tiers_are_as_page_by_page() {
-    let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(4096));
+    let tiers = TieredStore::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(4096));
     assert!(tiers.takes_runs());
     let mut held = HashMap::new();
     for round in 0..40u32 {
@@ -280,7 +280,7 @@ fn runs_over_both_tiers_are_as_page_by_page() {
 
 #[test]
 fn threads_use_different_slots_of_both_tiers() {
-    let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(4096));
+    let tiers = TieredStore::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(4096));
     let area = SwapArea::new(Box::new(tiers));
     std::thread::scope(|s| {
         for t in 0..4u32 {

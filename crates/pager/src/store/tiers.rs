@@ -1,5 +1,5 @@
 //! The pool before the file: pages go to the pool first; when it is full, the coldest go on to the
-//! file. The engine may decide how large the pool is ([`Tiers::adapting`]).
+//! file. The engine may decide how large the pool is ([`TieredStore::adapting`]).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ const BATCH: usize = 32;
 const BATCH_OF_POOL: usize = 8;
 
 /// A pool, and the store that takes what it has no room for.
-pub struct Tiers<L> {
+pub struct TieredStore<L> {
     pool: Pool,
     lower: L,
     /// A write to the lower store that was overtaken by another of the same slot must not come
@@ -38,18 +38,18 @@ pub struct Tiers<L> {
     tuner: Option<Tuner>,
 }
 
-impl<L: Store> Tiers<L> {
+impl<L: Store> TieredStore<L> {
     /// Tiers of these two.
-    pub fn new(pool: Pool, lower: L) -> Tiers<L> {
+    pub fn new(pool: Pool, lower: L) -> TieredStore<L> {
         let writing = std::array::from_fn(|_| Mutex::new(()));
-        Tiers { pool, lower, writing, written_back: AtomicU64::new(0), batches: Batches::default(), tuner: None }
+        TieredStore { pool, lower, writing, written_back: AtomicU64::new(0), batches: Batches::default(), tuner: None }
     }
 
     /// Tiers of these two, the pool as large as the engine decides, and never larger than it may
     /// be.
-    pub fn adapting(pool: Pool, lower: L) -> Tiers<L> {
+    pub fn adapting(pool: Pool, lower: L) -> TieredStore<L> {
         let tuner = Some(Tuner::new(pool.limit_bytes()));
-        let tiers = Tiers { tuner, ..Tiers::new(pool, lower) };
+        let tiers = TieredStore { tuner, ..TieredStore::new(pool, lower) };
         tiers.follow_target();
         tiers
     }
@@ -188,7 +188,7 @@ impl<L: Store> Tiers<L> {
     }
 }
 
-impl<L: Store> Store for Tiers<L> {
+impl<L: Store> Store for TieredStore<L> {
     fn write(&self, slot: u32, page: &Page) -> Result<(), StoreError> {
         self.make_way(slot);
         if self.insert(slot, page)? {

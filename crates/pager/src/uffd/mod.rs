@@ -35,7 +35,7 @@ pub enum Probe {
 
 /// Faults that a descriptor can handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub enum FaultScope {
     /// All: memory that is not there may be handed to system calls.
     Everything,
     /// Faults of user mode: a system call that meets memory that is not there fails with `EFAULT`.
@@ -44,7 +44,7 @@ pub enum Scope {
 
 /// How much an operation did, and what stopped it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct UffdProgress {
     /// Bytes done, from the beginning of the range.
     pub bytes: usize,
     /// The error (`errno`) at the first page that was not done. 0: all was done, or it may go on
@@ -65,7 +65,7 @@ pub struct Fault {
 
 /// Event that is read from a descriptor that has events.
 #[derive(Debug)]
-pub enum Event {
+pub enum UffdEvent {
     /// A fault.
     Fault(Fault),
     /// `fork`: the descriptor of the child's memory, which is as that of the parent was.
@@ -89,7 +89,7 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Uffd {
     fd: OwnedFd,
-    scope: Scope,
+    scope: FaultScope,
     features: u64,
 }
 
@@ -98,14 +98,14 @@ impl Uffd {
     /// `wanted`, an error of kind `Unsupported`; without the right to use any, one of kind
     /// `PermissionDenied`.
     pub fn open(wanted: &[UffdFeature]) -> io::Result<Uffd> {
-        match Self::open_scope(Scope::Everything, wanted) {
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Self::open_scope(Scope::UserMode, wanted),
+        match Self::open_scope(FaultScope::Everything, wanted) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Self::open_scope(FaultScope::UserMode, wanted),
             other => other,
         }
     }
 
     /// As [`Uffd::open`], for one scope.
-    pub fn open_scope(scope: Scope, wanted: &[UffdFeature]) -> io::Result<Uffd> {
+    pub fn open_scope(scope: FaultScope, wanted: &[UffdFeature]) -> io::Result<Uffd> {
         let bits = wanted.iter().fold(0, |all, f| all | f.bit);
         let offered = handshake(&raw_open(scope)?, 0)?;
         if let Some(missing) = wanted.iter().find(|f| offered & f.bit == 0) {
@@ -122,7 +122,7 @@ impl Uffd {
     /// block.
     pub fn of_other(fd: OwnedFd, features: &[UffdFeature]) -> Uffd {
         let features = features.iter().fold(0, |all, f| all | f.bit);
-        Uffd { fd, scope: Scope::Everything, features }
+        Uffd { fd, scope: FaultScope::Everything, features }
     }
 
     /// The descriptor, to wait for it, or to hand it on.
@@ -132,20 +132,20 @@ impl Uffd {
 
     /// A change of `len` bytes of pages, given how many to change, or the failure that was planned
     /// for it.
-    fn planned(call: Call, len: usize, make: impl FnOnce(usize) -> Progress, lose: impl FnOnce()) -> Progress {
+    fn planned(call: Call, len: usize, make: impl FnOnce(usize) -> UffdProgress, lose: impl FnOnce()) -> UffdProgress {
         match calls::next(call) {
             Some(CallFault::DoneButFails(errno)) => {
                 make(len);
-                Progress { bytes: 0, errno }
+                UffdProgress { bytes: 0, errno }
             }
-            Some(CallFault::Fails(errno)) => Progress { bytes: 0, errno },
+            Some(CallFault::Fails(errno)) => UffdProgress { bytes: 0, errno },
             Some(CallFault::Loses(errno)) => {
                 lose();
-                Progress { bytes: 0, errno }
+                UffdProgress { bytes: 0, errno }
             }
             // The kernel tells how far it came with EAGAIN, which `progress` takes for no error.
             Some(CallFault::Short(most)) => match len.min(most) / PAGE * PAGE {
-                0 => Progress { bytes: 0, errno: libc::EAGAIN },
+                0 => UffdProgress { bytes: 0, errno: libc::EAGAIN },
                 part => make(part),
             },
             _ => make(len),
@@ -158,7 +158,7 @@ impl Uffd {
     }
 
     /// Faults that it handles.
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> FaultScope {
         self.scope
     }
 
@@ -199,7 +199,7 @@ impl Uffd {
     /// # Safety
     /// `src` must be readable for `len` bytes, and must not be a missing page of a watched range.
     /// `dst` must belong to a watched range.
-    pub unsafe fn copy(&self, dst: usize, src: *const u8, len: usize) -> Progress {
+    pub unsafe fn copy(&self, dst: usize, src: *const u8, len: usize) -> UffdProgress {
         // SAFETY: the caller's contract.
         unsafe { self.copy_in_mode(dst, src, len, FillMode::default()) }
     }
@@ -208,7 +208,7 @@ impl Uffd {
     ///
     /// # Safety
     /// The range must be watched.
-    pub unsafe fn zero(&self, start: usize, len: usize) -> Progress {
+    pub unsafe fn zero(&self, start: usize, len: usize) -> UffdProgress {
         let make = |len| {
             let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
             let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
@@ -223,7 +223,7 @@ impl Uffd {
     /// # Safety
     /// A thread that refers to `src` must be served when it faults; `dst` must be missing pages of
     /// a watched range.
-    pub unsafe fn move_pages(&self, dst: usize, src: usize, len: usize) -> Progress {
+    pub unsafe fn move_pages(&self, dst: usize, src: usize, len: usize) -> UffdProgress {
         const DONTWAKE: u64 = 1;
         // SAFETY: only where a test asks for it: the pages of the source are gone.
         let lose = || _ = unsafe { libc::madvise(src as *mut _, len, libc::MADV_DONTNEED) };
@@ -239,7 +239,7 @@ impl Uffd {
     ///
     /// # Safety
     /// The range must be watched.
-    pub unsafe fn poison(&self, start: usize, len: usize) -> Progress {
+    pub unsafe fn poison(&self, start: usize, len: usize) -> UffdProgress {
         let make = |len| {
             let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
             let result = self.ioctl(abi::UFFDIO_POISON, &mut arg);
@@ -296,7 +296,7 @@ impl Uffd {
     }
 
     /// Reads the events that there are, without waiting. True: there may be more.
-    pub fn read_events(&self, events: &mut Vec<Event>) -> io::Result<bool> {
+    pub fn read_events(&self, events: &mut Vec<UffdEvent>) -> io::Result<bool> {
         const ROOM: usize = 32;
         let mut messages = [abi::Message::default(); ROOM];
         let bytes = size_of_val(&messages);
@@ -318,22 +318,22 @@ impl Uffd {
         Ok(messages.len() == ROOM)
     }
 
-    fn event(&self, m: &abi::Message) -> io::Result<Event> {
+    fn event(&self, m: &abi::Message) -> io::Result<UffdEvent> {
         let (a, b, c) = (m.flags, m.address, m.rest);
         Ok(match m.event {
             abi::EVENT_PAGEFAULT => {
                 let write = a & abi::PAGEFAULT_FLAG_WRITE != 0;
-                Event::Fault(Fault { address: b as usize & !(PAGE - 1), write, thread: c as u32 })
+                UffdEvent::Fault(Fault { address: b as usize & !(PAGE - 1), write, thread: c as u32 })
             }
             abi::EVENT_FORK => {
                 // SAFETY: the kernel made the descriptor, in the lower half of the first field, for
                 // the thread that reads this message.
                 let fd = unsafe { OwnedFd::from_raw_fd(a as u32 as RawFd) };
-                Event::Fork(Uffd { fd, scope: self.scope, features: self.features })
+                UffdEvent::Fork(Uffd { fd, scope: self.scope, features: self.features })
             }
-            abi::EVENT_REMAP => Event::Remap { from: a as usize, to: b as usize, len: c as usize },
-            abi::EVENT_REMOVE => Event::Remove(a as usize..b as usize),
-            abi::EVENT_UNMAP => Event::Unmap(a as usize..b as usize),
+            abi::EVENT_REMAP => UffdEvent::Remap { from: a as usize, to: b as usize, len: c as usize },
+            abi::EVENT_REMOVE => UffdEvent::Remove(a as usize..b as usize),
+            abi::EVENT_UNMAP => UffdEvent::Unmap(a as usize..b as usize),
             other => return Err(io::Error::other(format!("userfaultfd: event {other:#x} is not known"))),
         })
     }
@@ -352,16 +352,16 @@ fn range(start: usize, len: usize) -> abi::Range {
 /// Meaning of the kernel's two answers, the status and the field, together. The field counts; where
 /// nothing was done it is the error. Some errors (a bad range) are found before the field is
 /// written.
-fn progress(result: io::Result<()>, done: i64, len: usize) -> Progress {
+fn progress(result: io::Result<()>, done: i64, len: usize) -> UffdProgress {
     match result {
-        Ok(()) => Progress { bytes: len, errno: 0 },
-        Err(_) if done > 0 => Progress { bytes: done as usize, errno: 0 },
-        Err(e) => Progress { bytes: 0, errno: e.raw_os_error().unwrap_or(libc::EIO) },
+        Ok(()) => UffdProgress { bytes: len, errno: 0 },
+        Err(_) if done > 0 => UffdProgress { bytes: done as usize, errno: 0 },
+        Err(e) => UffdProgress { bytes: 0, errno: e.raw_os_error().unwrap_or(libc::EIO) },
     }
 }
 
-fn raw_open(scope: Scope) -> io::Result<OwnedFd> {
-    let user_mode_only = scope == Scope::UserMode;
+fn raw_open(scope: FaultScope) -> io::Result<OwnedFd> {
+    let user_mode_only = scope == FaultScope::UserMode;
     let error = match calls::made(Call::OpenUffd, || abi::open(user_mode_only)) {
         Ok(fd) => return Ok(fd),
         Err(error) => error,

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::{Call, PAGE, Progress, Uffd, abi, progress, range};
+use super::{Call, PAGE, Uffd, UffdProgress, abi, progress, range};
 use crate::calls;
 
 /// How a page is put in its place.
@@ -28,7 +28,7 @@ impl Uffd {
     ///
     /// # Safety
     /// As for [`Uffd::copy`]; protected pages need a range that is watched for writes.
-    pub unsafe fn copy_in_mode(&self, dst: usize, src: *const u8, len: usize, mode: FillMode) -> Progress {
+    pub unsafe fn copy_in_mode(&self, dst: usize, src: *const u8, len: usize, mode: FillMode) -> UffdProgress {
         let make = |len| {
             let (dst, src, mode) = (dst as u64, src as u64, mode.bits());
             let mut arg = abi::Copy { dst, src, len: len as u64, mode, done: 0 };
@@ -42,7 +42,7 @@ impl Uffd {
     ///
     /// # Safety
     /// As for [`Uffd::zero`].
-    pub unsafe fn zero_quietly(&self, start: usize, len: usize) -> Progress {
+    pub unsafe fn zero_quietly(&self, start: usize, len: usize) -> UffdProgress {
         let mode = FillMode { quiet: true, protected: false }.bits();
         let make = |len| {
             let mut arg = abi::ZeroPage { range: range(start, len), mode, done: 0 };

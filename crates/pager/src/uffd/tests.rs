@@ -2,7 +2,7 @@
 //! tests say that they skip.
 
 use super::*;
-use crate::mem::{Mapping, Pagemap};
+use crate::mem::{AnonymousMapping, Pagemap};
 use refault_testing::{Need, absent, require};
 
 /// A descriptor, or the reason for skipping, printed.
@@ -10,8 +10,8 @@ fn open(wanted: &[UffdFeature]) -> Option<Uffd> {
     require(Need::Uffd, Uffd::open(wanted))
 }
 
-fn watched(uffd: &Uffd, pages: usize) -> Mapping {
-    let m = Mapping::new(pages * PAGE).unwrap();
+fn watched(uffd: &Uffd, pages: usize) -> AnonymousMapping {
+    let m = AnonymousMapping::new(pages * PAGE).unwrap();
     // SAFETY: a new mapping, that only this test knows.
     unsafe { uffd.register(m.start(), m.bytes()).unwrap() };
     m
@@ -22,7 +22,7 @@ fn read(at: usize) -> u8 {
     unsafe { std::ptr::read_volatile(at as *const u8) }
 }
 
-fn populated(m: &Mapping) -> Vec<bool> {
+fn populated(m: &AnonymousMapping) -> Vec<bool> {
     Pagemap::open().unwrap().populated(m.start(), m.bytes() / PAGE).unwrap()
 }
 
@@ -38,7 +38,7 @@ fn a_fault_is_reported_and_a_copy_resolves_it() {
         let page = [7u8; PAGE];
         // SAFETY: a missing page of a watched range, from a local buffer.
         let done = unsafe { uffd.copy(m.start() + 2 * PAGE, page.as_ptr(), PAGE) };
-        assert_eq!(done, Progress { bytes: PAGE, errno: 0 });
+        assert_eq!(done, UffdProgress { bytes: PAGE, errno: 0 });
         assert_eq!(reader.join().unwrap(), 7);
     });
     assert_eq!(populated(&m), [false, false, true, false]);
@@ -53,8 +53,8 @@ fn a_page_that_is_there_is_not_replaced() {
     unsafe {
         assert_eq!(uffd.copy(m.start(), page.as_ptr(), PAGE).errno, 0);
         let again = [2u8; PAGE];
-        assert_eq!(uffd.copy(m.start(), again.as_ptr(), PAGE), Progress { bytes: 0, errno: libc::EEXIST });
-        assert_eq!(uffd.zero(m.start(), PAGE), Progress { bytes: 0, errno: libc::EEXIST });
+        assert_eq!(uffd.copy(m.start(), again.as_ptr(), PAGE), UffdProgress { bytes: 0, errno: libc::EEXIST });
+        assert_eq!(uffd.zero(m.start(), PAGE), UffdProgress { bytes: 0, errno: libc::EEXIST });
     }
     assert_eq!(read(m.start()), 1);
 }
@@ -67,7 +67,7 @@ fn move_takes_pages_away_with_their_content_and_says_how_far_it_came() {
     // SAFETY: both mappings belong to this test alone, which reads only what is there.
     unsafe {
         assert_eq!(uffd.copy(from.start(), bytes.as_ptr(), 8 * PAGE).errno, 0);
-        assert_eq!(uffd.move_pages(to.start(), from.start(), 3 * PAGE), Progress { bytes: 3 * PAGE, errno: 0 });
+        assert_eq!(uffd.move_pages(to.start(), from.start(), 3 * PAGE), UffdProgress { bytes: 3 * PAGE, errno: 0 });
         assert_eq!(populated(&from)[..4], [false, false, false, true]);
         assert_eq!((read(to.start()), read(to.start() + 2 * PAGE)), (1, 3));
         // A source that is missing is not taken for moved.
@@ -76,9 +76,9 @@ fn move_takes_pages_away_with_their_content_and_says_how_far_it_came() {
         let page = [9u8; PAGE];
         assert_eq!(uffd.copy(to.start() + 5 * PAGE, page.as_ptr(), PAGE).errno, 0);
         let part = uffd.move_pages(to.start() + 3 * PAGE, from.start() + 3 * PAGE, 4 * PAGE);
-        assert_eq!(part, Progress { bytes: 2 * PAGE, errno: 0 });
+        assert_eq!(part, UffdProgress { bytes: 2 * PAGE, errno: 0 });
         let rest = uffd.move_pages(to.start() + 5 * PAGE, from.start() + 5 * PAGE, PAGE);
-        assert_eq!(rest, Progress { bytes: 0, errno: libc::EEXIST });
+        assert_eq!(rest, UffdProgress { bytes: 0, errno: libc::EEXIST });
         assert_eq!(populated(&from)[3..6], [false, false, true]);
     }
 }
@@ -95,10 +95,10 @@ fn move_takes_pages_of_zeros_among_others() {
             let done = if i % 3 == 0 { uffd.copy(at, page.as_ptr(), PAGE) } else { uffd.zero(at, PAGE) };
             assert_eq!(done.errno, 0);
         }
-        assert_eq!(uffd.move_pages(to.start(), from.start(), PAGE), Progress { bytes: PAGE, errno: 0 });
+        assert_eq!(uffd.move_pages(to.start(), from.start(), PAGE), UffdProgress { bytes: PAGE, errno: 0 });
         assert_eq!(
             uffd.move_pages(to.start() + PAGE, from.start() + PAGE, PAGE),
-            Progress { bytes: PAGE, errno: 0 },
+            UffdProgress { bytes: PAGE, errno: 0 },
             "one page of zeros"
         );
         let mut done = 2;
@@ -122,7 +122,7 @@ fn a_poisoned_page_is_an_error_until_a_copy_heals_it() {
     // SAFETY: the write reads one byte of mapped memory.
     let give = || unsafe { libc::write(pipe_write.as_raw_fd(), m.start() as *const _, 1) };
     // SAFETY: a mapping that only this test knows.
-    assert_eq!(unsafe { uffd.poison(m.start(), PAGE) }, Progress { bytes: PAGE, errno: 0 });
+    assert_eq!(unsafe { uffd.poison(m.start(), PAGE) }, UffdProgress { bytes: PAGE, errno: 0 });
     assert_eq!((give(), give()), (-1, -1));
     let page = [5u8; PAGE];
     // SAFETY: as above.

@@ -4,8 +4,8 @@
 pub mod files;
 pub mod lab;
 
-use refault_pager::tree::{Outcome, TreeConfig, run};
-use refault_pager::uffd::Scope;
+use refault_pager::tree::{RunEnd, TreeConfig, run};
+use refault_pager::uffd::FaultScope;
 use refault_pager::{Error, Region, RegionConfig};
 use refault_testing::{Need, Program, absent};
 
@@ -24,11 +24,11 @@ pub fn made<T>(result: Result<T, Error>) -> Option<T> {
 
 /// Whether memory may be handed to system calls, in place or not; if not, that was said.
 #[track_caller]
-pub fn serves_system_calls(scope: Scope) -> bool {
-    if scope == Scope::UserMode {
+pub fn serves_system_calls(scope: FaultScope) -> bool {
+    if scope == FaultScope::UserMode {
         absent(Need::UffdKernel, "system calls cannot be handed memory that is not in place");
     }
-    scope != Scope::UserMode
+    scope != FaultScope::UserMode
 }
 
 /// A region whose memory is handed to system calls.
@@ -40,7 +40,7 @@ pub fn made_for_system_calls(result: Result<Region, Error>) -> Option<Region> {
 /// Runs this executable as a program, as `refault run` does; `None`: this machine cannot, as was
 /// said.
 #[track_caller]
-pub fn run_program(program: &Program, memory: RegionConfig) -> Option<Outcome> {
+pub fn run_program(program: &Program, memory: RegionConfig) -> Option<RunEnd> {
     let words = program.words();
     made(run(TreeConfig { memory, record: None }, words[0].as_ref(), &words))
 }

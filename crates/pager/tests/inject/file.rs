@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use refault_pager::calls::{Call, CallFault};
-use refault_pager::uffd::Scope;
+use refault_pager::uffd::FaultScope;
 use refault_pager::{Error, MappedFile, MappedFileConfig};
 
 use crate::region::{PAGE, Pipe};
@@ -45,7 +45,7 @@ fn run(report: &'static Report, base: fn(Call, u64) -> Option<CallFault>) {
     };
     let _plan = crate::plan(report, base).enter();
     let file = match MappedFile::open(&path, &config) {
-        Ok(f) if f.scope() == Scope::UserMode => {
+        Ok(f) if f.scope() == FaultScope::UserMode => {
             report.unsupported("system calls cannot be handed memory that is not in place")
         }
         Ok(f) => f,
@@ -147,7 +147,7 @@ pub fn small(report: &'static Report) {
     };
     let _plan = crate::plan(report, |_, _| None).enter();
     let file = match MappedFile::open(&path, &config) {
-        Ok(f) if f.scope() == Scope::UserMode => {
+        Ok(f) if f.scope() == FaultScope::UserMode => {
             report.unsupported("system calls cannot be handed memory that is not in place")
         }
         Ok(f) => f,

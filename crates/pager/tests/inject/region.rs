@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use refault_pager::calls::{Call, CallFault};
 use refault_pager::store::{Codec, SwapIo};
-use refault_pager::uffd::Scope;
+use refault_pager::uffd::FaultScope;
 use refault_pager::{Error, FaultMode, PoolConfig, Region, RegionConfig};
 
 use crate::runner::{ERROR_VALUE, LOST, Report};
@@ -170,7 +170,7 @@ pub fn directory() -> PathBuf {
 /// A region, or none: the run has its outcome then.
 pub fn made(report: &'static Report, config: &RegionConfig) -> Option<Region> {
     match Region::new(config) {
-        Ok(r) if r.scope() == Scope::UserMode && config.fault_mode == FaultMode::Threads => {
+        Ok(r) if r.scope() == FaultScope::UserMode && config.fault_mode == FaultMode::Threads => {
             report.unsupported("system calls cannot be handed memory that is not in place")
         }
         Ok(r) => Some(r),

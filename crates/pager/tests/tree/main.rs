@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use refault_pager::store::Codec;
-use refault_pager::tree::{Outcome, TreeStats};
+use refault_pager::tree::{RunEnd, TreeStats};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Policy, PoolConfig, RegionConfig};
 use refault_testing::{Program, Rng, role, stress_seconds, test_name};
@@ -43,7 +43,7 @@ fn the_program() {
 }
 
 /// Runs the program of this file; `None`: it was said why not.
-fn run_self(name: &str, role: &str, memory: RegionConfig) -> Option<Outcome> {
+fn run_self(name: &str, role: &str, memory: RegionConfig) -> Option<RunEnd> {
     let outcome = run_program(&Program::new(test_name!(the_program), role), memory)?;
     let c = outcome.stats.counts;
     eprintln!("{name}: {} evictions, peak {} pages, {c:?}", c.swapped_out, outcome.stats.peak_resident_pages);

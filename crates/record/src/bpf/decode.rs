@@ -7,7 +7,7 @@ pub(super) const LENGTH: usize = 56;
 
 /// An event of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum BpfEvent {
     /// An event of a page, or of advice.
     Event(Event),
     /// A place of a CPU is given to others: what was counted there.
@@ -27,7 +27,7 @@ pub(super) struct PlaceCount {
 
 /// Decodes one; none: it is cut, or of no kind that is known.
 #[inline]
-pub(super) fn decode(raw: &[u8]) -> Option<Told> {
+pub(super) fn decode(raw: &[u8]) -> Option<BpfEvent> {
     let raw: &[u8; LENGTH] = raw.get(..LENGTH)?.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| raw[at + i]));
     let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| raw[at + i]));
@@ -45,11 +45,11 @@ pub(super) fn decode(raw: &[u8]) -> Option<Told> {
         7 => EventKind::AdviseFile { inode, advice: u64::from(raw[53]), offset: first, bytes: second },
         8 => {
             let (cpu, place) = (word(40) as usize, long(16) as usize);
-            return Some(Told::Count(PlaceCount { cpu, place, key: group, since: second, accesses: first }));
+            return Some(BpfEvent::Count(PlaceCount { cpu, place, key: group, since: second, accesses: first }));
         }
         _ => return None,
     };
-    Some(Told::Event(Event { time_ns: long(0), pid: word(44), tid: word(48), cgroup: group, kind }))
+    Some(BpfEvent::Event(Event { time_ns: long(0), pid: word(44), tid: word(48), cgroup: group, kind }))
 }
 
 #[cfg(test)]
@@ -77,10 +77,10 @@ mod tests {
         ];
         for (number, kind) in kinds.into_iter().enumerate() {
             let event = Event { time_ns: 77, pid: 11, tid: 12, cgroup: 9, kind };
-            assert_eq!(decode(&raw(number as u8, 2)), Some(Told::Event(event)));
+            assert_eq!(decode(&raw(number as u8, 2)), Some(BpfEvent::Event(event)));
         }
         let count = PlaceCount { cpu: 8, place: 42, key: 9, since: 5, accesses: 3 };
-        assert_eq!(decode(&raw(8, 0)), Some(Told::Count(count)));
+        assert_eq!(decode(&raw(8, 0)), Some(BpfEvent::Count(count)));
     }
 
     #[test]

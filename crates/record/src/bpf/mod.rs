@@ -14,7 +14,7 @@ use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::{FEntry, Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader, programs::BtfTracePoint};
 use counts::{Counts, WORDS};
-use decode::Told;
+use decode::BpfEvent;
 use refault_trace::SpaceSample;
 
 /// The programs, as `bpf/build` makes them.
@@ -181,8 +181,8 @@ impl Programs {
         let mut read = 0;
         while let Some(raw) = self.ring.next() {
             match decode::decode(&raw) {
-                Some(Told::Event(event)) => out.push(event),
-                Some(Told::Count(count)) => {
+                Some(BpfEvent::Event(event)) => out.push(event),
+                Some(BpfEvent::Count(count)) => {
                     self.counts.told(count);
                     continue;
                 }

@@ -13,7 +13,7 @@ use crate::assemble::{Files, NewFile};
 use crate::event::Inode;
 use crate::residency::{PIECE, Residency, pages_in_memory};
 use crate::ring::now_ns;
-use crate::scan::Mapping;
+use crate::scan::Vma;
 use mounts::Mounts;
 use numbers::Links;
 use refault_trace::ObjectKind;
@@ -38,7 +38,7 @@ struct KnownFile {
 /// Mappings of a process, and when they were read.
 #[derive(Debug, Default)]
 struct Mapped {
-    all: Vec<Mapping>,
+    all: Vec<Vma>,
     read: Option<Instant>,
 }
 
@@ -195,9 +195,9 @@ impl Names {
 
     /// Mapping of a process at an address: as it was when it was last looked at, or now if nothing
     /// was there.
-    fn mapping(&mut self, pid: u32, address: u64) -> Option<&Mapping> {
+    fn mapping(&mut self, pid: u32, address: u64) -> Option<&Vma> {
         let page = address >> 12;
-        let place = |all: &[Mapping]| {
+        let place = |all: &[Vma]| {
             let at = all.partition_point(|m| m.pages.end <= page);
             all.get(at).is_some_and(|m| m.pages.contains(&page)).then_some(at)
         };
@@ -335,12 +335,12 @@ impl Files for Names {
 }
 
 /// Mappings of a process.
-fn maps(pid: u32) -> Vec<Mapping> {
-    Mapping::parse_all(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default())
+fn maps(pid: u32) -> Vec<Vma> {
+    Vma::parse_all(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default())
 }
 
 /// Part of a file that a mapping has between two addresses.
-fn mapped(mapping: &Mapping, from: u64, to: u64) -> Option<(Inode, u64, u64)> {
+fn mapped(mapping: &Vma, from: u64, to: u64) -> Option<(Inode, u64, u64)> {
     let inode = mapping.file.filter(|_| !mapping.is_shm)?;
     let (first, last) = ((from >> 12).max(mapping.pages.start), to.div_ceil(4096).min(mapping.pages.end));
     let pages = last.checked_sub(first)?;

@@ -2,7 +2,7 @@
 
 use super::{Options, RecordTarget};
 use crate::group::{self, Cgroup};
-use crate::members::{Members, Rule};
+use crate::members::{MemberRule, Members};
 use crate::program;
 use std::fs;
 use std::path::PathBuf;
@@ -22,20 +22,20 @@ pub(super) fn start(options: &Options, group: Option<&Cgroup>) -> Result<Started
         RecordTarget::Command(words) => {
             let child = program::start(words, group)?;
             let pid = child.id();
-            StartedTarget { child: Some(child), members: Members::new(Rule::Descent, own, [pid]), pid: Some(pid) }
+            StartedTarget { child: Some(child), members: Members::new(MemberRule::Descent, own, [pid]), pid: Some(pid) }
         }
         RecordTarget::Pids(pids) => {
             if let Some(gone) = pids.iter().find(|pid| !is_there(**pid)) {
                 return Err(format!("--pid {gone}: there is no such process"));
             }
-            let members = Members::new(Rule::Descent, own, pids.iter().copied());
+            let members = Members::new(MemberRule::Descent, own, pids.iter().copied());
             StartedTarget { child: None, members, pid: pids.first().copied() }
         }
         RecordTarget::Group => {
             let path = group.map(|g| g.path().to_owned()).ok_or("no group given")?;
-            StartedTarget { child: None, members: Members::new(Rule::Cgroup(path), own, []), pid: None }
+            StartedTarget { child: None, members: Members::new(MemberRule::Cgroup(path), own, []), pid: None }
         }
-        RecordTarget::All => StartedTarget { child: None, members: Members::new(Rule::All, own, []), pid: None },
+        RecordTarget::All => StartedTarget { child: None, members: Members::new(MemberRule::All, own, []), pid: None },
     })
 }
 

@@ -12,7 +12,7 @@ use crate::group::{self, Cgroup};
 use crate::machine::{self, STEP};
 use crate::members::{self, Members};
 use crate::names::Names;
-use crate::opened::{Opened, SamplerChoice, Wanted};
+use crate::opened::{Opened, SamplerChoice, WantedEvents};
 use crate::probes::Probes;
 use crate::program;
 use crate::ring::{Rings, now_ns};
@@ -32,7 +32,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
-use warm::Warm;
+use warm::WarmFiles;
 
 /// Programs that are recorded.
 #[derive(Clone, Debug)]
@@ -166,7 +166,7 @@ struct Recorder {
     /// Processes of the group that were killed for want of memory before the program ran.
     killed_before: u64,
     /// Files whose pages in memory are still to be looked at.
-    warm: Warm,
+    warm: WarmFiles,
     /// Accesses of all pages, beside a sample.
     counted: Counted,
     why_filters: Option<String>,
@@ -182,9 +182,9 @@ fn group_of(options: &Options) -> Result<Option<Cgroup>, String> {
 }
 
 /// Events that are wanted. Accesses are counted by group where the group is the target.
-fn wanted(options: &Options, group: Option<&Cgroup>) -> Wanted {
+fn wanted(options: &Options, group: Option<&Cgroup>) -> WantedEvents {
     let is_group = matches!(options.target, RecordTarget::Group);
-    Wanted {
+    WantedEvents {
         sample: options.sample,
         sampler: options.sampler,
         of_pages: false,
@@ -274,7 +274,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
         scans: VecDeque::new(),
         checkpoints: 0,
         killed_before,
-        warm: Warm::default(),
+        warm: WarmFiles::default(),
         why_filters: opened.why_filters,
     };
     if recorder.sampler.is_some() {

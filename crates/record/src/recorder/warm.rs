@@ -30,7 +30,7 @@ struct WarmLook {
 
 /// Files that are still to be looked at.
 #[derive(Debug, Default)]
-pub(super) struct Warm {
+pub(super) struct WarmFiles {
     looks: VecDeque<WarmLook>,
     /// Folders of files that are open.
     walk: Walk,
@@ -39,7 +39,7 @@ pub(super) struct Warm {
     spent: Duration,
 }
 
-impl Warm {
+impl WarmFiles {
     /// For the recording: what is known; `failed` files could not be looked at.
     pub(super) fn in_words(&self, failed: u32) -> String {
         let mut words = "pages in memory at the start".to_owned();
@@ -66,7 +66,7 @@ impl Recorder {
         pids.sort_unstable();
         pids.dedup();
         let (files, folders, cut) = open_files::in_use(pids);
-        self.warm = Warm { walk: Walk::new(folders), cut, ..Warm::default() };
+        self.warm = WarmFiles { walk: Walk::new(folders), cut, ..WarmFiles::default() };
         for file in files {
             if self.names.is_of_disk(file.inode.dev) {
                 self.names.hint(file.inode, file.path);

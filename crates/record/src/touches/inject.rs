@@ -6,7 +6,7 @@
 
 use libc::{c_void, pid_t};
 #[cfg(target_arch = "x86_64")]
-use refault_syscalls::maps::Line;
+use refault_syscalls::maps::MapsLine;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -206,7 +206,7 @@ fn instruction(pid: pid_t) -> Result<u64, String> {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let missing = || "its memory has no page of the kernel".to_owned();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(|e| e.to_string())?;
-    let page = maps.lines().filter_map(Line::parse).find(|line| line.name == "[vdso]").ok_or_else(missing)?;
+    let page = maps.lines().filter_map(MapsLine::parse).find(|line| line.name == "[vdso]").ok_or_else(missing)?;
     let (start, end) = (page.addresses.start, page.addresses.end);
     let mut code = vec![0; end.saturating_sub(start).min(1 << 16) as usize];
     let memory = File::open(format!("/proc/{pid}/mem")).map_err(|e| e.to_string())?;

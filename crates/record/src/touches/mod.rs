@@ -12,7 +12,7 @@ mod inject;
 mod pagemap;
 mod protect;
 
-use crate::scan::{Mapping, Region, Scan, marked, touched_within};
+use crate::scan::{PageRun, Scan, Vma, marked, touched_within};
 use idle::Idle;
 use pagemap::Pagemap;
 use protect::Protection;
@@ -57,7 +57,7 @@ pub fn touches_possible(method: TouchMethod) -> Result<(), String> {
 fn soft_dirty_possible() -> Result<(), String> {
     let written = std::hint::black_box(Box::new([1u8; 8192]));
     let page = (written.as_ptr().addr() as u64 >> 12) + 1;
-    let mappings = [Mapping {
+    let mappings = [Vma {
         pages: page..page + 1,
         file: None,
         offset: 0,
@@ -160,7 +160,7 @@ impl Sampler {
         let mut looked = Vec::new();
         for &pid in pids {
             let mappings = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-            let mappings = Mapping::parse_all(&mappings);
+            let mappings = Vma::parse_all(&mappings);
             if mappings.is_empty() {
                 continue;
             }
@@ -188,7 +188,7 @@ impl Sampler {
         scans
     }
 
-    fn look_at(&mut self, pid: u32, mappings: &[Mapping]) -> Result<Vec<Region>, String> {
+    fn look_at(&mut self, pid: u32, mappings: &[Vma]) -> Result<Vec<PageRun>, String> {
         let fail = |e: io::Error| e.to_string();
         let process = match self.processes.entry(pid) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
@@ -221,13 +221,13 @@ impl Sampler {
 impl Process {
     /// A mapping that is new, or has grown, has the bit on all pages (`VM_SOFTDIRTY`). So the bit
     /// tells something only of mappings that are where they were at the reset.
-    fn soft_dirty_regions(&mut self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
+    fn soft_dirty_regions(&mut self, mappings: &[Vma]) -> io::Result<Vec<PageRun>> {
         let regions = self.pagemap.regions(mappings)?;
         let before = std::mem::replace(&mut self.reset, mappings.iter().map(|m| m.pages.clone()).collect());
         Ok(touched_within(regions, &unchanged(&before, mappings)))
     }
 
-    fn protected_regions(&self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
+    fn protected_regions(&self, mappings: &[Vma]) -> io::Result<Vec<PageRun>> {
         let mut written = Vec::new();
         if let Some(protection) = &self.protection {
             protection.watch(mappings);
@@ -240,9 +240,9 @@ impl Process {
 }
 
 /// Mappings that are where they were before, both ascending and apart.
-fn unchanged(before: &[Range<u64>], mappings: &[Mapping]) -> Vec<Range<u64>> {
+fn unchanged(before: &[Range<u64>], mappings: &[Vma]) -> Vec<Range<u64>> {
     let is_as_before =
-        |m: &&Mapping| before.binary_search_by_key(&m.pages.start, |r| r.start).is_ok_and(|at| before[at] == m.pages);
+        |m: &&Vma| before.binary_search_by_key(&m.pages.start, |r| r.start).is_ok_and(|at| before[at] == m.pages);
     mappings.iter().filter(is_as_before).map(|m| m.pages.clone()).collect()
 }
 
@@ -255,7 +255,7 @@ fn best() -> Result<TouchMethod, String> {
     })
 }
 
-type Looked = (u32, Vec<Mapping>, Vec<Region>);
+type Looked = (u32, Vec<Vma>, Vec<PageRun>);
 
 /// Splits regions by whether their frames were touched.
 fn ask_frames(idle: &Idle, processes: &FxHashMap<u32, Process>, looked: &mut [Looked]) -> io::Result<()> {
@@ -270,7 +270,7 @@ fn ask_frames(idle: &Idle, processes: &FxHashMap<u32, Process>, looked: &mut [Lo
     frames.dedup();
     let touched = idle.take(&frames)?;
     for (pid, _, regions) in looked {
-        let mut pieces: Vec<Region> = Vec::new();
+        let mut pieces: Vec<PageRun> = Vec::new();
         for region in std::mem::take(regions) {
             if !region.is_there {
                 pieces.push(region);
@@ -278,12 +278,12 @@ fn ask_frames(idle: &Idle, processes: &FxHashMap<u32, Process>, looked: &mut [Lo
             }
             processes[pid].pagemap.frames(region.pages.clone(), |page, frame| {
                 let touched = touched.get(&frame).is_some_and(|&touched| touched);
-                let alike = |last: &Region| {
+                let alike = |last: &PageRun| {
                     last.pages.end == page && last.is_there && (last.is_file, last.touched) == (region.is_file, touched)
                 };
                 match pieces.last_mut() {
                     Some(last) if alike(last) => last.pages.end += 1,
-                    _ => pieces.push(Region { pages: page..page + 1, touched, ..region.clone() }),
+                    _ => pieces.push(PageRun { pages: page..page + 1, touched, ..region.clone() }),
                 }
             })?;
         }
@@ -300,7 +300,7 @@ mod tests {
     fn soft_dirty_bits_of_mappings_that_are_new_or_have_grown_say_nothing() {
         let mapping = |pages: Range<u64>| {
             let line = format!("{:x}000-{:x}000 rw-p 00000000 00:00 0", pages.start, pages.end);
-            Mapping::parse(&line).expect("a mapping")
+            Vma::parse(&line).expect("a mapping")
         };
         let now = [10..20, 30..45, 50..60].map(mapping);
         assert!(unchanged(&[10..20, 30..40, 45..60], &now).into_iter().eq(std::iter::once(10..20)));

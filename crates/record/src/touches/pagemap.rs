@@ -1,6 +1,6 @@
 //! Pages in the page tables of a process, as the recorder asks for them.
 
-use crate::scan::{Mapping, Region};
+use crate::scan::{PageRun, Vma};
 use refault_syscalls::pagemap::{PageRegion, PagemapScan, category, entry, read_entries, scan};
 use std::fs::File;
 use std::io;
@@ -34,7 +34,7 @@ impl Pagemap {
 
     /// Regions of these mappings that have content; `touched` are pages whose soft-dirty bit is
     /// set.
-    pub(super) fn regions(&self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
+    pub(super) fn regions(&self, mappings: &[Vma]) -> io::Result<Vec<PageRun>> {
         let (Some(first), Some(last)) = (mappings.first(), mappings.last()) else { return Ok(Vec::new()) };
         let content = category::PRESENT | category::SWAPPED;
         let told = content | category::FILE | category::SOFT_DIRTY | category::ZERO;
@@ -43,7 +43,7 @@ impl Pagemap {
         let mut add = |region: &PageRegion| {
             let has = |category: u64| region.categories & category != 0;
             if !has(category::ZERO) {
-                found.push(Region {
+                found.push(PageRun {
                     pages: region.start >> PAGE_SHIFT..region.end >> PAGE_SHIFT,
                     is_there: has(category::PRESENT),
                     is_file: has(category::FILE),
@@ -81,8 +81,8 @@ impl Pagemap {
     }
 
     /// The same by entries, one for each page.
-    fn entries(&self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
-        let mut found: Vec<Region> = Vec::new();
+    fn entries(&self, mappings: &[Vma]) -> io::Result<Vec<PageRun>> {
+        let mut found: Vec<PageRun> = Vec::new();
         for mapping in mappings {
             let end = mapping.pages.end.min(mapping.pages.start + MOST_PAGES);
             self.each(mapping.pages.start..end, |page, bits| {
@@ -98,7 +98,7 @@ impl Pagemap {
                     {
                         last.pages.end += 1;
                     }
-                    _ => found.push(Region { pages: page..page + 1, is_there, is_file, touched }),
+                    _ => found.push(PageRun { pages: page..page + 1, is_there, is_file, touched }),
                 }
             })?;
         }

@@ -6,7 +6,7 @@
 //! over, and closed there. It ends with the recorder.
 
 use super::inject::Traced;
-use crate::scan::Mapping;
+use crate::scan::Vma;
 use refault_syscalls::owned;
 use refault_syscalls::uffd::{self, REGISTER_MODE_WP, Range, Register, UFFDIO_REGISTER, UffdFeature};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -42,7 +42,7 @@ impl Protection {
     /// Watches the private memory of these mappings that can be written. Memory that is watched
     /// already stays so; memory that somebody else watches, or that cannot be watched, is left
     /// alone.
-    pub(super) fn watch(&self, mappings: &[Mapping]) {
+    pub(super) fn watch(&self, mappings: &[Vma]) {
         for mapping in mappings.iter().filter(|m| m.writable && !m.shared) {
             let (start, end) = (mapping.pages.start << 12, mapping.pages.end << 12);
             let range = Range { start, len: end - start };

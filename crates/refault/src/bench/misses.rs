@@ -5,7 +5,7 @@ use super::result::BenchReport;
 
 /// Mechanism that the lab lacks, and the rows that miss for want of it.
 #[derive(Debug)]
-pub struct Missing {
+pub struct MissingMechanism {
     /// A name for it.
     pub name: &'static str,
     /// Description of the mechanism, and how its absence shows.
@@ -15,14 +15,14 @@ pub struct Missing {
 }
 
 /// At the default scales and seeds.
-pub const KNOWN: &[Missing] = &[
-    Missing {
+pub const KNOWN: &[MissingMechanism] = &[
+    MissingMechanism {
         name: "first-rounds",
         what: "with single pages beside, the share of folios that are split grows a point faster in \
             the first sixteen iterations than in the published run; why is not known",
         rows: &["thp-swap-s: mean of 1 to 16, after", "thp-swap-s: median of 1 to 16, after"],
     },
-    Missing {
+    MissingMechanism {
         name: "read-again",
         what: "after the change more refaults are restored than before it, for four of five blocks are \
             read five times in every round. They were read otherwise: with all blocks read so \
@@ -33,7 +33,7 @@ pub const KNOWN: &[Missing] = &[
             "stock-level: share of file refaults restored",
         ],
     },
-    Missing {
+    MissingMechanism {
         name: "idle-heaps",
         what: "idle are seven eighths of the secondaries here, and nothing of them comes back. Where the \
             cache of the primary is not written anew in order, but touched at random as often, 88,000 \
@@ -44,7 +44,7 @@ pub const KNOWN: &[Missing] = &[
             "stock-level: vmstat.workingset_restore_anon",
         ],
     },
-    Missing {
+    MissingMechanism {
         name: "third-kernel",
         what: "which rule coupled deactivation to reclaim is not published; here active file pages \
             go in proportion with every scan, and that follows the warm set as refaults do",
@@ -54,7 +54,7 @@ pub const KNOWN: &[Missing] = &[
             "fileserver: real, coupled / before",
         ],
     },
-    Missing {
+    MissingMechanism {
         name: "other-files",
         what: "far more had been read on the published machine than the data: 47,860 nodes of shadows are \
             11.7 GiB evicted. 3.95 GB of files for each secondary give 48,000 before, and 20,000 are \
@@ -65,14 +65,14 @@ pub const KNOWN: &[Missing] = &[
             "stock-level: free (790 and 283 MB)",
         ],
     },
-    Missing {
+    MissingMechanism {
         name: "6.6-rc",
         what: "the change goes by the active memory of the group, which is fio's own: without it nothing \
             changes, with it and the published rates before a quarter of the misses are gone. Why \
             fewer were on the published kernel is not known",
         rows: &["fio-zipf-2g: IOPS", "fio-zipf-4g: IOPS"],
     },
-    Missing {
+    MissingMechanism {
         name: "old-loop",
         what: "with the published rate and refaults before, both loops keep the same pages: refaults \
             are x1.00 with a skew of 0.1, x1.01 with 0.3, x1.04 with 0.6. 32 threads in reclaim \
@@ -83,7 +83,7 @@ pub const KNOWN: &[Missing] = &[
             "mongodb-ycsb: bytes read for an operation",
         ],
     },
-    Missing {
+    MissingMechanism {
         name: "cheap-swap",
         what: "fio has twice the published rate before, whatever an interrupt between CPUs costs: 2.43 \
             M with 0.6 us, 2.45 M with 4 us (memcached pays), 2.39 M with a wait of 20 us; a lock \
@@ -98,7 +98,7 @@ pub const KNOWN: &[Missing] = &[
             "mixed-memcg: memcached, with / without",
         ],
     },
-    Missing {
+    MissingMechanism {
         name: "hot-pages",
         what: "with as many CPUs as have the published score before, the threshold alone keeps two of \
             three pages away where one of four is published, and the fewer pages it lets by, the \
@@ -110,13 +110,13 @@ pub const KNOWN: &[Missing] = &[
             "pmbench: promoted, latency / base",
         ],
     },
-    Missing {
+    MissingMechanism {
         name: "five-builds",
         what: "the published counters of before are of five builds in a row, as their sum says, \
             those of after of one; here both are of one",
         rows: &["swap-build-mthp: 512 KiB whole", "swap-build-mthp: 2048 KiB whole"],
     },
-    Missing {
+    MissingMechanism {
         name: "the-build",
         what: "the mixture of folios that a compiler makes is not published: areas and heaps are \
             chosen, and the smallest and the largest sizes depend on them",
@@ -131,7 +131,7 @@ pub const KNOWN: &[Missing] = &[
             "swap-build-mthp: 2048 KiB split",
         ],
     },
-    Missing {
+    MissingMechanism {
         name: "locks",
         what: "locks and interrupts are a tenth of system time here, and system time a tenth of what \
             was published. Hold times are those of one CPU, without the cache misses on what \
@@ -139,7 +139,7 @@ pub const KNOWN: &[Missing] = &[
             not in the scenario",
         rows: &["swap-build-mthp: real", "swap-build-4k: real", "swap-build-4k: system", "swap-build-2zram: system"],
     },
-    Missing {
+    MissingMechanism {
         name: "the-ssd",
         what: "what the published SSD gained is not known: neither the device nor its load is \
             described",
@@ -148,13 +148,13 @@ pub const KNOWN: &[Missing] = &[
 ];
 
 /// Missing mechanism that explains this row, if it is known.
-pub fn missing(row: &str) -> Option<&'static Missing> {
+pub fn missing(row: &str) -> Option<&'static MissingMechanism> {
     KNOWN.iter().find(|missing| missing.rows.contains(&row))
 }
 
 /// Missing mechanisms of all rows that miss, each once.
-pub fn all_missing(reports: &[BenchReport]) -> Vec<&'static Missing> {
-    let mut all: Vec<&'static Missing> = Vec::new();
+pub fn all_missing(reports: &[BenchReport]) -> Vec<&'static MissingMechanism> {
+    let mut all: Vec<&'static MissingMechanism> = Vec::new();
     for (row, _) in reports.iter().flat_map(BenchReport::verdicts).filter(|(_, within)| !within) {
         all.extend(missing(&row).filter(|one| !all.iter().any(|known| known.name == one.name)));
     }
@@ -233,7 +233,7 @@ mod tests {
 
     /// The lines of the table of what is missing, as the documentation has them.
     fn table() -> String {
-        let line = |missing: &Missing| {
+        let line = |missing: &MissingMechanism| {
             let mut parts: Vec<String> = Vec::new();
             let mut last = "";
             for (bench, label) in missing.rows.iter().filter_map(|row| row.split_once(": ")) {
@@ -261,7 +261,7 @@ mod tests {
         let mut found: Vec<(String, &str)> = missed
             .map(|(line, name)| (line.split("   ").next().unwrap_or_default().trim().to_owned(), name.trim()))
             .collect();
-        let of = |m: &'static Missing| m.rows.iter().map(|row| ((*row).to_owned(), m.name));
+        let of = |m: &'static MissingMechanism| m.rows.iter().map(|row| ((*row).to_owned(), m.name));
         let mut known: Vec<(String, &str)> = KNOWN.iter().flat_map(of).collect();
         found.sort();
         known.sort();

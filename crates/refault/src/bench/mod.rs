@@ -23,7 +23,7 @@ mod vary;
 pub use benchmark::{Bench, Benchmark, known};
 pub use builtin::{BUILTIN, default_scale};
 pub use half_to_double::{CalibratedValue, HalfToDouble, is_half_to_double};
-pub use misses::{Differences, KNOWN, Missed, Missing, all_missing, missing};
+pub use misses::{Differences, KNOWN, Missed, MissingMechanism, all_missing, missing};
 pub use result::{BenchReport, BenchRow, Number, Ratio, Variant, spread};
 pub use vary::{BandedFigure, Variation, vary};
 

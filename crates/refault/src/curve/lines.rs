@@ -2,7 +2,7 @@
 
 use super::knee::knee_by_price;
 use crate::document::replay::ReplayDocument;
-use crate::document::trace::{Curve, TraceDocument, main_of};
+use crate::document::trace::{CurveFacts, TraceDocument, main_of};
 
 /// Miss ratios by memory.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ impl CurveLine {
 impl Curves {
     /// Curves of a trace that a report looked at.
     pub fn of_trace(d: &TraceDocument) -> Curves {
-        let line = |c: &Curve| CurveLine {
+        let line = |c: &CurveFacts| CurveLine {
             policy: c.policy.clone(),
             points: c
                 .pages

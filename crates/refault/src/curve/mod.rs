@@ -14,7 +14,7 @@ pub use knee::knee_by_price;
 pub use lines::{CurveLine, Curves};
 
 use crate::Failure;
-use crate::document::trace::{Curve, TraceDocument, main_of};
+use crate::document::trace::{CurveFacts, TraceDocument, main_of};
 use crate::memory_size::Size;
 use crate::replay::policy::RowPolicy;
 use crate::replay::{Replay, Row};
@@ -31,17 +31,17 @@ pub fn curve(
     policies: &[RowPolicy],
     sizes: &[Size],
     threads: Option<u16>,
-) -> Result<Vec<Curve>, Failure> {
+) -> Result<Vec<CurveFacts>, Failure> {
     let request = Replay { policies: policies.to_vec(), memory: sizes.to_vec(), threads, ..Replay::default() };
     let rows: Vec<Row> = request.run(trace, page_size)?.into_iter().map(|(row, _)| row).collect();
     Ok(policies.iter().map(|&policy| of_rows(&rows, policy)).collect())
 }
 
 /// The curve of a policy among rows by size.
-pub fn of_rows(rows: &[Row], policy: RowPolicy) -> Curve {
+pub fn of_rows(rows: &[Row], policy: RowPolicy) -> CurveFacts {
     let of = || rows.iter().filter(move |row| row.policy == policy);
     let read_pages = |row: &Row| miss_ratio(row).and(row.reads).map(|reads| reads.read_pages);
-    Curve {
+    CurveFacts {
         policy: policy.name().into(),
         pages: of().map(|row| row.memory_pages).collect(),
         miss_ratio: of().map(miss_ratio).collect(),
@@ -59,7 +59,7 @@ pub fn miss_ratio(row: &Row) -> Option<f64> {
 
 /// The knee, in pages, of the curve of the policy that pages tell most of: that of the recorded
 /// kernel, if it is `recorded`, multi-gen LRU, or the first.
-pub fn knee(curves: &[Curve], recorded: Option<&str>) -> Option<u64> {
+pub fn knee(curves: &[CurveFacts], recorded: Option<&str>) -> Option<u64> {
     let recorded_policy = recorded.map(str::to_owned);
     let d = TraceDocument { curves: curves.to_vec(), recorded_policy, ..TraceDocument::default() };
     // Without a size of pages, sizes are in pages.
@@ -67,6 +67,6 @@ pub fn knee(curves: &[Curve], recorded: Option<&str>) -> Option<u64> {
 }
 
 /// The curve of that policy.
-pub fn main_curve<'a>(curves: &'a [Curve], recorded: Option<&str>) -> Option<&'a Curve> {
+pub fn main_curve<'a>(curves: &'a [CurveFacts], recorded: Option<&str>) -> Option<&'a CurveFacts> {
     main_of(curves, |curve| &curve.policy, recorded)
 }

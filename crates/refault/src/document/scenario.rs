@@ -41,7 +41,7 @@ pub struct Run {
     pub swap: Vec<Swap>,
     /// Outcomes of the events of the scenario.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub timeline: Vec<Happened>,
+    pub timeline: Vec<EventFacts>,
     /// The columns of the time series, by name; JSON of older versions has none.
     pub series: BTreeMap<String, Vec<f64>>,
 }
@@ -60,14 +60,14 @@ pub struct Task {
     pub errors: u64,
     pub oom_kills: u64,
     pub killed: u64,
-    pub latency_ns: Latency,
+    pub latency_ns: LatencyFacts,
 }
 
 /// Outcome of an event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]
-pub struct Happened {
+pub struct EventFacts {
     pub event: String,
     pub at_seconds: Option<f64>,
     pub last_at_seconds: Option<f64>,
@@ -81,7 +81,7 @@ pub struct Happened {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]
-pub struct Latency {
+pub struct LatencyFacts {
     pub p50: u64,
     pub p99: u64,
     pub max: u64,
@@ -107,15 +107,15 @@ pub struct Group {
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]
 pub struct Pressure {
-    pub some: Line,
-    pub full: Line,
+    pub some: PressureLine,
+    pub full: PressureLine,
 }
 
 /// Pressure of one kind, some or full.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]
-pub struct Line {
+pub struct PressureLine {
     pub total_us: u64,
 }
 
@@ -192,7 +192,7 @@ impl Run {
             tasks: result.tasks.iter().map(Task::of).collect(),
             groups: result.memcgs.iter().enumerate().map(|(n, group)| Group::of(group, n == 0)).collect(),
             swap: swap.collect(),
-            timeline: result.timeline.iter().map(Happened::of).collect(),
+            timeline: result.timeline.iter().map(EventFacts::of).collect(),
             series: points(&result.series).into_iter().map(|(name, column)| (name.to_owned(), column)).collect(),
         }
     }
@@ -215,10 +215,10 @@ impl Task {
     }
 }
 
-impl Happened {
-    fn of(event: &EventResult) -> Happened {
+impl EventFacts {
+    fn of(event: &EventResult) -> EventFacts {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        Happened {
+        EventFacts {
             event: event.what.clone(),
             at_seconds: event.at_ns.map(seconds),
             last_at_seconds: event.last_ns.map(seconds),
@@ -230,9 +230,9 @@ impl Happened {
     }
 }
 
-impl From<Quantiles> for Latency {
-    fn from(of: Quantiles) -> Latency {
-        Latency { p50: of.p50_ns, p99: of.p99_ns, max: of.max_ns }
+impl From<Quantiles> for LatencyFacts {
+    fn from(of: Quantiles) -> LatencyFacts {
+        LatencyFacts { p50: of.p50_ns, p99: of.p99_ns, max: of.max_ns }
     }
 }
 
@@ -242,7 +242,7 @@ fn sum(group: &MemcgResult, names: [&str; 2]) -> u64 {
 
 impl Group {
     fn of(group: &MemcgResult, is_machine: bool) -> Group {
-        let line = |kind: usize| Line { total_us: group.psi[kind].total_us };
+        let line = |kind: usize| PressureLine { total_us: group.psi[kind].total_us };
         Group {
             path: group.path.clone(),
             refaults: sum(group, ["workingset_refault_anon", "workingset_refault_file"]),

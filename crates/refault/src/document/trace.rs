@@ -36,12 +36,12 @@ pub struct TraceDocument {
     /// Why that: `limit`, `given` or `knee`.
     pub detail_why: String,
     /// Misses by memory, a curve for each policy.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<CurveFacts>,
     /// Misses with a tenth less and more than at the knee and at the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tenths: Option<Curve>,
+    pub tenths: Option<CurveFacts>,
     /// Results of each policy with that memory.
-    pub details: Vec<Detail>,
+    pub details: Vec<TraceDetail>,
     /// The first access of each window, and the end of the last.
     pub windows: Vec<u64>,
     /// The same in seconds, if the trace has times.
@@ -84,7 +84,7 @@ pub struct TraceFacts {
 /// Misses by memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Curve {
+pub struct CurveFacts {
     /// The policy.
     pub policy: String,
     /// Ascending.
@@ -99,7 +99,7 @@ pub struct Curve {
 /// Results of one policy with the memory that is looked at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Detail {
+pub struct TraceDetail {
     /// The policy.
     pub policy: String,
     /// Accesses replayed.
@@ -220,12 +220,12 @@ impl TraceDocument {
     }
 
     /// Results of a policy.
-    pub fn detail(&self, policy: &str) -> Option<&Detail> {
+    pub fn detail(&self, policy: &str) -> Option<&TraceDetail> {
         self.details.iter().find(|d| d.policy == policy)
     }
 
     /// The policy that pages tell most of.
-    pub fn main(&self) -> Option<&Detail> {
+    pub fn main(&self) -> Option<&TraceDetail> {
         main_of(&self.details, |d| &d.policy, self.recorded_policy.as_deref())
     }
 

@@ -24,11 +24,11 @@ pub struct VerifyDocument {
     pub agreement: f64,
     pub kernel_pages: KernelPages,
     pub lab_counters: BTreeMap<String, u64>,
-    pub windows: Vec<Both>,
+    pub windows: Vec<BothSides>,
     /// When each begins, in seconds since the first access.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub window_from_s: Vec<f64>,
-    pub objects: Vec<Both>,
+    pub objects: Vec<BothSides>,
     pub verdict: Verdict,
     /// Remarks, such as its settings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -49,7 +49,7 @@ pub struct KernelPages {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]
-pub struct Both {
+pub struct BothSides {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     pub accesses: u64,
@@ -104,12 +104,14 @@ impl VerifyDocument {
             return all.cut();
         }
         let worst = compared.worst().into_iter();
-        let object =
-            |(at, both): (usize, &Agreement)| Both { name: recording.objects[at].name.clone(), ..Both::of(both) };
+        let object = |(at, both): (usize, &Agreement)| BothSides {
+            name: recording.objects[at].name.clone(),
+            ..BothSides::of(both)
+        };
         VerifyDocument {
             agreement: compared.total.agreement(),
             lab_counters: compared.ours.clone(),
-            windows: compared.windows.iter().map(Both::of).collect(),
+            windows: compared.windows.iter().map(BothSides::of).collect(),
             objects: worst.map(object).collect(),
             ..all
         }
@@ -131,10 +133,10 @@ impl VerifyDocument {
     }
 }
 
-impl Both {
-    fn of(both: &Agreement) -> Both {
+impl BothSides {
+    fn of(both: &Agreement) -> BothSides {
         let Agreement { accesses, kernel_misses, lab_misses, same, .. } = *both;
-        Both { name: String::new(), accesses, kernel_misses, lab_misses, same }
+        BothSides { name: String::new(), accesses, kernel_misses, lab_misses, same }
     }
 
     /// Hits of the kernel and of the lab, in percent.
@@ -146,8 +148,8 @@ impl Both {
 
 impl VerifyDocument {
     /// All windows together.
-    pub fn total(&self) -> Both {
-        self.windows.iter().fold(Both::default(), |sum, w| Both {
+    pub fn total(&self) -> BothSides {
+        self.windows.iter().fold(BothSides::default(), |sum, w| BothSides {
             name: String::new(),
             accesses: sum.accesses + w.accesses,
             kernel_misses: sum.kernel_misses + w.kernel_misses,

@@ -1,8 +1,8 @@
 //! Hits and misses of the kernel and of the lab.
 
-use super::load::Loaded;
+use super::load::LoadedRecording;
 use super::sampled::SamplePart;
-use super::settings::Keep;
+use super::settings::KeptParts;
 use crate::replay::cell::{MissBits, MissSink as _};
 use crate::replay::{DiskReads, EngineFigures};
 use refault_trace::{Record, RecordKind, Via};
@@ -147,7 +147,7 @@ pub struct Compared {
 
 impl Compared {
     /// For the accesses from a time on.
-    pub fn new(loaded: &Loaded, keep: &Keep, from_ns: u64) -> Compared {
+    pub fn new(loaded: &LoadedRecording, keep: &KeptParts, from_ns: u64) -> Compared {
         let compared = |r: &&Record| {
             r.time_ns >= from_ns && matches!(r.kind, RecordKind::Touch | RecordKind::Hit | RecordKind::Miss)
         };

@@ -32,7 +32,7 @@ pub struct File {
 
 /// A recording.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedRecording {
     /// How it was recorded.
     pub recording: Recording,
     /// The name of the file.
@@ -125,9 +125,9 @@ impl File {
     }
 }
 
-impl Loaded {
+impl LoadedRecording {
     /// Reads it. A trace that is no recording is an error.
-    pub fn read(source: &mut dyn RecordSource) -> Result<Loaded, String> {
+    pub fn read(source: &mut dyn RecordSource) -> Result<LoadedRecording, String> {
         let name = source.name().to_owned();
         let Some(recording) = source.header().recording.clone() else {
             return Err(format!("{name}: is no recording of a kernel: refault record makes one"));
@@ -175,11 +175,11 @@ impl Loaded {
         let start = Start::of(&recording, &records);
         let parts = calls::parts(&records);
         let streams = recording.sample.map_or_else(Vec::new, |sample| sampled::streams(&records, sample));
-        Ok(Loaded { recording, name, objects, files, records, parts, streams, accesses, start, shmem_touches })
+        Ok(LoadedRecording { recording, name, objects, files, records, parts, streams, accesses, start, shmem_touches })
     }
 }
 
-impl Loaded {
+impl LoadedRecording {
     /// Nanoseconds that are compared.
     pub fn measured_ns(&self, warm_up: WarmUp) -> u64 {
         self.recording.duration_ns.saturating_sub(warm_up.end_ns(self))

@@ -1,8 +1,8 @@
 //! The machine that was recorded, run with other policies and sizes: a row each.
 
 use super::run::run_with;
-use super::settings::Keep;
-use super::{Compared, Estimate, Loaded, Settings};
+use super::settings::KeptParts;
+use super::{Compared, Estimate, LoadedRecording, Settings};
 use crate::replay::policy::RowPolicy;
 use crate::replay::{CellResult, DiskReads, PlugIn, Row};
 use crate::settings::Set;
@@ -14,11 +14,11 @@ use std::time::Instant;
 const PAGE_SIZE: u64 = 4096;
 
 /// Observer of a run: the engine, the group, and the accesses so far, after each record.
-pub type After<'a> = dyn FnMut(&Engine, MemcgId, u64) + 'a;
+pub type RecordObserver<'a> = dyn FnMut(&Engine, MemcgId, u64) + 'a;
 
 /// Facts about a recorded machine before it runs.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct MachineFacts {
     /// The name of the file without its end.
     pub name: String,
     /// How it was recorded.
@@ -66,12 +66,12 @@ pub struct CellSettings<'a> {
 /// A recording that is replayed as often as there are rows.
 #[derive(Debug)]
 pub struct RecordedMachine {
-    loaded: Loaded,
-    about: About,
+    loaded: LoadedRecording,
+    about: MachineFacts,
 }
 
 /// Leaves the first accesses.
-fn cut(loaded: &mut Loaded, most: u64) {
+fn cut(loaded: &mut LoadedRecording, most: u64) {
     let mut left = most;
     let mut end = loaded.records.len();
     for (at, record) in loaded.records.iter_mut().enumerate().filter(|(_, record)| record.kind.is_touch()) {
@@ -96,12 +96,12 @@ impl RecordedMachine {
     /// # Errors
     /// The source is no recording, or holds no access.
     pub fn read(source: &mut dyn RecordSource, max_accesses: Option<u64>) -> Result<RecordedMachine, String> {
-        let mut loaded = Loaded::read(source)?;
+        let mut loaded = LoadedRecording::read(source)?;
         if let Some(most) = max_accesses {
             cut(&mut loaded, most);
         }
         let stem = Path::new(&loaded.name).file_stem();
-        let about = About {
+        let about = MachineFacts {
             name: stem.map_or_else(|| loaded.name.clone(), |stem| stem.to_string_lossy().into()),
             recording: loaded.recording.clone(),
             accesses: loaded.accesses * loaded.one_in(),
@@ -112,12 +112,12 @@ impl RecordedMachine {
     }
 
     /// The recording.
-    pub fn loaded(&self) -> &Loaded {
+    pub fn loaded(&self) -> &LoadedRecording {
         &self.loaded
     }
 
     /// Facts about it.
-    pub fn about(&self) -> &About {
+    pub fn about(&self) -> &MachineFacts {
         &self.about
     }
 
@@ -138,7 +138,7 @@ impl RecordedMachine {
     ///
     /// # Errors
     /// An impossible configuration.
-    pub fn run_watched(&self, cell: &RecordedCell<'_>, after: &mut After<'_>) -> Result<CellResult, String> {
+    pub fn run_watched(&self, cell: &RecordedCell<'_>, after: &mut RecordObserver<'_>) -> Result<CellResult, String> {
         let started = Instant::now();
         let settings = self.settings(cell)?;
         let attach = |engine: &mut Engine, group| match cell.plug_in {
@@ -159,8 +159,8 @@ impl RecordedMachine {
         of.set.iter().for_each(|set| set.apply(&mut settings.config));
         settings.config.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
         settings.memory_pages = Some(cell.memory_pages);
-        let windows = of.windows.map_or(Keep::default().windows, |n| n as u64);
-        settings.keep = Keep { windows, bits: of.bits, lru_gen: of.lru_gen };
+        let windows = of.windows.map_or(KeptParts::default().windows, |n| n as u64);
+        settings.keep = KeptParts { windows, bits: of.bits, lru_gen: of.lru_gen };
         Ok(settings)
     }
 

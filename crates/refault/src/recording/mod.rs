@@ -46,8 +46,8 @@ mod warm;
 
 pub use count::{Agreement, Compared};
 pub use estimate::{Estimate, Interval};
-pub use load::Loaded;
-pub use machine::{About, After, CellSettings, RecordedCell, RecordedMachine};
+pub use load::LoadedRecording;
+pub use machine::{CellSettings, MachineFacts, RecordObserver, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};
 pub use run::run;
 pub use sampled::{SamplePart, units_error};

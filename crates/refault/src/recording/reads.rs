@@ -4,7 +4,7 @@
 //! them. Reads of kernel and lab are counted by this rule, so that they can be compared; a device
 //! may split a run, or join two.
 
-use super::load::{File, Loaded};
+use super::load::{File, LoadedRecording};
 use crate::replay::DiskReads;
 use crate::replay::machine::Observer;
 use refault_mm::PageId;
@@ -72,16 +72,16 @@ impl Runs {
 /// Disk reads of the recorded kernel: pages that it added, without pages that a write filled and
 /// pages that no file had yet.
 #[derive(Debug)]
-pub(super) struct OfKernel {
+pub(super) struct KernelReads {
     runs: Runs,
     backing: Vec<Backing>,
     /// Object and pages that the task writes; by task.
     writes: HashMap<u32, (u32, Range<u64>)>,
 }
 
-impl OfKernel {
-    pub(super) fn new(loaded: &Loaded) -> OfKernel {
-        OfKernel { runs: Runs::default(), backing: backing(loaded), writes: HashMap::new() }
+impl KernelReads {
+    pub(super) fn new(loaded: &LoadedRecording) -> KernelReads {
+        KernelReads { runs: Runs::default(), backing: backing(loaded), writes: HashMap::new() }
     }
 
     /// Takes the next record; `length` is that of the file before it, in pages, where it is known.
@@ -130,7 +130,7 @@ pub(super) struct OfLab {
 }
 
 impl OfLab {
-    pub(super) fn new(loaded: &Loaded) -> OfLab {
+    pub(super) fn new(loaded: &LoadedRecording) -> OfLab {
         OfLab { runs: Runs::default(), backing: backing(loaded), task: 0, object: 0, counts: false }
     }
 
@@ -161,7 +161,7 @@ impl Observer for OfLab {
     }
 }
 
-fn backing(loaded: &Loaded) -> Vec<Backing> {
+fn backing(loaded: &LoadedRecording) -> Vec<Backing> {
     loaded.objects.iter().zip(&loaded.files).map(|(info, file)| Backing::of(info, file)).collect()
 }
 
@@ -178,8 +178,8 @@ mod tests {
         Record { op: Op { write: true, via: Some(Via::Fd) }, ..record(RecordKind::Miss, page, pages) }
     }
 
-    fn kernel(backing: Backing) -> OfKernel {
-        OfKernel { runs: Runs::default(), backing: vec![backing], writes: HashMap::new() }
+    fn kernel(backing: Backing) -> KernelReads {
+        KernelReads { runs: Runs::default(), backing: vec![backing], writes: HashMap::new() }
     }
 
     #[test]

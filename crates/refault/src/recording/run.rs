@@ -4,9 +4,9 @@ use super::cache::Cache;
 use super::calls::CallPart;
 use super::count::Compared;
 use super::length::Lengths;
-use super::load::Loaded;
-use super::machine::After;
-use super::reads::{OfKernel, OfLab};
+use super::load::LoadedRecording;
+use super::machine::RecordObserver;
+use super::reads::{KernelReads, OfLab};
 use super::settings::Settings;
 use crate::replay::cell::Cell;
 use crate::replay::{DiskReads, EngineFigures};
@@ -25,7 +25,7 @@ pub(super) struct Descriptor {
 }
 
 pub(super) struct Run<'a> {
-    pub(super) loaded: &'a Loaded,
+    pub(super) loaded: &'a LoadedRecording,
     pub(super) settings: &'a Settings,
     pub(super) cell: Cell<OfLab>,
     /// Id of the object's first page, and its mapping in the engine; by object.
@@ -55,37 +55,37 @@ pub(super) struct Run<'a> {
     /// Pages that were reclaimed on the way to the state at the start.
     pub(super) stolen_before: u64,
     /// Reads of the kernel from disks.
-    pub(super) kernel_reads: OfKernel,
+    pub(super) kernel_reads: KernelReads,
     /// Whether the row is of a stream that comes into a unit of a sample.
     pub(super) is_stream: bool,
     /// Units of a sample that were accessed.
     pub(super) units: HashSet<(u32, u64)>,
     /// When accesses begin to count.
     pub(super) warm_up_ns: u64,
-    pub(super) before: Before,
+    pub(super) before: CountersBefore,
     pub(super) compared: Compared,
 }
 
 /// Counters at the moment when the comparison begins.
 #[derive(Default)]
-pub(super) struct Before {
+pub(super) struct CountersBefore {
     vmstat: Stats,
     /// Disk reads of the kernel, and of the lab.
     reads: (DiskReads, DiskReads),
 }
 
 /// Replays the recording, and compares every access.
-pub fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
+pub fn run(loaded: &LoadedRecording, settings: &Settings) -> Result<Compared, String> {
     run_with(loaded, settings, &|_, _| Ok(()), &mut |_, _, _| {})
 }
 
 /// The same, with something done to the engine and the group before it begins, and someone who
 /// looks at them after each record.
 pub(super) fn run_with(
-    loaded: &Loaded,
+    loaded: &LoadedRecording,
     settings: &Settings,
     attach: &dyn Fn(&mut Engine, MemcgId) -> Result<(), String>,
-    after: &mut After<'_>,
+    after: &mut RecordObserver<'_>,
 ) -> Result<Compared, String> {
     let mut run = Run::new(loaded, settings)?;
     attach(&mut run.cell.engine, run.cell.group)?;
@@ -120,7 +120,7 @@ pub(super) fn run_with(
 }
 
 impl<'a> Run<'a> {
-    fn new(loaded: &'a Loaded, settings: &'a Settings) -> Result<Run<'a>, String> {
+    fn new(loaded: &'a LoadedRecording, settings: &'a Settings) -> Result<Run<'a>, String> {
         let first_limit = settings.first_limit(loaded);
         let config = loaded.scaled(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX));
         let mut cell = Cell::empty(config, loaded.part(first_limit), u64::MAX, OfLab::new(loaded))?;
@@ -158,11 +158,11 @@ impl<'a> Run<'a> {
             touched: vec![false; next as usize],
             is_settled: !settings.is_larger_than_recorded(loaded),
             stolen_before: 0,
-            kernel_reads: OfKernel::new(loaded),
+            kernel_reads: KernelReads::new(loaded),
             is_stream: false,
             units: HashSet::new(),
             warm_up_ns,
-            before: Before::default(),
+            before: CountersBefore::default(),
             compared: Compared::new(loaded, &settings.keep, warm_up_ns),
         };
         for (object, info) in (0..).zip(&loaded.objects) {
@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
     /// Counters so far are of the time that is not compared.
     fn note_counters(&mut self) {
         let reads = (self.kernel_reads.total(), self.cell.machine.observer.total());
-        self.before = Before { vmstat: self.cell.engine.vmstat(), reads };
+        self.before = CountersBefore { vmstat: self.cell.engine.vmstat(), reads };
     }
 
     /// From the time on at which the warm-up ends accesses count.
@@ -201,7 +201,7 @@ impl<'a> Run<'a> {
     }
 
     fn end(mut self) -> Compared {
-        let Before { vmstat, reads } = &self.before;
+        let CountersBefore { vmstat, reads } = &self.before;
         let lru_gen = self.settings.keep.lru_gen;
         let mut inside = EngineFigures::of(&self.cell, &self.settings.config, self.settings.kernel, lru_gen);
         inside.counters = inside.counters.since(vmstat);

@@ -10,7 +10,7 @@
 //! kernel before it came: there the first page is no miss, and the unit is read ahead as a whole.
 
 use super::count::Compared;
-use super::load::Loaded;
+use super::load::LoadedRecording;
 use super::run::Run;
 use crate::replay::cell::Cell;
 use refault_mm::{Config, PageId};
@@ -92,7 +92,7 @@ fn comes_in(record: &Record, sample: SpaceSample) -> bool {
     record.page > 0 && record.page.is_multiple_of(sample.unit_pages)
 }
 
-impl Loaded {
+impl LoadedRecording {
     /// Pages that each page of the recording stands for.
     pub fn one_in(&self) -> u64 {
         self.recording.sample.map_or(1, |sample| sample.one_in)

@@ -1,6 +1,6 @@
 //! Limit, policy, kernel and readahead of a replay, as the recording says.
 
-use super::load::Loaded;
+use super::load::LoadedRecording;
 use crate::settings;
 use crate::time::time;
 use refault_mm::{Config, Kernel, MAX_ORDER, Policy, Readahead};
@@ -28,7 +28,7 @@ pub struct Settings {
     /// Accesses at the start that are not compared.
     pub warm_up: WarmUp,
     /// Parts that are kept.
-    pub keep: Keep,
+    pub keep: KeptParts,
 }
 
 /// How much at the start of a recording is not compared.
@@ -45,7 +45,7 @@ pub enum WarmUp {
 
 impl WarmUp {
     /// Its end, in nanoseconds of the recording.
-    pub(super) fn end_ns(self, loaded: &Loaded) -> u64 {
+    pub(super) fn end_ns(self, loaded: &LoadedRecording) -> u64 {
         match self {
             WarmUp::Auto => 0,
             WarmUp::Time(ns) => ns,
@@ -72,7 +72,7 @@ impl FromStr for WarmUp {
 
 /// Parts of a replay that are kept.
 #[derive(Clone, Debug)]
-pub struct Keep {
+pub struct KeptParts {
     /// Windows of equal numbers of accesses.
     pub windows: u64,
     /// A bit an access.
@@ -81,9 +81,9 @@ pub struct Keep {
     pub lru_gen: bool,
 }
 
-impl Default for Keep {
-    fn default() -> Keep {
-        Keep { windows: 64, bits: false, lru_gen: false }
+impl Default for KeptParts {
+    fn default() -> KeptParts {
+        KeptParts { windows: 64, bits: false, lru_gen: false }
     }
 }
 
@@ -117,13 +117,13 @@ impl Settings {
             large_folios: None,
             read_ahead: None,
             warm_up: WarmUp::Auto,
-            keep: Keep::default(),
+            keep: KeptParts::default(),
         }
     }
 
     /// The limit under which memory comes into the state at the start: a warm service has come
     /// there in the limit that it had then.
-    pub(super) fn first_limit(&self, loaded: &Loaded) -> u64 {
+    pub(super) fn first_limit(&self, loaded: &LoadedRecording) -> u64 {
         let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096).filter(|_| loaded.start.is_warm);
         // A smaller limit is there from the beginning: to reclaim the difference at once would
         // leave other lists than reclaim page by page.
@@ -132,20 +132,20 @@ impl Settings {
     }
 
     /// The limit from then on, if it is another.
-    pub(super) fn limit_after_start(&self, loaded: &Loaded) -> Option<u64> {
+    pub(super) fn limit_after_start(&self, loaded: &LoadedRecording) -> Option<u64> {
         Some(self.memory_pages.unwrap_or(u64::MAX)).filter(|&limit| limit != self.first_limit(loaded))
     }
 
     /// Whether the limit is larger than the recorded one, and the service was warm: pages that were
     /// not in memory at the start may have been there in this size.
-    pub(super) fn is_larger_than_recorded(&self, loaded: &Loaded) -> bool {
+    pub(super) fn is_larger_than_recorded(&self, loaded: &LoadedRecording) -> bool {
         let recorded = loaded.recording.memory_max.map(|bytes| bytes / 4096);
         let is_larger = recorded.is_some_and(|recorded| self.memory_pages.is_none_or(|pages| pages > recorded));
         loaded.start.is_warm && is_larger
     }
 
     /// Whether it is a size that would have evicted pages of a warm service before it was recorded.
-    pub(super) fn is_smaller_than_recorded(&self, loaded: &Loaded) -> bool {
+    pub(super) fn is_smaller_than_recorded(&self, loaded: &LoadedRecording) -> bool {
         let recorded = loaded.recording.memory_max.map_or(u64::MAX, |bytes| bytes / 4096);
         loaded.start.is_warm && self.memory_pages.is_some_and(|pages| pages < recorded)
     }

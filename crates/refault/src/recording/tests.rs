@@ -1,13 +1,13 @@
 //! Recordings that are made up, on the engine.
 
-use super::{Loaded, Settings, run};
+use super::{LoadedRecording, Settings, run};
 use refault_trace::{
     Format, Header, ObjectInfo, ObjectKind, Op, Record, RecordKind, Recording, Records, Series, Snapshot, Via,
 };
 
 /// A file of `pages` pages, read page by page in strides. `besides`: times in nanoseconds, and
 /// pages that its group is charged for besides files then.
-fn made(pages: u64, besides: &[(u64, u64)]) -> Loaded {
+fn made(pages: u64, besides: &[(u64, u64)]) -> LoadedRecording {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(pages), ..ObjectInfo::new("/f", ObjectKind::File) }];
     let look = |&(time_ns, pages): &(u64, u64)| Snapshot { time_ns, values: vec![4096 * pages, 0] };
@@ -27,7 +27,7 @@ fn made(pages: u64, besides: &[(u64, u64)]) -> Loaded {
         |record: Record| [Record { kind: RecordKind::Add, ..record }, Record { kind: RecordKind::Miss, ..record }];
     let first = (0..pages).flat_map(|i| add(read(i)));
     let mut source = Records::new("made", header, first.chain((pages..1000).map(read)).collect());
-    Loaded::read(&mut source).expect("a recording")
+    LoadedRecording::read(&mut source).expect("a recording")
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn regression_pages_that_another_group_brings_in_are_found_and_take_no_room() {
         at(7, RecordKind::Add, 15, 1),
         at(8, RecordKind::Miss, 15, 1),
     ];
-    let loaded = Loaded::read(&mut Records::new("made", header, records)).expect("a recording");
+    let loaded = LoadedRecording::read(&mut Records::new("made", header, records)).expect("a recording");
     let compared = run(&loaded, &Settings::of(&loaded.recording, None, None, false)).expect("a result");
     assert_eq!((compared.total.lab_misses, compared.total.same, compared.ours["pgalloc"]), (2, 4, 2));
 }
@@ -109,7 +109,7 @@ fn regression_a_smaller_limit_does_not_know_what_is_touched_next() {
     let read =
         |i: u64, factor: u64| Record { time_ns: i, kind: RecordKind::Hit, ..Record::touch(i * factor % 1000, op) };
     let records = (0..1000).map(|i| read(i, 333)).collect();
-    let loaded = Loaded::read(&mut Records::new("made", header, records)).expect("a recording");
+    let loaded = LoadedRecording::read(&mut Records::new("made", header, records)).expect("a recording");
     let missed = |pages| {
         let mut settings = Settings::of(&loaded.recording, None, None, false);
         (settings.memory_pages, settings.keep.windows) = (Some(pages), 2);

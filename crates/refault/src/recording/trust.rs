@@ -1,7 +1,7 @@
 //! Numbers of a replay that can be trusted, because the lab came out where the recorded kernel did.
 
 use super::count::Compared;
-use super::load::Loaded;
+use super::load::LoadedRecording;
 use crate::words::grouped;
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub struct Trust {
 
 impl Trust {
     /// Trust in a replay under the limit of the recording.
-    pub fn of(compared: &Compared, loaded: &Loaded) -> Trust {
+    pub fn of(compared: &Compared, loaded: &LoadedRecording) -> Trust {
         let mut trust = Trust::default();
         let total = &compared.total;
         let points = total.difference();
@@ -116,7 +116,7 @@ impl Trust {
 
 /// Growth of a counter of the recorded group, from the first look at it to the last; none: there
 /// was no group, or it has no such counter.
-pub fn kernel_count(loaded: &Loaded, name: &str) -> Option<u64> {
+pub fn kernel_count(loaded: &LoadedRecording, name: &str) -> Option<u64> {
     let (first, last) = loaded.recording.series.ends(name).filter(|_| loaded.recording.group.is_some())?;
     Some(last.saturating_sub(first))
 }

@@ -1,6 +1,6 @@
 //! One policy at one size, window by window.
 
-use crate::document::trace::Detail;
+use crate::document::trace::TraceDetail;
 use crate::replay::cell::{Cell, CountOnly};
 use crate::replay::machine::Observer;
 use crate::watch::Progress;
@@ -104,7 +104,7 @@ fn end(bin: u32) -> u64 {
 
 /// Samples taken at the end of each window.
 pub(super) struct Samples {
-    detail: Detail,
+    detail: TraceDetail,
     counters: [u64; COUNTERS.len()],
     has_generations: bool,
 }
@@ -112,7 +112,7 @@ pub(super) struct Samples {
 impl Samples {
     /// Samples of a policy with that configuration, none yet.
     pub(super) fn new(objects: usize, cfg: &Config) -> Samples {
-        let detail = Detail { object_resident: vec![Vec::new(); objects], ..Detail::default() };
+        let detail = TraceDetail { object_resident: vec![Vec::new(); objects], ..TraceDetail::default() };
         Samples { detail, counters: [0; COUNTERS.len()], has_generations: cfg.lru.kind == Lru::MultiGen }
     }
 
@@ -136,7 +136,7 @@ impl Samples {
     }
 
     /// Samples that were taken.
-    pub(super) fn into_detail(mut self) -> Detail {
+    pub(super) fn into_detail(mut self) -> TraceDetail {
         self.detail.window_counters.retain(|_, all| all.iter().any(|&n| n > 0));
         self.detail.window_gauges.retain(|_, all| all.iter().any(|&n| n > 0));
         self.detail
@@ -151,7 +151,7 @@ pub(super) fn linux(
     cfg: &Config,
     (pages, swap_max_pages): (u64, u64),
     progress: &Progress,
-) -> Result<Detail, String> {
+) -> Result<TraceDetail, String> {
     let watch = Watch::new(object_of, objects);
     let mut cell = Cell::watched(trace, cfg.clone(), pages, swap_max_pages, watch)?;
     let (mut samples, mut misses, mut window_misses) = (Samples::new(objects, cfg), 0, Vec::new());
@@ -163,7 +163,7 @@ pub(super) fn linux(
         misses = cell.misses;
         samples.take(&cell.engine, cell.group, &cell.machine.observer.resident);
     }
-    let mut detail = Detail { window_misses, ..samples.into_detail() };
+    let mut detail = TraceDetail { window_misses, ..samples.into_detail() };
     (detail.accesses, detail.misses, detail.oom_at) = (cell.accesses, cell.misses, cell.oom_at);
     detail.counters = cell.engine.vmstat().iter().filter(|&(_, n)| n > 0).map(|(name, n)| (name.into(), n)).collect();
     let watch = &cell.machine.observer;
@@ -208,9 +208,9 @@ pub(super) fn opt(
     (object_of, objects): (&[u16], usize),
     (next, pages): (&[u32], u64),
     progress: &Progress,
-) -> Detail {
+) -> TraceDetail {
     let mut opt = Opt::new(pages, next.len());
-    let mut detail = Detail { policy: "opt".into(), object_misses: vec![0; objects], ..Detail::default() };
+    let mut detail = TraceDetail { policy: "opt".into(), object_misses: vec![0; objects], ..TraceDetail::default() };
     for window in windows.windows(2) {
         let mut misses = 0;
         let part = window[0] as usize..window[1] as usize;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Objects that are together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Together {
+pub(super) struct ObjectFolder {
     /// The name of one, or its folder with how many they are.
     pub(super) name: String,
     /// Places of the objects.
@@ -13,8 +13,8 @@ pub(super) struct Together {
 
 /// At most `most` groups of objects, in the order of their first objects. `names` are in the order
 /// of importance; at least half of `most` stay single.
-pub(super) fn together(names: &[&str], most: usize) -> Vec<Together> {
-    let alone = |at: usize| Together { name: names[at].to_owned(), objects: vec![at] };
+pub(super) fn together(names: &[&str], most: usize) -> Vec<ObjectFolder> {
+    let alone = |at: usize| ObjectFolder { name: names[at].to_owned(), objects: vec![at] };
     if names.len() <= most {
         return (0..names.len()).map(alone).collect();
     }
@@ -26,8 +26,8 @@ pub(super) fn together(names: &[&str], most: usize) -> Vec<Together> {
         objects.sort_unstable();
         match (objects.as_slice(), folder) {
             (&[at], _) => alone(at),
-            (_, "") => Together { name: format!("{} others", objects.len()), objects },
-            (_, folder) => Together { name: format!("{folder}/ ({} others)", objects.len()), objects },
+            (_, "") => ObjectFolder { name: format!("{} others", objects.len()), objects },
+            (_, folder) => ObjectFolder { name: format!("{folder}/ ({} others)", objects.len()), objects },
         }
     };
     let mut all: Vec<_> = (0..single).map(alone).chain(folders.into_iter().map(of_folder)).collect();

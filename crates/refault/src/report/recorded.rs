@@ -4,9 +4,9 @@
 use super::detail::Samples;
 use super::request::ReportRequest;
 use super::trace::Policies;
-use crate::document::trace::Detail;
+use crate::document::trace::TraceDetail;
 use crate::on_threads;
-use crate::recording::{self, About, CellSettings, RecordedCell};
+use crate::recording::{self, CellSettings, MachineFacts, RecordedCell};
 use crate::replay::Row;
 use crate::replay::policy::RowPolicy;
 use refault_mm::{Config, PageId, Policy};
@@ -19,7 +19,7 @@ pub(super) struct MachineReplay<'a> {
 }
 
 impl MachineReplay<'_> {
-    pub(super) fn about(&self) -> &About {
+    pub(super) fn about(&self) -> &MachineFacts {
         self.machine.about()
     }
 
@@ -57,7 +57,7 @@ impl MachineReplay<'_> {
         (object_of, objects): (&[u16], usize),
         (policy, cfg): (Policy, &Config),
         pages: u64,
-    ) -> Result<Detail, String> {
+    ) -> Result<TraceDetail, String> {
         let mut samples = Samples::new(objects, cfg);
         let slots = self.slots(trace, object_of);
         let mut window = 1;

@@ -3,7 +3,7 @@
 use super::groups;
 use super::recorded::{self, OfFiles};
 use super::request::{Open, ReportRequest};
-use super::trace::{Policies, Rules, Work, windows};
+use super::trace::{EngineRules, Policies, Work, windows};
 use crate::Failure;
 use crate::document::trace::{GroupsUnder, TraceDocument};
 use crate::recording::RecordedMachine;
@@ -71,7 +71,7 @@ impl ReportSubject {
             request,
             trace: &self.trace,
             page_size: self.header.page_size,
-            rules: Rules::of(request, self.header.recording.as_ref()),
+            rules: EngineRules::of(request, self.header.recording.as_ref()),
             policies: &policies,
             machine: self.machine.as_ref().map(|machine| recorded::MachineReplay { machine, request }),
         };
@@ -91,7 +91,7 @@ impl ReportSubject {
                 None => check_on_trace(&request.flags, &self.trace, name)?,
             }
         }
-        let mut policies = Rules::of(request, self.header.recording.as_ref()).policies(request)?;
+        let mut policies = EngineRules::of(request, self.header.recording.as_ref()).policies(request)?;
         if self.machine.is_some() {
             // OPT knows pages only: beside readahead its misses say nothing.
             policies.retain(|(policy, _)| *policy != RowPolicy::Opt);

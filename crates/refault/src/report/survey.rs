@@ -1,6 +1,6 @@
 //! One walk over the accesses of a trace: objects, the heat map, working sets.
 
-use super::folders::{Together, together};
+use super::folders::{ObjectFolder, together};
 use crate::document::trace::{HeatFacts, ObjectFacts, WorkingSet};
 use crate::names::shown;
 use refault_trace::{Object, ObjectKind, Trace};
@@ -76,7 +76,7 @@ fn busiest(trace: &Trace, touched: &[usize], counts: &[(u64, u64)]) -> (Vec<Obje
     order.sort_by_key(|&place| std::cmp::Reverse(counts[place].0));
     let names: Vec<&str> = order.iter().map(|&place| trace.objects[touched[place]].name.as_str()).collect();
     let mut slot_of = vec![0; touched.len()];
-    let facts = |(slot, Together { name: given, objects }): (usize, Together)| {
+    let facts = |(slot, ObjectFolder { name: given, objects }): (usize, ObjectFolder)| {
         let mut facts = ObjectFacts { name: name(&given), ..ObjectFacts::default() };
         for at in &objects {
             let place = order[*at];

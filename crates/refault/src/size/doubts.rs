@@ -1,7 +1,7 @@
 //! Columns beside the target's that are not as the recorded kernel had them: `verify` would say
 //! not to trust the lab for them.
 
-use crate::recording::{Compared, Loaded, Settings, Trust, TrustMetric, WarmUp};
+use crate::recording::{Compared, LoadedRecording, Settings, Trust, TrustMetric, WarmUp};
 
 /// A column that is marked, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Doubt {
 
 /// Doubts of a replay under the recorded limit. The column of the target is left out: its own line
 /// says how near it is.
-pub(super) fn of(compared: &Compared, loaded: &Loaded, settings: &Settings, target: &str) -> Vec<Doubt> {
+pub(super) fn of(compared: &Compared, loaded: &LoadedRecording, settings: &Settings, target: &str) -> Vec<Doubt> {
     if compared.is_out_of_memory {
         return Vec::new();
     }

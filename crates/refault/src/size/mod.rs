@@ -44,7 +44,7 @@ pub(crate) use scenario::group_value;
 pub use search::SizeVerdict;
 pub use sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, Sampled, SizedObject, Sizing};
 pub use summary::SizeSummary;
-pub use target::{Metric, Target};
+pub use target::{Metric, MetricTarget};
 
 use crate::{Failure, Watch};
 

@@ -6,10 +6,10 @@ use super::request::SizeRequest;
 use super::search::SizeVerdict;
 use super::sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, STANDARD_ERROR, SizedObject, Sizing};
 use super::summary::SizeSummary;
-use super::target::{Metric, Target};
+use super::target::{Metric, MetricTarget};
 use super::{near, states};
 use crate::memory_size::{Size as MemorySize, human};
-use crate::recording::{self, Compared, Estimate, Interval, Loaded, Settings, WarmUp};
+use crate::recording::{self, Compared, Estimate, Interval, LoadedRecording, Settings, WarmUp};
 use crate::words::duration;
 use crate::{Failure, Watch, on_threads};
 use refault_mm::Policy;
@@ -38,8 +38,8 @@ const OTHERS: f64 = 0.05;
 pub(super) struct RecordingSubject<'a> {
     request: &'a SizeRequest,
     watch: Watch,
-    pub(super) target: Target,
-    pub(super) loaded: Loaded,
+    pub(super) target: MetricTarget,
+    pub(super) loaded: LoadedRecording,
     pub(super) settings: Settings,
     span_s: f64,
     /// Whether the target is a share of accesses whose number depends on the limit.
@@ -69,7 +69,7 @@ pub(crate) fn counts_faults(compared: &Compared) -> bool {
 }
 
 /// Why swap-ins of a recording are not known, and what would tell.
-fn swap_ins_unknown(loaded: &Loaded) -> String {
+fn swap_ins_unknown(loaded: &LoadedRecording) -> String {
     let seen = match loaded.recording.touches {
         Some(touches) if touches.by.writes_only() => {
             "it has seen writes to memory alone, and a page that is only read \
@@ -96,10 +96,10 @@ impl<'a> RecordingSubject<'a> {
             let what = "is a recording, which is replayed with readahead, and samples have none; leave --sample out";
             return Err(format!("--sample: {file} {what}").into());
         }
-        RecordingSubject::new(Loaded::read(source)?, request, watch)
+        RecordingSubject::new(LoadedRecording::read(source)?, request, watch)
     }
 
-    fn new(loaded: Loaded, request: &'a SizeRequest, watch: &Watch) -> Result<Self, Failure> {
+    fn new(loaded: LoadedRecording, request: &'a SizeRequest, watch: &Watch) -> Result<Self, Failure> {
         let target = request.target();
         let metric = target.metric();
         if metric.needs_machine() {

@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::search::{Probe, SizeVerdict, search, walk};
-use super::target::{Metric, Target};
+use super::target::{Metric, MetricTarget};
 use crate::memory_size::Size as MemorySize;
 use crate::recording::WarmUp;
 use crate::replay::policy::RowPolicy;
@@ -25,7 +25,7 @@ const SWAPPINESS: u32 = 60;
 #[derive(Clone, Debug)]
 pub struct SizeRequest {
     /// The condition that must hold; none: a summary of the costs of sizes.
-    pub target: Option<Target>,
+    pub target: Option<MetricTarget>,
     /// The path of the group; none: all of a trace or a recording. A scenario needs one.
     pub group: Option<String>,
     /// The limit of the group that is tried.
@@ -167,8 +167,8 @@ impl SizeRequest {
     }
 
     /// The target, or one that nobody asked for.
-    pub(super) fn target(&self) -> Target {
-        self.target.clone().unwrap_or_else(Target::none)
+    pub(super) fn target(&self) -> MetricTarget {
+        self.target.clone().unwrap_or_else(MetricTarget::none)
     }
 
     /// Threads that sizes are tried on.

@@ -3,7 +3,7 @@
 use super::request::SizeRequest;
 use super::search::search;
 use super::sizing::{Figure, Point, STANDARD_ERROR, Sampled, Sizing};
-use super::target::Target;
+use super::target::MetricTarget;
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
 use crate::replay::sample::{OneIn, Question, SampledBy, SampledEstimate, estimate};
@@ -16,7 +16,7 @@ use refault_trace::{LoadOptions, RecordSource, SampleUnit, Samples};
 #[derive(Debug)]
 pub(super) struct SampleSubject<'a> {
     request: &'a SizeRequest,
-    target: Target,
+    target: MetricTarget,
     watch: Watch,
     /// Its name in errors.
     file: String,
@@ -92,7 +92,7 @@ impl<'a> SampleSubject<'a> {
     }
 }
 
-fn point(target: &Target, estimate: &SampledEstimate) -> Point {
+fn point(target: &MetricTarget, estimate: &SampledEstimate) -> Point {
     let failed = (estimate.out_of_memory() > 0).then_some("out of memory");
     let (value, (lowest, highest)) = (estimate.hit_rate(), estimate.range());
     let mut beside = vec![("misses", Figure::Count(estimate.misses()))];

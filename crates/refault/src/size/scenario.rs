@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::request::SizeRequest;
 use super::search::search;
 use super::sizing::{Figure, Point, Sizing};
-use super::target::{Metric, Target};
+use super::target::{Metric, MetricTarget};
 use crate::memory_size::{Size as MemorySize, human};
 use crate::runner::{FinishedRun, Job, Runner, limit, policy_text, scaled};
 use crate::{Failure, Watch};
@@ -15,7 +15,7 @@ use refault_lab::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
 #[derive(Debug)]
 pub(super) struct ScenarioSubject<'a> {
     request: &'a SizeRequest,
-    target: Target,
+    target: MetricTarget,
     watch: Watch,
     file: String,
     scenario: Scenario,

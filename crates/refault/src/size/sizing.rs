@@ -4,8 +4,8 @@ use super::grid::Grid;
 use super::request::Limit;
 use super::search::{Probe, SizeVerdict};
 use super::summary::SizeSummary;
-use super::target::Target;
-use crate::memory_size::Apart;
+use super::target::MetricTarget;
+use crate::memory_size::DistinctSizes;
 use crate::replay::sample::OneIn;
 
 /// Result at one size.
@@ -58,7 +58,7 @@ pub struct Sizing {
     /// The limit that was tried.
     pub limit: Limit,
     /// The condition that must hold; of a summary, no misses.
-    pub target: Target,
+    pub target: MetricTarget,
     /// The policy with its overrides, in words.
     pub policy: String,
     /// The seed of everything random.
@@ -288,7 +288,7 @@ impl Sizing {
     /// A size as people read it, exact enough to tell the sizes tried apart.
     pub fn size_in_words(&self, pages: u64) -> String {
         let of_points = self.points.iter().map(|point| point.pages * self.page_size);
-        Apart::of(&of_points.collect::<Vec<_>>()).human(pages.saturating_mul(self.page_size))
+        DistinctSizes::of(&of_points.collect::<Vec<_>>()).human(pages.saturating_mul(self.page_size))
     }
 
     /// The value of a point as people read it.

@@ -182,14 +182,14 @@ enum Comparison {
 
 /// A metric and what it must be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct MetricTarget {
     text: String,
     metric: Metric,
     comparison: Comparison,
     bound: f64,
 }
 
-impl Target {
+impl MetricTarget {
     /// The metric.
     pub fn metric(&self) -> Metric {
         self.metric
@@ -211,23 +211,28 @@ impl Target {
     }
 }
 
-impl Target {
+impl MetricTarget {
     /// One that nobody asked for: no misses at all.
-    pub(super) fn none() -> Target {
-        Target { text: "misses<=0".to_owned(), metric: Metric::Misses, comparison: Comparison::AtMost, bound: 0.0 }
+    pub(super) fn none() -> MetricTarget {
+        MetricTarget {
+            text: "misses<=0".to_owned(),
+            metric: Metric::Misses,
+            comparison: Comparison::AtMost,
+            bound: 0.0,
+        }
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for MetricTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl FromStr for Target {
+impl FromStr for MetricTarget {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Target, String> {
+    fn from_str(text: &str) -> Result<MetricTarget, String> {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let wrong = || format!("{text:?} is not a target; write some.avg60<1%, p99<5ms or hit_rate>99%");
         let at = text.find(['<', '>']).ok_or_else(wrong)?;
@@ -247,7 +252,7 @@ impl FromStr for Target {
             ));
         }
         let bound = value_of(metric.unit(), value).map_err(|what| format!("{text:?}: {what}"))?;
-        Ok(Target { text, metric, comparison, bound })
+        Ok(MetricTarget { text, metric, comparison, bound })
     }
 }
 
@@ -298,7 +303,7 @@ mod tests {
                 Unit::Time => "5us",
                 Unit::Bytes => "5M",
             };
-            let target: Target = format!("{name}{sign}{value}").parse().unwrap_or_else(|e| panic!("{e}"));
+            let target: MetricTarget = format!("{name}{sign}{value}").parse().unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(target.metric(), metric);
         }
     }
@@ -320,14 +325,14 @@ mod tests {
             ("p99<5ms", 5e6),
             ("p999<=1.5s", 1.5e9),
         ] {
-            let target: Target = text.parse().unwrap_or_else(|e| panic!("{e}"));
+            let target: MetricTarget = text.parse().unwrap_or_else(|e| panic!("{e}"));
             assert!((target.bound() - bound).abs() < 1e-9 * bound.max(1.0), "{text}: {}", target.bound());
         }
     }
 
     #[test]
     fn bounds_are_in_or_out() {
-        let met = |text: &str, value| text.parse::<Target>().unwrap_or_else(|e| panic!("{e}")).is_met(value);
+        let met = |text: &str, value| text.parse::<MetricTarget>().unwrap_or_else(|e| panic!("{e}")).is_met(value);
         assert!(!met("some<1%", 1.0) && met("some<=1%", 1.0) && met("some<1%", 0.99));
         assert!(!met("hit_rate>50%", 0.5) && met("hit_rate>=50%", 0.5) && met("hit_rate>50%", 0.51));
     }
@@ -353,7 +358,7 @@ mod tests {
             ("", "is not a target"),
             ("<", "\"\" is not a metric"),
         ] {
-            let error = text.parse::<Target>().expect_err(text);
+            let error = text.parse::<MetricTarget>().expect_err(text);
             assert!(error.contains(want), "{text}: {error}");
         }
     }

@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::request::{Limit, SizeRequest};
 use super::sizing::{Figure, Point, Sizing};
 use super::summary::SizeSummary;
-use super::target::{Metric, Target};
+use super::target::{Metric, MetricTarget};
 use crate::memory_size::{Size as MemorySize, beyond_footprint, human};
 use crate::replay::clocked::Clocked;
 use crate::replay::groups::{Grouped, Tree, feed, load};
@@ -20,7 +20,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(super) struct TraceSubject<'a> {
     request: &'a SizeRequest,
-    target: Target,
+    target: MetricTarget,
     watch: Watch,
     /// Its name in errors.
     file: String,

@@ -3,7 +3,7 @@
 //! Compared are accesses by descriptor, file by file: what a program touches in place it touches
 //! unseen, and when it faults is the kernel's doing.
 
-use crate::recording::{AGREEMENT, Loaded, POINTS, apart};
+use crate::recording::{AGREEMENT, LoadedRecording, POINTS, apart};
 use crate::words::counted;
 use refault_trace::{Record, RecordKind, Via};
 use serde::{Serialize, Serializer};
@@ -65,9 +65,9 @@ pub struct ObjectBeside {
 
 /// Result of the comparison.
 #[derive(Clone, Debug)]
-pub struct Beside {
+pub struct ComparedRecordings {
     /// The two recordings.
-    pub sides: [Side; 2],
+    pub sides: [ComparedSide; 2],
     /// All accesses that are compared.
     pub total: Pair,
     /// Windows of equal numbers of accesses.
@@ -87,7 +87,7 @@ pub struct Beside {
 
 /// A recording that is compared.
 #[derive(Clone, Debug, Default)]
-pub struct Side {
+pub struct ComparedSide {
     /// The name of the file.
     pub recording: String,
     /// The release of the kernel.
@@ -98,10 +98,10 @@ pub struct Side {
     pub lost: u64,
 }
 
-impl Side {
-    fn of(loaded: &Loaded) -> Side {
+impl ComparedSide {
+    fn of(loaded: &LoadedRecording) -> ComparedSide {
         let recording = &loaded.recording;
-        Side {
+        ComparedSide {
             recording: loaded.name.clone(),
             kernel: recording.kernel.clone(),
             memory_max: recording.memory_max,
@@ -111,7 +111,7 @@ impl Side {
 }
 
 /// Events that were lost, of both recordings together.
-fn lost(sides: &[Side; 2]) -> u64 {
+fn lost(sides: &[ComparedSide; 2]) -> u64 {
     sides.iter().map(|side| side.lost).sum()
 }
 
@@ -144,7 +144,7 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn of(loaded: &'a Loaded) -> Files<'a> {
+    fn of(loaded: &'a LoadedRecording) -> Files<'a> {
         let mut times: HashMap<&str, usize> = HashMap::new();
         let key = |name: &'a str, times: &mut HashMap<&'a str, usize>| {
             let nth = times.entry(name).or_default();
@@ -176,7 +176,7 @@ fn accesses(record: &Record) -> impl Iterator<Item = Access> {
 ///
 /// # Errors
 /// They do not access the file with most accesses in the same order.
-pub fn beside(first: &Loaded, second: &Loaded) -> Result<Beside, String> {
+pub fn beside(first: &LoadedRecording, second: &LoadedRecording) -> Result<ComparedRecordings, String> {
     let (a, b) = (Files::of(first), Files::of(second));
     let (mut alike, mut most) = (Vec::new(), None::<(usize, Option<Parted>)>);
     for key in &a.order {
@@ -192,12 +192,12 @@ pub fn beside(first: &Loaded, second: &Loaded) -> Result<Beside, String> {
             most = Some((ours.len(), parted));
         }
     }
-    let sides = [first, second].map(Side::of);
+    let sides = [first, second].map(ComparedSide::of);
     let lost = lost(&sides);
     match most {
         None => Err(format!("{}: holds no access by descriptor", first.name)),
         Some((accesses, Some(parted))) => Err(parted.error([first, second], accesses, lost)),
-        Some((_, None)) => Ok(Beside::new(&alike, [a.accesses, b.accesses], sides)),
+        Some((_, None)) => Ok(ComparedRecordings::new(&alike, [a.accesses, b.accesses], sides)),
     }
 }
 
@@ -221,7 +221,7 @@ impl Parted {
         Some(Parted { name: name.to_owned(), before, where_ })
     }
 
-    fn error(&self, [first, second]: [&Loaded; 2], accesses: usize, lost: u64) -> String {
+    fn error(&self, [first, second]: [&LoadedRecording; 2], accesses: usize, lost: u64) -> String {
         let (name, before, where_) = (&self.name, self.before, &self.where_);
         let lost =
             if lost > 0 { format!(" ({} lost)", counted(lost, "event was", "events were")) } else { String::new() };
@@ -233,8 +233,12 @@ impl Parted {
     }
 }
 
-impl Beside {
-    fn new(alike: &[(&str, &Vec<Access>, &Vec<Access>)], accesses: [u64; 2], sides: [Side; 2]) -> Beside {
+impl ComparedRecordings {
+    fn new(
+        alike: &[(&str, &Vec<Access>, &Vec<Access>)],
+        accesses: [u64; 2],
+        sides: [ComparedSide; 2],
+    ) -> ComparedRecordings {
         let lost = lost(&sides);
         let compared: usize = alike.iter().map(|(_, ours, _)| ours.len()).sum();
         let (mut total, mut windows) = (Pair::default(), vec![Pair::default(); WINDOWS]);
@@ -267,7 +271,7 @@ impl Beside {
             verdict +=
                 &format!("; {} lost, so that the recordings are not exact", counted(lost, "event was", "events were"));
         }
-        Beside {
+        ComparedRecordings {
             sides,
             total,
             windows,
@@ -286,11 +290,11 @@ impl Beside {
     }
 }
 
-impl Serialize for Beside {
+impl Serialize for ComparedRecordings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (rate, other) = self.total.rates();
         let of = |at: usize, rate: f64| {
-            let Side { recording, kernel, memory_max, lost } = &self.sides[at];
+            let ComparedSide { recording, kernel, memory_max, lost } = &self.sides[at];
             serde_json::json!({
                 "recording": recording,
                 "kernel": kernel,
@@ -325,7 +329,7 @@ fn side(is_inside: bool) -> &'static str {
 mod tests {
     use super::*;
 
-    fn exact() -> [Side; 2] {
+    fn exact() -> [ComparedSide; 2] {
         Default::default()
     }
 
@@ -351,14 +355,17 @@ mod tests {
     fn files_that_are_the_same_are_counted() {
         let ours: Vec<_> = (0..128).map(|page| access(page, true)).collect();
         let theirs: Vec<_> = (0..128).map(|page| access(page, page > 0)).collect();
-        let beside = Beside::new(&[("f", &ours, &theirs), ("g", &ours, &ours)], [300, 256], exact());
+        let beside = ComparedRecordings::new(&[("f", &ours, &theirs), ("g", &ours, &ours)], [300, 256], exact());
         assert_eq!(beside.total, Pair { accesses: 256, first_misses: 256, second_misses: 255, same: 255 });
         assert_eq!((beside.files, beside.left_out, beside.is_within), (2, [44, 0], true));
         assert_eq!((beside.objects.len(), &*beside.objects[0].name, beside.windows.len()), (1, "f", 64));
         assert_eq!(beside.extremes(), (0.0, 25.0));
-        assert!(!Beside::new(&[("f", &ours, &theirs)], [128, 128], exact()).is_within, "0.78 points");
-        let lost =
-            Beside::new(&[("f", &ours, &ours)], [128, 128], [Side { lost: 1, ..Side::default() }, Side::default()]);
+        assert!(!ComparedRecordings::new(&[("f", &ours, &theirs)], [128, 128], exact()).is_within, "0.78 points");
+        let lost = ComparedRecordings::new(
+            &[("f", &ours, &ours)],
+            [128, 128],
+            [ComparedSide { lost: 1, ..ComparedSide::default() }, ComparedSide::default()],
+        );
         assert!(!lost.is_within && lost.verdict.ends_with("1 event was lost, so that the recordings are not exact"));
     }
 }

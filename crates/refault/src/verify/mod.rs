@@ -16,20 +16,20 @@ mod request;
 mod verdict;
 mod verified;
 
-pub use beside::{Beside, ObjectBeside, Pair, Side, beside};
+pub use beside::{ComparedRecordings, ComparedSide, ObjectBeside, Pair, beside};
 pub use play::{Play, Played, PlayedSize, Repeat};
 pub use request::Verify;
 pub use verdict::{NotFor, Verdict};
 pub use verified::Verified;
 
-use crate::recording::{self, Loaded};
+use crate::recording::{self, LoadedRecording};
 use crate::{Failure, Watch};
 
 /// Replays a recording, and compares every access with the kernel's.
 ///
 /// # Errors
 /// A setting that is impossible, or cancel.
-pub fn verify<'a>(recording: &'a Loaded, request: &Verify, watch: &Watch) -> Result<Verified<'a>, Failure> {
+pub fn verify<'a>(recording: &'a LoadedRecording, request: &Verify, watch: &Watch) -> Result<Verified<'a>, Failure> {
     let settings = request.settings(recording)?;
     watch.check()?;
     let compared = recording::run(recording, &settings).map_err(|e| format!("{}: {e}", recording.name))?;

@@ -1,7 +1,7 @@
 //! A comparison as users ask for it: every field has the default of the command.
 
 use crate::memory_size::Size;
-use crate::recording::{Loaded, Settings};
+use crate::recording::{LoadedRecording, Settings};
 use refault_mm::{Kernel, Policy};
 
 /// Request of a comparison with the recorded kernel.
@@ -25,7 +25,7 @@ pub struct Verify {
 
 impl Verify {
     /// Settings of the replay of a recording.
-    pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {
+    pub(super) fn settings(&self, loaded: &LoadedRecording) -> Result<Settings, String> {
         let mut settings = Settings::of(&loaded.recording, self.policy, self.kernel, self.files_only);
         let readahead = &mut settings.config.readahead.file_pages;
         *readahead = self.read_ahead.unwrap_or(*readahead);

@@ -1,7 +1,7 @@
 //! The verdict on the numbers of the kernel and of the lab.
 
 use crate::memory_size::human;
-use crate::recording::{Compared, Loaded, Settings, Trust, TrustMetric};
+use crate::recording::{Compared, LoadedRecording, Settings, Trust, TrustMetric};
 use crate::settings::{kernel_of, policy_of};
 use crate::words::{counted, grouped};
 use refault_trace::Recording;
@@ -30,7 +30,7 @@ pub struct NotFor {
 }
 
 impl Verdict {
-    pub(super) fn new(compared: &Compared, loaded: &Loaded, settings: &Settings) -> Verdict {
+    pub(super) fn new(compared: &Compared, loaded: &LoadedRecording, settings: &Settings) -> Verdict {
         if compared.is_out_of_memory {
             let text = out_of_memory(compared, loaded);
             return Verdict { is_within: false, text, trust_for: Vec::new(), not_for: Vec::new() };
@@ -85,7 +85,7 @@ fn in_others(settings: &Settings, recording: &Recording) -> Option<String> {
     })
 }
 
-fn out_of_memory(compared: &Compared, loaded: &Loaded) -> String {
+fn out_of_memory(compared: &Compared, loaded: &LoadedRecording) -> String {
     let besides = human(4096 * loaded.besides_files_pages());
     let at = match compared.replayed {
         0 => String::new(),

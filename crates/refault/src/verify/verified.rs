@@ -2,7 +2,7 @@
 //! docs/reference/record.md.
 
 use super::verdict::Verdict;
-use crate::recording::{Compared, Loaded, Settings, kernel_count};
+use crate::recording::{Compared, LoadedRecording, Settings, kernel_count};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub struct Verified<'a> {
     /// The recording.
-    pub recording: &'a Loaded,
+    pub recording: &'a LoadedRecording,
     /// Settings of the replay.
     pub settings: Settings,
     /// Counts of the kernel and of the lab.

@@ -41,7 +41,7 @@ impl FromStr for FailIf {
 
 /// Changes for which a condition holds, and those of which it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct ConditionResult {
     /// Names of changes for which it holds, each with the difference.
     pub holds: Vec<String>,
     /// Names of changes of which it is not known.
@@ -54,12 +54,12 @@ impl FailIf {
     ///
     /// # Errors
     /// The input does not have the metric, or nothing is known of any change.
-    pub fn check(&self, result: &WhatIf) -> Result<Held, String> {
+    pub fn check(&self, result: &WhatIf) -> Result<ConditionResult, String> {
         if !result.values.iter().any(|(metric, _)| *metric == self.metric) {
             let known: Vec<_> = result.values.iter().map(|(metric, _)| metric.name()).collect();
             return Err(format!("--fail-if {self}: {} has {}", result.name, known.join(", ")));
         }
-        let mut held = Held::default();
+        let mut held = ConditionResult::default();
         for of in &result.alternatives {
             match (of.failed, of.effect(self.metric)) {
                 (Some(why), _) if self.is_of_worse() => held.holds.push(format!("{} ({why})", of.name)),

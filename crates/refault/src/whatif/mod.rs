@@ -27,7 +27,7 @@ mod trace;
 pub use crate::replay::swap::{ReplaySwap, SwapKind};
 pub use answer::{Alternative, MetricTrust, WhatIf};
 pub use change::{FileAdvice, LimitChange, WhatIfChange};
-pub use condition::{FailIf, Held};
+pub use condition::{ConditionResult, FailIf};
 pub use effect::{EffectVerdict, WhatIfEffect};
 pub use request::WhatIfRequest;
 

@@ -5,7 +5,7 @@ use super::change::{FileAdvice, Setup, WhatIfChange};
 use super::request::WhatIfRequest;
 use super::subject::{FEW, MIN_TTL_IDLE, Measured, Outcome, POINTS, WhatIfSubject};
 use crate::memory_size::{Size as MemorySize, human};
-use crate::recording::{Compared, Estimate, Interval, Loaded, Settings, run};
+use crate::recording::{Compared, Estimate, Interval, LoadedRecording, Settings, run};
 use crate::settings::{check_acts, kernel_of, policy_of, swappiness_of};
 use crate::size::{Confidence, Metric, counts_faults, trust};
 use crate::words::{counted, grouped};
@@ -23,7 +23,7 @@ const OTHERS: f64 = 0.05;
 
 /// A recording, and its machine today.
 pub(super) struct WhatIfRecording {
-    loaded: Loaded,
+    loaded: LoadedRecording,
     today: Setup,
     limit_is: &'static str,
     /// The kernel's own figures are of this machine.
@@ -42,7 +42,7 @@ impl WhatIfRecording {
     ) -> Result<WhatIfRecording, Failure> {
         let kept = Records::read(&mut source)?;
         watch.check()?;
-        let loaded = Loaded::read(&mut kept.clone())?;
+        let loaded = LoadedRecording::read(&mut kept.clone())?;
         let of_trace = [("from-swap", request.from_swap.is_some()), ("compression", request.compression.is_some())];
         if let Some((flag, _)) = of_trace.iter().find(|(_, is_given)| *is_given) {
             let what = "is a recording, which is run as the machine that was recorded; add --page-by-page";

@@ -2,7 +2,7 @@
 
 use super::{TIME, share, time_axis, whole_time_axis};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Heat, Mark, Page, Series, Shape};
-use refault::document::trace::{Detail, TraceDocument};
+use refault::document::trace::{TraceDetail, TraceDocument};
 use refault::units::{Unit, bytes};
 
 const DOC: &str = "reference/report.md#access";
@@ -90,7 +90,7 @@ fn heat(d: &TraceDocument) -> Option<Figure> {
     Some(Figure::new("Where and when", meaning, DOC, Body::Heat(heat)))
 }
 
-fn distances(d: &TraceDocument, main: &Detail) -> Option<Figure> {
+fn distances(d: &TraceDocument, main: &TraceDetail) -> Option<Figure> {
     let bins = &main.distance_bins;
     if bins.is_empty() {
         return None;
@@ -157,8 +157,11 @@ mod tests {
     /// Values below the border of a bin are told as they are, not as half.
     #[test]
     fn the_share_that_was_away_for_less_is_the_true_one() {
-        let detail =
-            Detail { policy: "lru".into(), distance_bins: vec![(8, 10), (16, 57), (32, 33)], ..Detail::default() };
+        let detail = TraceDetail {
+            policy: "lru".into(),
+            distance_bins: vec![(8, 10), (16, 57), (32, 33)],
+            ..TraceDetail::default()
+        };
         let d = TraceDocument {
             trace: TraceFacts { page_size: 4096, footprint_pages: 9, ..TraceFacts::default() },
             details: vec![detail],

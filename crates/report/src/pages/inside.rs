@@ -2,7 +2,7 @@
 
 use super::{TIME, time_axis};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Page, Series, Shape};
-use refault::document::trace::{Detail, TraceDocument};
+use refault::document::trace::{TraceDetail, TraceDocument};
 use refault::units::{Unit, bytes};
 
 /// The page.
@@ -51,7 +51,7 @@ fn timed(d: &TraceDocument, series: Vec<Series>) -> Body {
     Body::Chart(chart)
 }
 
-fn gauges<'a>(d: &TraceDocument, x: &'a Detail, names: &[(&'a str, Colour)]) -> Vec<Series> {
+fn gauges<'a>(d: &TraceDocument, x: &'a TraceDetail, names: &[(&'a str, Colour)]) -> Vec<Series> {
     let one = |(name, colour): &(&str, Colour)| {
         let all = x.window_gauges.get(*name)?;
         all.iter().any(|&n| n > 0).then(|| Series::new(*name, *colour, all.iter().map(|&n| d.bytes(n as f64))))
@@ -59,7 +59,7 @@ fn gauges<'a>(d: &TraceDocument, x: &'a Detail, names: &[(&'a str, Colour)]) -> 
     names.iter().filter_map(one).collect()
 }
 
-fn lists(d: &TraceDocument, x: &Detail) -> Option<Figure> {
+fn lists(d: &TraceDocument, x: &TraceDetail) -> Option<Figure> {
     let names = [
         ("active_file", Colour::Blue),
         ("inactive_file", Colour::Sky),
@@ -79,7 +79,7 @@ fn lists(d: &TraceDocument, x: &Detail) -> Option<Figure> {
     })
 }
 
-fn generations(d: &TraceDocument, x: &Detail) -> Option<Figure> {
+fn generations(d: &TraceDocument, x: &TraceDetail) -> Option<Figure> {
     let most = x.window_generations.iter().map(Vec::len).max()?;
     let colours = [Colour::Blue, Colour::Sky, Colour::Green, Colour::Yellow, Colour::Orange, Colour::Vermillion];
     let series = (0..most).map(|n| {
@@ -98,7 +98,7 @@ fn generations(d: &TraceDocument, x: &Detail) -> Option<Figure> {
 }
 
 /// Figure of the group's charges.
-fn memory(d: &TraceDocument, x: &Detail) -> Option<Figure> {
+fn memory(d: &TraceDocument, x: &TraceDetail) -> Option<Figure> {
     let names = [("memory.current", Colour::Ink), ("swap.current", Colour::Orange), ("kernel", Colour::Purple)];
     let series = gauges(d, x, &names);
     let (axis, xs) = time_axis(d);

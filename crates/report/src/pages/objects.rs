@@ -2,7 +2,7 @@
 
 use super::{TIME, policy, share, time_axis};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
-use refault::document::trace::{Detail, TraceDocument};
+use refault::document::trace::{TraceDetail, TraceDocument};
 use refault::units::{Unit, bytes};
 
 const DOC: &str = "reference/report.md#objects";
@@ -15,7 +15,7 @@ pub(super) fn page(d: &TraceDocument) -> Page {
 }
 
 /// Pages of an object in memory, on average over the windows.
-fn mean_resident(main: &Detail, object: usize) -> f64 {
+fn mean_resident(main: &TraceDetail, object: usize) -> f64 {
     let all = main.object_resident.get(object).map(Vec::as_slice).unwrap_or_default();
     all.iter().sum::<u64>() as f64 / all.len().max(1) as f64
 }
@@ -44,7 +44,7 @@ fn answer(d: &TraceDocument) -> String {
 /// Objects with a colour of their own.
 const DRAWN: usize = 6;
 
-fn resident(d: &TraceDocument, main: &Detail) -> Option<Figure> {
+fn resident(d: &TraceDocument, main: &TraceDetail) -> Option<Figure> {
     if main.object_resident.is_empty() {
         return None;
     }
@@ -74,7 +74,7 @@ fn resident(d: &TraceDocument, main: &Detail) -> Option<Figure> {
     Some(Figure::new("Who is in memory", meaning, DOC, Body::Chart(chart)))
 }
 
-fn table(d: &TraceDocument, main: &Detail) -> Figure {
+fn table(d: &TraceDocument, main: &TraceDetail) -> Figure {
     let heads = [
         "object",
         "kind",

@@ -2,7 +2,7 @@
 
 use super::share;
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table, Verdict};
-use refault::document::trace::{Detail, TraceDocument};
+use refault::document::trace::{TraceDetail, TraceDocument};
 use refault::units::{Unit, bytes};
 
 const DOC: &str = "how-to/read-a-report.md#choice-of-a-policy";
@@ -16,12 +16,12 @@ pub(super) fn page(d: &TraceDocument) -> Page {
         .with(counters(d))
 }
 
-fn ratio(detail: &Detail) -> f64 {
+fn ratio(detail: &TraceDetail) -> f64 {
     share(detail.misses, detail.accesses)
 }
 
 /// The span of misses with a little less and more memory.
-fn spread(detail: &Detail) -> Option<(f64, f64)> {
+fn spread(detail: &TraceDetail) -> Option<(f64, f64)> {
     if detail.near.is_empty() {
         return None;
     }
@@ -61,7 +61,7 @@ fn answer(d: &TraceDocument) -> String {
 
 /// The policies at the size that is told in detail.
 fn beside(d: &TraceDocument) -> Figure {
-    let row = |x: &Detail| RangeRow {
+    let row = |x: &TraceDetail| RangeRow {
         label: x.policy.clone(),
         band: None,
         points: vec![Point {
@@ -142,7 +142,7 @@ fn by_object(d: &TraceDocument) -> Option<Figure> {
         format!("{} instead of {}", other.policy, main.policy),
     ];
     let rows = d.objects.iter().enumerate().map(|(n, object)| {
-        let of = |x: &Detail| x.object_misses.get(n).copied().unwrap_or(0) as f64;
+        let of = |x: &TraceDetail| x.object_misses.get(n).copied().unwrap_or(0) as f64;
         let change = of(other) - of(main);
         let verdict = match change {
             c if c < 0.0 => Verdict::Better,

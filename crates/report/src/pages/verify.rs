@@ -3,7 +3,7 @@
 use super::share;
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
 use refault::document::trace::TraceDocument;
-use refault::document::verify::{Both, VerifyDocument};
+use refault::document::verify::{BothSides, VerifyDocument};
 use refault::units::Unit;
 
 const DOC: &str = "reference/record.md#the-method-of-verify";
@@ -48,7 +48,7 @@ fn apart_from(d: &VerifyDocument, trace: &TraceDocument) -> String {
 }
 
 /// Line of a chart: its name, colour, and value in a window.
-type Line<'a> = (&'static str, Colour, &'a dyn Fn(&Both) -> f64);
+type Line<'a> = (&'static str, Colour, &'a dyn Fn(&BothSides) -> f64);
 
 /// A chart over the windows; those without an access have no value.
 fn over_windows(d: &VerifyDocument, y: Axis, lines: [Line<'_>; 2]) -> Body {
@@ -82,8 +82,8 @@ fn hit_rates(d: &VerifyDocument) -> Figure {
 fn apart(d: &VerifyDocument) -> Figure {
     let y = Axis::new("% of accesses", Unit::Percent);
     // One of two that differ missed: the differences of both kinds follow from the sums.
-    let differ = |w: &Both| w.accesses.saturating_sub(w.same);
-    let kernel_only = |w: &Both| (differ(w) + w.kernel_misses).saturating_sub(w.lab_misses) / 2;
+    let differ = |w: &BothSides| w.accesses.saturating_sub(w.same);
+    let kernel_only = |w: &BothSides| (differ(w) + w.kernel_misses).saturating_sub(w.lab_misses) / 2;
     let lines: [Line<'_>; 2] = [
         ("only the kernel missed", Colour::Blue, &|w| share(kernel_only(w), w.accesses)),
         ("only the lab missed", Colour::Orange, &|w| share(differ(w).saturating_sub(kernel_only(w)), w.accesses)),
@@ -95,7 +95,7 @@ fn apart(d: &VerifyDocument) -> Figure {
 
 fn objects(d: &VerifyDocument) -> Option<Figure> {
     let heads = ["object", "accesses", "misses, kernel", "misses, lab", "lab less kernel", "hits, kernel", "hits, lab"];
-    let row = |b: &Both| {
+    let row = |b: &BothSides| {
         let (kernel, lab) = b.hit_rates();
         vec![
             Cell::Text(b.name.clone()),
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn differences_of_both_kinds_add_up() {
         // 10 accesses: 2 missed by both, 3 by the kernel alone, 1 by the lab alone.
-        let w = Both { accesses: 10, kernel_misses: 5, lab_misses: 3, same: 6, ..Both::default() };
-        let d = VerifyDocument { windows: vec![w.clone(), Both::default()], ..VerifyDocument::default() };
+        let w = BothSides { accesses: 10, kernel_misses: 5, lab_misses: 3, same: 6, ..BothSides::default() };
+        let d = VerifyDocument { windows: vec![w.clone(), BothSides::default()], ..VerifyDocument::default() };
         let Body::Chart(chart) = apart(&d).body else { panic!("a chart") };
         let values: Vec<_> = chart.series.iter().map(|s| s.values.clone()).collect();
         assert_eq!(values, [[Some(30.0), None], [Some(10.0), None]]);

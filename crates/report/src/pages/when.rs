@@ -2,7 +2,7 @@
 
 use super::{TIME, policy, share, time_axis, when_text, whole_time_axis};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Page, Series, Shape};
-use refault::document::trace::{Detail, TraceDocument};
+use refault::document::trace::{TraceDetail, TraceDocument};
 use refault::units::{Unit, bytes};
 
 const DOC: &str = "reference/report.md#time";
@@ -56,7 +56,7 @@ fn answer(d: &TraceDocument) -> String {
 
 fn hit_rate(d: &TraceDocument) -> Figure {
     let all = window_accesses(d);
-    let line = |x: &Detail| {
+    let line = |x: &TraceDetail| {
         let rates = x.window_misses.iter().zip(&all).map(|(&m, &a)| 100.0 - share(m, a));
         Series::of_policy(&x.policy, rates)
     };
@@ -82,13 +82,13 @@ fn counted(d: &TraceDocument, mut series: Vec<Series>) -> Body {
     Body::Chart(chart)
 }
 
-fn sums(main: &Detail, names: &[&str]) -> Option<Vec<f64>> {
+fn sums(main: &TraceDetail, names: &[&str]) -> Option<Vec<f64>> {
     let found: Vec<_> = names.iter().filter_map(|name| main.window_counters.get(*name)).collect();
     let len = found.first()?.len();
     Some((0..len).map(|at| found.iter().filter_map(|all| all.get(at)).sum::<u64>() as f64).collect())
 }
 
-fn counters(d: &TraceDocument, main: &Detail) -> Option<Figure> {
+fn counters(d: &TraceDocument, main: &TraceDetail) -> Option<Figure> {
     let lines = [
         ("scanned", Colour::Sky, &["pgscan_anon", "pgscan_file"][..]),
         ("evicted", Colour::Blue, &["pgsteal_anon", "pgsteal_file"]),
@@ -111,7 +111,7 @@ fn counters(d: &TraceDocument, main: &Detail) -> Option<Figure> {
     Some(Figure::new("Refaults, scan and steal", meaning, DOC, counted(d, series)))
 }
 
-fn swap(d: &TraceDocument, main: &Detail) -> Option<Figure> {
+fn swap(d: &TraceDocument, main: &TraceDetail) -> Option<Figure> {
     let lines = [("swapped in", Colour::Vermillion, "pswpin"), ("swapped out", Colour::Blue, "pswpout")];
     let series: Vec<_> = lines
         .into_iter()

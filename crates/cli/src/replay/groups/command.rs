@@ -2,7 +2,7 @@
 
 use super::text;
 use crate::flags;
-use crate::given::{Given, GivenSettings};
+use crate::given::{GivenFlags, GivenSettings};
 use crate::replay::acts::refuse_idle_of;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
@@ -31,7 +31,7 @@ const NOT_HERE: [(&str, &str); 6] = [
 /// Replays every trace.
 pub(in crate::replay) fn run(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<(), Failure> {
     given.refuse(&NOT_HERE, "--memcg-column")?;
@@ -59,7 +59,7 @@ pub(in crate::replay) fn run(
 /// The policies that the engine runs; OPT only by default, or by `all`, is left out.
 fn linux<'a>(
     policies: &'a [(RowPolicy, Option<Config>)],
-    given: &Given,
+    given: &GivenFlags,
 ) -> Result<Vec<(RowPolicy, &'a Config)>, Failure> {
     let every = policies.len() == RowPolicy::all().count();
     let named = given.has("policy") && !every;
@@ -71,7 +71,7 @@ fn linux<'a>(
 
 fn replay(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     path: &Path,
     policies: &[(RowPolicy, &Config)],
 ) -> Result<Vec<GroupedRow>, Failure> {

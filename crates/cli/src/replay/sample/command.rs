@@ -4,7 +4,7 @@ use super::args::UnitArg;
 use super::text;
 use crate::flags;
 use crate::flags::recorded;
-use crate::given::Given;
+use crate::given::GivenFlags;
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check;
 use crate::replay::clocked::Clocked;
@@ -37,14 +37,14 @@ const NOT_HERE: [(&str, &str); 10] = [
 const FEW_PAGES: u64 = 100;
 
 /// Whether the same command line may have `--sample`.
-pub(in crate::replay) fn is_possible(given: &Given) -> bool {
+pub(in crate::replay) fn is_possible(given: &GivenFlags) -> bool {
     !given.has("thp") && !NOT_HERE.iter().any(|(flag, _)| given.has(flag))
 }
 
 /// Estimates for every trace.
 pub(in crate::replay) fn run(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<(), Failure> {
     given.refuse(&NOT_HERE, "--sample")?;
@@ -70,7 +70,7 @@ pub(in crate::replay) fn run(
         _ if args.output.csv => text::csv(&estimates.concat(), &settings),
         _ => {
             let colour = to_terminal && std::env::var_os("NO_COLOR").is_none();
-            let one = |(of_trace, words): (&Vec<SampledEstimate>, &Words)| {
+            let one = |(of_trace, words): (&Vec<SampledEstimate>, &ExternalCommand)| {
                 let mut text = text::table(of_trace, one_in, &format!("{}{}", words.rules, settings.line(&OF_RULES)));
                 if args.output.curve {
                     text += &text::curve(of_trace, colour);
@@ -87,7 +87,7 @@ pub(in crate::replay) fn run(
 }
 
 /// Remarks printed beside the estimates of a trace.
-struct Words {
+struct ExternalCommand {
     /// Rules that are not the default ones.
     rules: String,
     /// Quantities that such a sample cannot tell.
@@ -96,11 +96,11 @@ struct Words {
 
 fn replay(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     one_in: OneIn,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
-) -> Result<(Vec<SampledEstimate>, Words), Failure> {
+) -> Result<(Vec<SampledEstimate>, ExternalCommand), Failure> {
     let source = args.input.open(path)?;
     let page_size = source.header().page_size;
     let recording = source.header().recording.as_ref();
@@ -132,7 +132,7 @@ fn replay(
         (kernel, args.kernel.is_some() && recorded_kernel.is_some()),
         rules::of_policies(question.policies),
     );
-    Ok((estimates, Words { rules, notes }))
+    Ok((estimates, ExternalCommand { rules, notes }))
 }
 
 /// Remarks on quantities that a sample of that kind cannot tell, if any.

@@ -2,7 +2,7 @@
 
 use super::{csv, groups, text, tiers};
 use crate::flags::memory;
-use crate::given::{Given, GivenSettings};
+use crate::given::{GivenFlags, GivenSettings};
 use crate::replay::args::ReplayArgs;
 use crate::replay::check::check_different;
 use crate::replay::command::{json_of_lines, page_notes, write, write_page};
@@ -14,7 +14,7 @@ use refault::settings::check_on_policies;
 use refault_trace::AtomicFile;
 
 /// Runs every scenario under every policy.
-pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+pub(in crate::replay) fn run(args: &ReplayArgs, given: &GivenFlags) -> Result<(), Failure> {
     memory::advise_scenario(given.has("scale"));
     let mut request = args.scenario_request(given);
     for path in &args.traces {
@@ -72,7 +72,7 @@ pub(super) fn run_all(
 
 impl ReplayArgs {
     /// The request of the library, without scenarios.
-    pub(crate) fn scenario_request(&self, given: &Given) -> ScenarioRequest {
+    pub(crate) fn scenario_request(&self, given: &GivenFlags) -> ScenarioRequest {
         ScenarioRequest {
             scenarios: Vec::new(),
             scale: self.lab.scale,

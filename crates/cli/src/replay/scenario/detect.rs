@@ -1,7 +1,7 @@
 //! Inputs that are scenarios, and which flags go with them.
 
 use crate::replay::args::ReplayArgs;
-use crate::{Failure, Given};
+use crate::{Failure, GivenFlags};
 use refault::scenario::is_scenario;
 
 /// Flags of scenarios and of traces.
@@ -40,7 +40,7 @@ const INSTEAD: [(&str, &str); 13] = [
 ];
 
 /// Whether all inputs are scenarios; an error if some are, or if the flags do not fit.
-pub(in crate::replay) fn are_scenarios(args: &ReplayArgs, given: &Given) -> Result<bool, Failure> {
+pub(in crate::replay) fn are_scenarios(args: &ReplayArgs, given: &GivenFlags) -> Result<bool, Failure> {
     let kinds: Vec<_> = args.traces.iter().map(|path| (path, is_scenario(path))).collect();
     let find = |wanted: bool| kinds.iter().find(|(_, is)| *is == wanted).map(|(path, _)| path.display());
     match (find(true), find(false)) {

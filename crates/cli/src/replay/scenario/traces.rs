@@ -3,7 +3,7 @@
 use super::command;
 use crate::replay::args::ReplayArgs;
 use crate::replay::clocked::Clocked;
-use crate::{Failure, Given};
+use crate::{Failure, GivenFlags};
 use refault::scenario::{NamedScenario, TieredTrace, is_scenario};
 use refault_lab::scenario::Scenario;
 use refault_trace::{LoadOptions, Trace};
@@ -27,7 +27,7 @@ const FLAGS: [&str; 14] = [
     "series",
 ];
 /// Replays traces on a machine with tiers.
-pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+pub(in crate::replay) fn run(args: &ReplayArgs, given: &GivenFlags) -> Result<(), Failure> {
     if let Some(flag) = given.flags().find(|flag| !FLAGS.contains(flag)) {
         return Err(format!(
             "--{flag}: does not go with --tier; a scenario can say more (docs/how-to/memory-tiers.md)"

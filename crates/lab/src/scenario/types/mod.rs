@@ -16,10 +16,10 @@ pub use published::{
     Band, BandFrom, Better, Calibrated, Parameters, Published, PublishedRatio, PublishedRow, PublishedVariant,
 };
 pub use task::{
-    AccessPattern, Action, Burst, ContentSpec, LoopSpec, ObjectSpec, PhaseSpec, Share, StreamSpec, Sync, TaskSpec,
-    TraceSpec, Until,
+    AccessPattern, Action, Burst, ContentSpec, LoopSpec, ObjectSpec, PhaseLimit, PhaseSpec, Share, StreamSpec, Sync,
+    TaskSpec, TraceSpec,
 };
-pub use watch::{Amount, Condition, SysctlChanges, Victim, WatchSpec};
+pub use watch::{Condition, MemoryAmount, SysctlChanges, Victim, WatchSpec};
 
 /// A machine, what runs on it, and what a publication measured.
 #[derive(Clone, Debug, PartialEq)]

@@ -109,7 +109,7 @@ pub struct PhaseSpec {
     /// Accesses of the phase. None at all: the task sleeps until the phase ends.
     pub streams: Vec<StreamSpec>,
     /// The end of the phase.
-    pub until: Until,
+    pub until: PhaseLimit,
     /// Whether the phase counts in the results.
     pub measured: bool,
     /// Nanoseconds of sleep after each operation.
@@ -138,7 +138,7 @@ pub struct Burst {
 
 /// When a phase ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Until {
+pub enum PhaseLimit {
     /// After this number of accesses of one page, by each copy. Pages that are paged out or dropped
     /// count as well.
     Accesses(u64),

@@ -36,12 +36,12 @@ pub struct WatchSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// `MemAvailable` of `/proc/meminfo` is less.
-    AvailableBelow(Amount),
+    AvailableBelow(MemoryAmount),
     /// `memory.available` of the kubelet is less: memory less the working set, which is all but
     /// inactive pages of files.
-    NodeAvailableBelow(Amount),
+    NodeAvailableBelow(MemoryAmount),
     /// `SwapFree` is less.
-    FreeSwapBelow(Amount),
+    FreeSwapBelow(MemoryAmount),
     /// An average of ten seconds of `memory.pressure` is higher, in percent.
     Avg10Above {
         /// Group, an index; `None`: the machine.
@@ -71,19 +71,19 @@ pub enum Condition {
 
 /// An amount of memory, or a share of all.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Amount {
+pub enum MemoryAmount {
     /// Pages.
     Pages(u64),
     /// Percent of all that there is.
     Percent(f64),
 }
 
-impl Amount {
+impl MemoryAmount {
     /// The amount in pages, of `all` pages.
     pub fn pages(self, all: u64) -> u64 {
         match self {
-            Amount::Pages(pages) => pages,
-            Amount::Percent(percent) => (all as f64 * percent / 100.0) as u64,
+            MemoryAmount::Pages(pages) => pages,
+            MemoryAmount::Percent(percent) => (all as f64 * percent / 100.0) as u64,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::config::lru::{Lru, RefaultTest};
 use crate::config::{Config, Policy};
 
 /// Where a setting acts.
-pub(super) struct Acts<C: 'static = Config> {
+pub(super) struct ActsOn<C: 'static = Config> {
     /// Whether the setting acts under a configuration.
     pub(super) on: fn(&C) -> bool,
     /// Other settings that it needs in order to act, in words; empty: none.
@@ -17,21 +17,21 @@ pub(super) struct Acts<C: 'static = Config> {
     pub(super) groups: bool,
 }
 
-impl<C> Acts<C> {
+impl<C> ActsOn<C> {
     /// On everything.
-    pub(super) const EVERYWHERE: Acts<C> = Acts { on: |_| true, needs: "", machine: "", groups: false };
+    pub(super) const EVERYWHERE: ActsOn<C> = ActsOn { on: |_| true, needs: "", machine: "", groups: false };
 }
 
-impl Acts {
+impl ActsOn {
     /// Acts on generations.
-    pub(super) const GENERATIONS: Acts = Acts { on: is_multi_gen, needs: "", machine: "", groups: false };
+    pub(super) const GENERATIONS: ActsOn = ActsOn { on: is_multi_gen, needs: "", machine: "", groups: false };
     /// Acts on two lists.
-    pub(super) const TWO_LISTS: Acts = Acts { on: |cfg| !is_multi_gen(cfg), needs: "", machine: "", groups: false };
+    pub(super) const TWO_LISTS: ActsOn = ActsOn { on: |cfg| !is_multi_gen(cfg), needs: "", machine: "", groups: false };
     /// Acts on the refault distance of two lists.
-    pub(super) const DISTANCE: Acts =
-        Acts { on: |cfg| !is_multi_gen(cfg) && has_shadows(cfg), needs: "", machine: "", groups: false };
+    pub(super) const DISTANCE: ActsOn =
+        ActsOn { on: |cfg| !is_multi_gen(cfg) && has_shadows(cfg), needs: "", machine: "", groups: false };
     /// Acts on shadows that have a position: all shadows but those of mainline's generations.
-    pub(super) const POSITION: Acts = Acts {
+    pub(super) const POSITION: ActsOn = ActsOn {
         on: |cfg| has_shadows(cfg) && (!is_multi_gen(cfg) || cfg.lru.refault == RefaultTest::ShadowPosition),
         needs: "",
         machine: "",

@@ -1,6 +1,6 @@
 //! Settings of memory cgroups.
 
-use super::acts::{Acts, is_multi_gen};
+use super::acts::{ActsOn, is_multi_gen};
 use super::words::words;
 use super::{Other, Setting, Value, Values, setting};
 use crate::config::kernel::{BEFORE_6_12, Kernel, KernelRule};
@@ -23,7 +23,7 @@ const VERSION_14: KernelRule = KernelRule {
 
 pub(super) const SETTINGS: &[Setting] = &[
     setting!("memcgs", memcg.selection, "multi-gen: whose turn it is when the whole machine needs memory")
-        .acts(Acts::GENERATIONS).of_groups().at("The memcg LRU")
+        .acts(ActsOn::GENERATIONS).of_groups().at("The memcg LRU")
         .other(&[
             Other { rule: &LISTS_OF_GROUPS, value: Value::Word("first") },
             Other { rule: &VERSION_14, value: Value::Word("first") },
@@ -45,7 +45,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     .of_groups().at("All memcgs in turn")
     .other(&[Other { rule: &VERSION_14, value: Value::Flag(true) }]),
     setting!("memcg_walk", memcg.walk, "groups that a run visits: until it has what it wants, or all")
-        .acts(Acts::TWO_LISTS).of_groups().at("The walk over the memcg tree")
+        .acts(ActsOn::TWO_LISTS).of_groups().at("The walk over the memcg tree")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm: vmscan: restore incremental cgroup iteration\": a run that met its target skips the other groups",

@@ -27,7 +27,7 @@ use crate::config::Config;
 use crate::config::kernel::{Kernel, KernelRule};
 use crate::config::lru::RefaultTest;
 
-use acts::Acts;
+use acts::ActsOn;
 
 pub use chosen::Chosen;
 pub use thp::THP;
@@ -70,7 +70,7 @@ pub struct Setting<C: 'static = Config> {
     /// Whether RFC v3 has a form of its own, whatever the kernel.
     of_rfc_v3: bool,
     /// Policies, and parts of a machine, that the setting needs to do anything.
-    acts: Acts<C>,
+    acts: ActsOn<C>,
     read: fn(&C) -> Value,
     write: fn(&mut C, Value) -> Option<()>,
 }
@@ -108,7 +108,7 @@ impl<C> Setting<C> {
             in_scenarios: true,
             former: &[],
             of_rfc_v3: false,
-            acts: Acts::EVERYWHERE,
+            acts: ActsOn::EVERYWHERE,
             read,
             write,
         }
@@ -176,23 +176,23 @@ impl Setting {
     }
 
     /// Acting on some policies alone.
-    const fn acts(self, acts: Acts) -> Setting {
+    const fn acts(self, acts: ActsOn) -> Setting {
         Setting { acts, ..self }
     }
 
     /// Acting on some policies alone, and only together with other settings.
     const fn acts_with(self, needs: &'static str, on: fn(&Config) -> bool) -> Setting {
-        Setting { acts: Acts { on, needs, ..self.acts }, ..self }
+        Setting { acts: ActsOn { on, needs, ..self.acts }, ..self }
     }
 
     /// Acting on machines alone, by a part that a trace lacks.
     const fn of_machines(self, machine: &'static str) -> Setting {
-        Setting { acts: Acts { machine, ..self.acts }, ..self }
+        Setting { acts: ActsOn { machine, ..self.acts }, ..self }
     }
 
     /// Acting between groups alone.
     const fn of_groups(self) -> Setting {
-        Setting { acts: Acts { groups: true, ..self.acts }, ..self }
+        Setting { acts: ActsOn { groups: true, ..self.acts }, ..self }
     }
 
     /// With a form in RFC v3 that no kernel's form replaces.
@@ -241,9 +241,9 @@ macro_rules! setting {
             $name,
             $about,
             $crate::config::settings::words::values_of(|c: &$of| c.$($field).+ $([$at])?),
-            |c| $crate::config::settings::words::Held::value(c.$($field).+ $([$at])?),
+            |c| $crate::config::settings::words::FieldType::value(c.$($field).+ $([$at])?),
             |c, value| {
-                c.$($field).+ $([$at])? = $crate::config::settings::words::Held::of(value)?;
+                c.$($field).+ $([$at])? = $crate::config::settings::words::FieldType::of(value)?;
                 Some(())
             },
         )

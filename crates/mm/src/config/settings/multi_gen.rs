@@ -1,6 +1,6 @@
 //! Settings of multi-gen LRU.
 
-use super::acts::{Acts, is_multi_gen};
+use super::acts::{ActsOn, is_multi_gen};
 use super::words::words;
 use super::{Other, Setting, Value, Values, setting};
 use crate::config::kernel::{BEFORE_6_2, BEFORE_6_12, Kernel, KernelRule, SINCE_6_14};
@@ -24,7 +24,7 @@ const UNDERPROTECTED: KernelRule = KernelRule {
 
 pub(super) const SETTINGS: &[Setting] = &[
     setting!("cache_protection", lru.cache_protection, "birth of cold file pages, and whether refs of 4 are protected")
-        .acts(Acts::GENERATIONS).at("Birth generation")
+        .acts(ActsOn::GENERATIONS).at("Birth generation")
         .other(&[Other { rule: &UNDERPROTECTED, value: Value::Word("none") }]),
     setting!("restore_refs", lru.restore_refs, "references from which on a refault counts as restored")
         .acts_with("generations=linked, or RFC v3", |cfg| {
@@ -35,7 +35,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         .own_in_rfc_v3()
         .other(&[Other { rule: &UNDERPROTECTED, value: Value::Number(4) }]),
     setting!("retry_survivors", lru.retry_survivors, "survivors of a batch are tried once more")
-        .acts(Acts::GENERATIONS).at("Multi-gen eviction")
+        .acts(ActsOn::GENERATIONS).at("Multi-gen eviction")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm: multi-gen LRU: retry folios written back while isolated\"; before, survivors also kept their accesses",
@@ -45,7 +45,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             value: Value::Flag(false),
         }]),
     setting!("refault_counting", lru.refault_counting, "refaults that count: all, or recent ones")
-        .acts(Acts::GENERATIONS).at("Multi-gen refaults")
+        .acts(ActsOn::GENERATIONS).at("Multi-gen refaults")
         .formerly(&[("recent", "recent-only")])
         .own_in_rfc_v3()
         .other(&[Other {
@@ -60,7 +60,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         .acts_with("", |cfg| is_multi_gen(cfg) && cfg.lru.refault == RefaultTest::ShadowPosition).at("Multi-gen LRU with RFC v3")
         .formerly(&[("three-bit", "3bit")]),
     setting!("writeback_sort", lru.writeback_sort, "busy folios stay, or move on to the next generation")
-        .acts(Acts::GENERATIONS).at("Multi-gen eviction")
+        .acts(ActsOn::GENERATIONS).at("Multi-gen eviction")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm/mglru: use the common routine for dirty/writeback reactivation\": sorting no longer moves busy folios to the next generation",
@@ -84,7 +84,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: Value::Flag(false),
     }]),
     setting!("generations", lru.generations, "generations of anon and file are linked, or independent")
-        .acts(Acts::GENERATIONS).at("Independent generations")
+        .acts(ActsOn::GENERATIONS).at("Independent generations")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm/mglru: rework aging feedback\", \"rework type selection\", \"rework refault detection\", \"rework workingset protection\": generations of anon and file move independently, aging goes by their number, a page is promoted when it is in use again",
@@ -94,7 +94,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             value: Value::Word("independent"),
         }]),
     setting!("scan_budget", lru.scan_budget, "pages to scan are computed for each batch, or once a run")
-        .acts(Acts::GENERATIONS).at("The scan budget")
+        .acts(ActsOn::GENERATIONS).at("The scan budget")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm/mglru: improve reclaim loop and dirty folio handling\": a run of reclaim has a scan budget, aging is a step of it",
@@ -104,7 +104,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             value: Value::Word("once"),
         }]),
     setting!("faulted_pages", lru.faulted_pages, "pages that a fault brings in begin as active, or as accessed once")
-        .acts(Acts::GENERATIONS).at("Faulted pages")
+        .acts(ActsOn::GENERATIONS).at("Faulted pages")
         .other(&[Other {
             rule: &KernelRule {
                 change: "\"mm/mglru: use folio_mark_accessed to replace folio_set_active\": pages that a fault brings in are accessed, not active, and accessed pages begin in the second oldest generation",
@@ -113,5 +113,5 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
             value: Value::Word("accessed"),
         }]),
-    setting!("leaf_walk", lru.lru_gen.leaf_walk, "aging walks page tables").acts(Acts::GENERATIONS).at("Multi-gen aging"),
+    setting!("leaf_walk", lru.lru_gen.leaf_walk, "aging walks page tables").acts(ActsOn::GENERATIONS).at("Multi-gen aging"),
 ];

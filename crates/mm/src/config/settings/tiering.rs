@@ -1,6 +1,6 @@
 //! Settings of memory tiers: hint faults, promotion and demotion.
 
-use super::words::{Held as _, Words};
+use super::words::{FieldType as _, WordEnum};
 use super::{Setting, Value, Values, setting};
 use crate::tiering::{PromotionPolicy, TieringConfig};
 
@@ -11,7 +11,7 @@ const MAX_MS: u64 = 86_400_000;
 /// Largest size that a setting takes: 4 TiB, in MiB.
 const MAX_MB: u64 = 1 << 22;
 
-impl Words for PromotionPolicy {
+impl WordEnum for PromotionPolicy {
     const WORDS: &'static [&'static str] = &{
         let mut words = [""; PromotionPolicy::ALL.len()];
         let mut n = 0;

@@ -1,10 +1,10 @@
 //! Settings for which a scenario has a machine, and a trace has none.
 
-use super::acts::Acts;
+use super::acts::ActsOn;
 use super::{Setting, Values, setting, words};
 use crate::config::recency::AccessAdvice;
 
-impl words::Words for AccessAdvice {
+impl words::WordEnum for AccessAdvice {
     const WORDS: &'static [&'static str] = &{
         let mut words = [""; AccessAdvice::ALL.len()];
         let mut n = 0;
@@ -21,7 +21,7 @@ impl words::Words for AccessAdvice {
 pub(super) const SETTINGS: &[Setting] = &[
     setting!("advice", lru.file_advice, "advice of programs on how they access their files").at("Advice").of_traces(),
     setting!("one_list", lru.one_list, "never activate: FIFO by descriptor, second chance by mapping")
-        .acts(Acts::TWO_LISTS)
+        .acts(ActsOn::TWO_LISTS)
         .at("Two lists")
         .of_traces(),
     setting!(
@@ -52,12 +52,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         .takes(Values::NUMBER, "pages")
         .of_traces(),
     setting!("nodes_shift", shadow.nodes_shift, "bits of the node number in a shadow")
-        .acts(Acts::POSITION)
+        .acts(ActsOn::POSITION)
         .at("Shadow entries")
         .takes(Values::Range(0, 10), "bits")
         .of_traces(),
     setting!("eviction_bits_max", shadow.eviction_bits_max, "bits of the eviction counter in a shadow, at most")
-        .acts(Acts::POSITION)
+        .acts(ActsOn::POSITION)
         .at("Shadow entries")
         .takes(Values::Range(8, 64), "bits")
         .of_traces(),

@@ -3,7 +3,7 @@
 use super::value::{Value, Values};
 
 /// An enumeration that has a word for each variant.
-pub(super) trait Words: Copy + PartialEq + Sized + 'static {
+pub(super) trait WordEnum: Copy + PartialEq + Sized + 'static {
     /// The words, in the order of the variants.
     const WORDS: &'static [&'static str];
     /// The variants.
@@ -11,7 +11,7 @@ pub(super) trait Words: Copy + PartialEq + Sized + 'static {
 }
 
 /// A type of a field.
-pub(super) trait Held: Sized {
+pub(super) trait FieldType: Sized {
     /// All values of the type.
     const VALUES: Values;
     /// The field as a value of a setting.
@@ -21,11 +21,11 @@ pub(super) trait Held: Sized {
 }
 
 /// All values of the type of a field.
-pub(super) const fn values_of<C, T: Held>(_: fn(&C) -> T) -> Values {
+pub(super) const fn values_of<C, T: FieldType>(_: fn(&C) -> T) -> Values {
     T::VALUES
 }
 
-impl<T: Words> Held for T {
+impl<T: WordEnum> FieldType for T {
     const VALUES: Values = Values::Words(T::WORDS);
 
     fn value(self) -> Value {
@@ -37,7 +37,7 @@ impl<T: Words> Held for T {
     }
 }
 
-impl Held for bool {
+impl FieldType for bool {
     const VALUES: Values = Values::Flag;
 
     fn value(self) -> Value {
@@ -51,7 +51,7 @@ impl Held for bool {
 
 macro_rules! numbers {
     ($($number:ty),*) => {
-        $(impl Held for $number {
+        $(impl FieldType for $number {
             const VALUES: Values = Values::NUMBER;
 
             fn value(self) -> Value {
@@ -70,7 +70,7 @@ numbers!(u32, u64, usize);
 /// Words of the variants of an enumeration.
 macro_rules! words {
     ($of:ident { $($word:literal = $variant:ident),* $(,)? }) => {
-        impl $crate::config::settings::words::Words for $of {
+        impl $crate::config::settings::words::WordEnum for $of {
             const WORDS: &'static [&'static str] = &[$($word),*];
             const ALL: &'static [$of] = &[$($of::$variant),*];
         }

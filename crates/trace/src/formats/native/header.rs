@@ -4,7 +4,7 @@ use super::thrift::{Thrift, ThriftField};
 
 /// The header of a page.
 #[derive(Debug, PartialEq)]
-pub(super) struct Head {
+pub(super) struct PageHeader {
     /// Bytes behind the header, as they are and decompressed.
     pub(super) packed: u32,
     pub(super) size: u32,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Second { nulls: u32, rows: u32, definition: u32, repetition: u32, compressed: bool },
 }
 
-impl Head {
+impl PageHeader {
     /// A header and its length.
     pub(super) fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         let mut thrift = Thrift::new(bytes);
@@ -114,24 +114,24 @@ pub(super) mod tests {
 
     #[test]
     fn headers_are_read() {
-        let want = Head { packed: 3, size: 300, values: 1, encoding: 0, kind: Kind::First { levels: 3 } };
+        let want = PageHeader { packed: 3, size: 300, values: 1, encoding: 0, kind: Kind::First { levels: 3 } };
         let bytes = head(0, &[0xd8, 4], &[6], PLAIN);
-        assert_eq!(Head::read(&bytes), Some((want, bytes.len())));
+        assert_eq!(PageHeader::read(&bytes), Some((want, bytes.len())));
         let body = [0x15, 2, 0x15, 0, 0x15, 2, 0x15, 16, 0x15, 4, 0x15, 6, 0x12];
         let kind = Kind::Second { nulls: 0, rows: 1, definition: 2, repetition: 3, compressed: false };
-        let want = Head { packed: 3, size: 300, values: 1, encoding: 8, kind };
+        let want = PageHeader { packed: 3, size: 300, values: 1, encoding: 8, kind };
         let bytes = head(3, &[0xd8, 4], &[6], &body);
-        assert_eq!(Head::read(&bytes), Some((want, bytes.len())));
+        assert_eq!(PageHeader::read(&bytes), Some((want, bytes.len())));
         for cut in 0..bytes.len() {
-            assert_eq!(Head::read(&bytes[..cut]), None);
+            assert_eq!(PageHeader::read(&bytes[..cut]), None);
         }
         // Heads of a negative size; of a size that is not a number of 32 bits; without a size;
         // without a body.
-        assert_eq!(Head::read(&head(0, &[1], &[6], PLAIN)), None);
-        assert_eq!(Head::read(&head(0, &[0xff, 0xff, 0xff, 0xff, 0x7f], &[6], PLAIN)), None);
-        assert_eq!(Head::read(&[0x15, 0, 0x25, 2, 0x2c, 0x15, 2, 0x15, 0, 0x15, 6, 0, 0]), None);
-        assert_eq!(Head::read(&head(2, &[6], &[6], &[])), None);
-        assert_eq!(Head::read(&[0x15, 0, 0x15, 2, 0x15, 2, 0]), None);
+        assert_eq!(PageHeader::read(&head(0, &[1], &[6], PLAIN)), None);
+        assert_eq!(PageHeader::read(&head(0, &[0xff, 0xff, 0xff, 0xff, 0x7f], &[6], PLAIN)), None);
+        assert_eq!(PageHeader::read(&[0x15, 0, 0x25, 2, 0x2c, 0x15, 2, 0x15, 0, 0x15, 6, 0, 0]), None);
+        assert_eq!(PageHeader::read(&head(2, &[6], &[6], &[])), None);
+        assert_eq!(PageHeader::read(&[0x15, 0, 0x15, 2, 0x15, 2, 0]), None);
     }
 
     /// Found by fuzzing: statistics with a list of two thousand million booleans, through which the
@@ -143,7 +143,7 @@ pub(super) mod tests {
                 [0x15, 2, 0x15, 0, 0x15, 6, 0x15, 6, 0x15, 0, 0x15, 0, 0x2c, 0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 7];
             let mut bytes = head(kind, &[2], &[2], &body);
             bytes.push(0);
-            assert_eq!(Head::read(&bytes), None);
+            assert_eq!(PageHeader::read(&bytes), None);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The pages of a column, read and decompressed; none is larger than its values can be.
 
 use super::checked::PageChecks;
-use super::header::{Head, Kind};
+use super::header::{Kind, PageHeader};
 use bytes::Bytes;
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageMetadata, PageReader};
@@ -66,7 +66,7 @@ impl ColumnPages {
         if peeked.is_empty() {
             return Ok(None);
         }
-        let Some((head, length)) = Head::read(peeked) else {
+        let Some((head, length)) = PageHeader::read(peeked) else {
             return refuse(format!("there is no page header at byte {at}"));
         };
         self.file.used += length;
@@ -87,7 +87,7 @@ impl ColumnPages {
     }
 
     /// Decompresses what is behind a header.
-    fn page(&mut self, head: &Head, bytes: Vec<u8>) -> Result<Page> {
+    fn page(&mut self, head: &PageHeader, bytes: Vec<u8>) -> Result<Page> {
         let encoding = encoding(head.encoding)?;
         let (num_values, size) = (head.values, head.size as usize);
         Ok(match head.kind {
