@@ -146,9 +146,11 @@ fn threads_and_repeats_change_nothing() {
     let one = run("1");
     assert_eq!(one.iter().map(|b| b["name"].as_str().expect("a name")).collect::<Vec<_>>(), ["tiny", "again"]);
     assert_ne!(one[0]["rows"][3], one[1]["rows"][3]);
-    assert_eq!(one, run("1"));
     assert_eq!(one, run("2"));
-    assert_eq!(one, run("7"));
+    if is_long() {
+        assert_eq!(one, run("1"));
+        assert_eq!(one, run("7"));
+    }
 }
 
 #[test]

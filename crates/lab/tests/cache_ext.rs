@@ -4,7 +4,7 @@
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::Scenario;
 use refault_mm::CacheExtPolicy;
-use refault_testing::{is_long, only_long};
+use refault_testing::only_long;
 
 fn run(text: &str) -> RunResult {
     let s = Scenario::parse("f.toml", text).unwrap_or_else(|e| panic!("{e}"));
@@ -99,6 +99,9 @@ phase = [{{ read = "db", pattern = "uniform", block = "4M", duration = "12s", cp
 /// a hundred.
 #[test]
 fn what_is_got_is_kept_from_scans() {
+    if !only_long("what_is_got_is_kept_from_scans") {
+        return;
+    }
     let rates = |machine, group, advice| {
         let r = get_scan(machine, group, advice);
         [get(&r, "task.get.ops_per_s"), get(&r, "task.get.p99_ns"), get(&r, "task.scan.bytes_per_s")]
@@ -110,9 +113,6 @@ fn what_is_got_is_kept_from_scans() {
         }
     };
     beside("get-scan", rates("lru", ", cache_ext = \"get-scan\"", ""), [1.4..2.1, 0.85..1.0, 0.75..0.95]);
-    if !is_long() {
-        return println!("lfu, mglru and advice: REFAULT_LONG=1");
-    }
     beside("lfu", rates("lru", ", cache_ext = \"lfu\"", ""), [1.3..1.9, 0.85..1.05, 0.7..0.95]);
     beside("mglru", rates("mglru", "", ""), [0.85..1.0, 0.9..1.1, 0.9..1.05]);
     for advice in [", advice = \"sequential\"", ", advice = \"noreuse\""] {

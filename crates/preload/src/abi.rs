@@ -119,8 +119,8 @@ pub const CALLS: usize = 128;
 /// How memory that the program makes comes to be watched before the program touches it. The
 /// functions of the C library that make memory count what they make. As long as it is within the
 /// allowance, that is all. Beyond it, and before they return, they put the range into an entry and
-/// touch the page of that number of [`AgentHello::calls`]: a fault, which the manager serves when the
-/// range is watched, or when it has found that there is room for it unwatched.
+/// touch the page of that number of [`AgentHello::calls`]: a fault, which the manager serves when
+/// the range is watched, or when it has found that there is room for it unwatched.
 #[repr(C)]
 #[derive(Debug)]
 pub struct NewMemory {

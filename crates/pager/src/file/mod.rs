@@ -301,8 +301,8 @@ impl MappedFile {
         Ok((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32)
     }
 
-    /// Faults that are served. With [`FaultScope::UserMode`], a system call that is handed memory which
-    /// is not in place fails with `EFAULT`.
+    /// Faults that are served. With [`FaultScope::UserMode`], a system call that is handed memory
+    /// which is not in place fails with `EFAULT`.
     pub fn scope(&self) -> FaultScope {
         self.shared.uffd.scope()
     }

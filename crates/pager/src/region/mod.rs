@@ -246,8 +246,8 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
     }
 
-    /// Faults that are served. With [`FaultScope::UserMode`], a system call that is handed memory which
-    /// is not in place fails with `EFAULT`.
+    /// Faults that are served. With [`FaultScope::UserMode`], a system call that is handed memory
+    /// which is not in place fails with `EFAULT`.
     pub fn scope(&self) -> FaultScope {
         self.shared.uffd.scope()
     }
