@@ -66,6 +66,8 @@ def configuration(names, libc, layers):
         "org.opencontainers.image.licenses": "(MIT OR Apache-2.0) AND LGPL-2.1-or-later",
         "refault.libc6": libc,
     }
+    if place.repository():
+        labels["org.opencontainers.image.source"] = place.repository()
     settings = {"Entrypoint": ["/usr/bin/refault"], "Env": ["PATH=/usr/bin"], "Labels": labels, "WorkingDir": "/"}
     history = [{"created": created, "created_by": f"libc6 {libc} of Debian"}]
     history.append({"created": created, "created_by": f"refault {place.version()}"})
