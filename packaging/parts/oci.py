@@ -6,12 +6,11 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import subprocess
 import tarfile
 import time
 
-from . import place
+from . import apt, place
 
 # Libraries that the program is linked with, and their loader.
 LIBRARIES = re.compile(r"(ld-linux[^/]*|lib(c|m|dl|pthread|rt))\.so(\.\d+)?$")
@@ -118,9 +117,7 @@ def command(tree):
 
 def c_library(kit, names):
     """The layer of Debian's C library for an architecture, and its version."""
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise SystemExit("error: oci: takes Debian's apt-get and dpkg-deb, which bring the C library of the image")
-    file = downloaded(kit, names)
+    [file] = apt.download(kit.work / f"apt-{names}", names, "libc6")
     version = subprocess.check_output(["dpkg-deb", "--field", file, "Version"], text=True).strip()
     content = subprocess.check_output(["dpkg-deb", "--fsys-tarfile", file])
     files, links = {}, {"lib": "usr/lib"}
@@ -137,27 +134,6 @@ def c_library(kit, names):
             else:
                 files[name] = tar.extractfile(member).read()
     return packed(sorted(files.items()), sorted(links.items()), parents([*files, *links])), version
-
-
-def downloaded(kit, names):
-    """The package `libc6` of the Debian that apt is set to, whatever this machine is itself."""
-    folder = kit.work / f"apt-{names}"
-    shutil.rmtree(folder, ignore_errors=True)
-    for part in ("lists/partial", "cache/archives/partial"):
-        (folder / part).mkdir(parents=True)
-    settings = {
-        "APT::Architecture": names,
-        "APT::Architectures": names,
-        "APT::Sandbox::User": "root",
-        "Dir::State::Lists": folder / "lists",
-        "Dir::State::status": "/dev/null",
-        "Dir::Cache": folder / "cache",
-        "Acquire::Languages": "none",
-    }
-    apt = ["apt-get", "-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
-    place.run(*apt, "update", cwd=folder)
-    place.run(*apt, "download", f"libc6:{names}", cwd=folder)
-    return next(folder.glob("libc6_*.deb"))
 
 
 def unpack(path, root):

@@ -1,0 +1,34 @@
+"""Packages of the Debian that apt is set to, for any architecture, whatever this machine is itself."""
+
+import shutil
+
+from . import place
+
+
+def download(folder, names, *packages, needs=False):
+    """Brings packages, with `needs` those that they depend on, too; the files, sorted."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise SystemExit(f"error: {' '.join(packages)}: takes apt-get and dpkg-deb, which bring Debian's packages")
+    shutil.rmtree(folder, ignore_errors=True)
+    for part in ("lists/partial", "cache/archives/partial"):
+        (folder / part).mkdir(parents=True)
+    # None is installed, so that all that are needed come.
+    (folder / "status").touch()
+    settings = {
+        "APT::Architecture": names,
+        "APT::Architectures": names,
+        "APT::Sandbox::User": "root",
+        "APT::Install-Recommends": "false",
+        "Dir::State::Lists": folder / "lists",
+        "Dir::State::status": folder / "status",
+        "Dir::Cache": folder / "cache",
+        "Acquire::Languages": "none",
+    }
+    apt = ["apt-get", "-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
+    place.run(*apt, "update", cwd=folder)
+    wanted = [f"{package}:{names}" for package in packages]
+    if needs:
+        place.run(*apt, "install", "-y", "--download-only", *wanted, cwd=folder)
+        return sorted((folder / "cache/archives").glob("*.deb"))
+    place.run(*apt, "download", *wanted, cwd=folder)
+    return sorted(folder.glob("*.deb"))
