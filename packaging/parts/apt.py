@@ -1,8 +1,24 @@
-"""Packages of the Debian that apt is set to, for any architecture, whatever this machine is itself."""
+"""Packages of Debian, for any architecture, whatever this machine is itself: of the mirror that apt is set to, and
+on other distributions of Debian's own."""
 
+import platform
 import shutil
+from pathlib import Path
 
 from . import place
+
+KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+ELSEWHERE = f"deb [signed-by={KEYS}] http://deb.debian.org/debian bookworm main\n"
+
+
+def sources(folder):
+    """Settings of apt where it is not set to Debian."""
+    if platform.freedesktop_os_release()["ID"] == "debian":
+        return {}
+    if not KEYS.exists():
+        raise SystemExit(f"error: {KEYS}: not there; install the package debian-archive-keyring")
+    (folder / "debian.list").write_text(ELSEWHERE)
+    return {"Dir::Etc::sourcelist": folder / "debian.list", "Dir::Etc::sourceparts": "/dev/null"}
 
 
 def download(folder, names, *packages, needs=False):
@@ -23,6 +39,7 @@ def download(folder, names, *packages, needs=False):
         "Dir::State::status": folder / "status",
         "Dir::Cache": folder / "cache",
         "Acquire::Languages": "none",
+        **sources(folder),
     }
     apt = ["apt-get", "-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
     place.run(*apt, "update", cwd=folder)
