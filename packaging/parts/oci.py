@@ -32,7 +32,9 @@ def make(kit, arch, tree, out):
         "config": {"mediaType": f"{TYPE}.config.v1+json", **config},
         "layers": described,
     }
-    named = {"org.opencontainers.image.ref.name": place.version()}
+    # Podman's name of it, and containerd's, which is that of the manifests of Kubernetes.
+    name = f"refault:{place.version()}"
+    named = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": f"docker.io/library/{name}"}
     entry = {"mediaType": manifest["mediaType"], **store(blobs, encoded(manifest)), "annotations": named}
     entry["platform"] = {"architecture": names, "os": "linux"}
     index = {"schemaVersion": 2, "mediaType": f"{TYPE}.index.v1+json", "manifests": [entry]}
