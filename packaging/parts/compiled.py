@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from pathlib import Path
 
 from . import place
 
@@ -12,12 +13,18 @@ PAGES = "refault-packaging"
 MOST = 20_000_000
 
 
-def binaries(kit, arch):
-    """Builds the binaries of an architecture; their folder."""
+def library(arch):
+    """Sees to Rust's standard library of an architecture; the name of its target."""
     target = place.ARCHES[arch]["target"]
     libraries = subprocess.check_output(["rustc", "--print", "target-libdir", "--target", target], text=True).strip()
-    if subprocess.run(["test", "-d", libraries]).returncode:
+    if not Path(libraries).is_dir():
         place.run("rustup", "target", "add", target)
+    return target
+
+
+def binaries(kit, arch):
+    """Builds the binaries of an architecture; their folder."""
+    target = library(arch)
     packages = ["refault-cli", "refault-run"]
     programs = [*BINARIES]
     if arch == platform.machine():

@@ -6,12 +6,11 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import subprocess
 import tarfile
 import time
 
-from . import place
+from . import apt, place
 
 # Libraries that the program is linked with, and their loader.
 LIBRARIES = re.compile(r"(ld-linux[^/]*|lib(c|m|dl|pthread|rt))\.so(\.\d+)?$")
@@ -33,7 +32,9 @@ def make(kit, arch, tree, out):
         "config": {"mediaType": f"{TYPE}.config.v1+json", **config},
         "layers": described,
     }
-    named = {"org.opencontainers.image.ref.name": place.version()}
+    # Podman's name of it, and containerd's, which is that of the manifests of Kubernetes.
+    name = f"refault:{place.version()}"
+    named = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": f"docker.io/library/{name}"}
     entry = {"mediaType": manifest["mediaType"], **store(blobs, encoded(manifest)), "annotations": named}
     entry["platform"] = {"architecture": names, "os": "linux"}
     index = {"schemaVersion": 2, "mediaType": f"{TYPE}.index.v1+json", "manifests": [entry]}
@@ -66,6 +67,8 @@ def configuration(names, libc, layers):
         "org.opencontainers.image.licenses": "(MIT OR Apache-2.0) AND LGPL-2.1-or-later",
         "refault.libc6": libc,
     }
+    if place.repository():
+        labels["org.opencontainers.image.source"] = place.repository()
     settings = {"Entrypoint": ["/usr/bin/refault"], "Env": ["PATH=/usr/bin"], "Labels": labels, "WorkingDir": "/"}
     history = [{"created": created, "created_by": f"libc6 {libc} of Debian"}]
     history.append({"created": created, "created_by": f"refault {place.version()}"})
@@ -116,9 +119,7 @@ def command(tree):
 
 def c_library(kit, names):
     """The layer of Debian's C library for an architecture, and its version."""
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise SystemExit("error: oci: takes Debian's apt-get and dpkg-deb, which bring the C library of the image")
-    file = downloaded(kit, names)
+    [file] = apt.download(kit.work / f"apt-{names}", names, "libc6")
     version = subprocess.check_output(["dpkg-deb", "--field", file, "Version"], text=True).strip()
     content = subprocess.check_output(["dpkg-deb", "--fsys-tarfile", file])
     files, links = {}, {"lib": "usr/lib"}
@@ -135,27 +136,6 @@ def c_library(kit, names):
             else:
                 files[name] = tar.extractfile(member).read()
     return packed(sorted(files.items()), sorted(links.items()), parents([*files, *links])), version
-
-
-def downloaded(kit, names):
-    """The package `libc6` of the Debian that apt is set to, whatever this machine is itself."""
-    folder = kit.work / f"apt-{names}"
-    shutil.rmtree(folder, ignore_errors=True)
-    for part in ("lists/partial", "cache/archives/partial"):
-        (folder / part).mkdir(parents=True)
-    settings = {
-        "APT::Architecture": names,
-        "APT::Architectures": names,
-        "APT::Sandbox::User": "root",
-        "Dir::State::Lists": folder / "lists",
-        "Dir::State::status": "/dev/null",
-        "Dir::Cache": folder / "cache",
-        "Acquire::Languages": "none",
-    }
-    apt = ["apt-get", "-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
-    place.run(*apt, "update", cwd=folder)
-    place.run(*apt, "download", f"libc6:{names}", cwd=folder)
-    return next(folder.glob("libc6_*.deb"))
 
 
 def unpack(path, root):

@@ -24,6 +24,12 @@ def version():
     return re.search(r'^version = "([^"]+)"', text, re.M)[1]
 
 
+def repository():
+    """The address of the project; none until `packaging/repository` was run."""
+    found = re.search(r'^repository = "([^"]+)"', (ROOT / "Cargo.toml").read_text(), re.M)
+    return found and found[1]
+
+
 def epoch():
     """The time of the sources in seconds: that of the commit, or SOURCE_DATE_EPOCH."""
     given = os.environ.get("SOURCE_DATE_EPOCH")

@@ -3,16 +3,16 @@
 import shutil
 from contextlib import contextmanager
 
-from . import notices, place
+from . import compiled, notices, place
 
 # Bytes that a wheel has at most.
 MOST = 10_000_000
 FOLDER = place.ROOT / "python"
 
 
-def make(kit, arch, tree, out):
+def make(kit, arch, out):
     """A wheel for every CPython from 3.10 on."""
-    target = place.ARCHES[arch]["target"]
+    target = compiled.library(arch)
     before = set(out.glob("*.whl"))
     # The linker has another name than that of the binaries: in one folder each would compile anew what the other has.
     env = {**kit.env, "CARGO_TARGET_DIR": str(kit.work / "build-wheel")}

@@ -1,5 +1,5 @@
 //! Misses of a trace against memory, under the two reclaim policies of Linux:
-//! `cargo run --release -p refault --example curve data/sqlite.parquet`.
+//! `cargo run --release -p refault-lib --example curve data/sqlite.parquet`.
 
 use refault::replay::{Replay, curve_sizes};
 use std::path::Path;

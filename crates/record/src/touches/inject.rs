@@ -7,8 +7,11 @@
 use libc::{c_void, pid_t};
 #[cfg(target_arch = "x86_64")]
 use refault_syscalls::maps::MapsLine;
-use std::fs::{self, File};
+use std::fs;
+#[cfg(target_arch = "x86_64")]
+use std::fs::File;
 use std::io;
+#[cfg(target_arch = "x86_64")]
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
