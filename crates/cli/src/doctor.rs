@@ -1,11 +1,12 @@
-//! `refault doctor`: what this machine allows the recorder to do, and the pager, as `refault-run`
-//! says if it is installed.
+//! `refault doctor`: what this machine allows the recorder to do, first, and the pager, as
+//! `refault-run` says if it is installed.
 
 use crate::{Failure, installed, print};
 use clap::Args;
 use refault::words::printable;
 use refault_record::{
-    EventSupport, Feature, Tracefs, bpf_possible, group_paths, probes_possible, survey, touches_possible,
+    EventSupport, Feature, Tracefs, bpf_possible, group_paths, lacking_rights, probes_possible, survey,
+    touches_possible,
 };
 use refault_trace::TouchMethod;
 use serde::Serialize;
@@ -49,8 +50,8 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
     };
     let text = match (args.json, &pager) {
         (true, _) => serde_json::to_string_pretty(&Json::of(&pager, &events)?)? + "\n",
-        (false, Ok(pager)) => pager.said.clone() + &recording(&events),
-        (false, Err(why)) => format!("The pager is not installed here: {why}.\n{}", recording(&events)),
+        (false, Ok(pager)) => format!("{}\n{}", recording(&events), pager.said),
+        (false, Err(why)) => format!("{}\nThe pager is not installed here: {why}.\n", recording(&events)),
     };
     print(&text)?;
     Ok(pager.map_or(events.suffice(), |pager| pager.works))
@@ -174,9 +175,9 @@ fn hardware_samples() -> &'static str {
 fn recording(events: &Events) -> String {
     let all = match &events.all {
         Ok(all) => all,
-        Err(e) => return format!("\nrefault record does not work here: {}.\n", printable(e)),
+        Err(e) => return format!("refault record does not work here: {}.\n{}", printable(e), rights()),
     };
-    let mut text = String::from("\n");
+    let mut text = conclusions(all, events);
     let named = |there: bool| {
         let names: Vec<_> = all.iter().filter(|known| known.is_there == there).map(|known| known.event).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(" ") }
@@ -190,6 +191,12 @@ fn recording(events: &Events) -> String {
         let _ = writeln!(text, "{what:<24}{}: {words}", method.name());
     }
     let _ = writeln!(text, "{:<24}{}", "", hardware_samples());
+    text
+}
+
+/// What works, in sentences, and what follows from what is not there.
+fn conclusions(all: &[EventSupport], events: &Events) -> String {
+    let mut text = String::new();
     let probed = all.iter().any(|known| !known.is_there && known.feature == Feature::Cache);
     match (events.suffice(), probed, &events.probes) {
         (true, false, _) => text.push_str("refault record works here, with the rights of root.\n"),
@@ -219,5 +226,10 @@ fn recording(events: &Events) -> String {
     for known in all.iter().filter(|known| !events.is_covered(known)) {
         let _ = writeln!(text, "Without {}: {}.", known.event, known.feature.consequence());
     }
-    text
+    text + &rights() + "\n"
+}
+
+/// Rights that lack for a watch of the whole machine, a line each.
+fn rights() -> String {
+    lacking_rights().iter().map(|(name, what)| format!("refault watch lacks {name}: {what}.\n")).collect()
 }

@@ -35,4 +35,5 @@ mod streaming;
 mod swap;
 mod tiers;
 mod verify;
+mod watch;
 mod whatif;

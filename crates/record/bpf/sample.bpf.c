@@ -55,15 +55,15 @@ struct folio___memdesc { struct memdesc flags; } CORE;
 enum { READ, BEGIN, WRITE, FAULT, AROUND, ADD, DELETE, ADVISE, COUNT };
 
 /* Set before the programs are loaded. */
-const volatile u64 mask = 63;
 const volatile u64 salt = 0;
 /* Pages by which the last index of a read is beyond its last page. */
 const volatile u64 beyond = 0;
 /* Counts are by process, and not by memory cgroup. */
 const volatile u64 by_process = 0;
 
-/* Changed by the reader now and then: what a CPU remembers of its task holds until then. */
-volatile u64 epoch SEC(".data.epoch") = 1;
+/* Changed by the reader: what a CPU remembers of its task holds until the epoch is another; the mask
+ * is the rate of the sample, less one. The same order is in src/bpf/mod.rs. */
+volatile struct { u64 epoch, mask; } shared SEC(".data.shared") = {1, 63};
 
 struct event {
 	u64 time_ns, group, ino, first, second;
@@ -133,7 +133,7 @@ INLINE void note_lost(void)
 /* Whether one of these pages is of the sample. */
 INLINE int touches(u64 ino, u64 first, u64 last)
 {
-	u64 unit = first >> 6, ahead = ((ino ^ salt) - unit) & mask;
+	u64 unit = first >> 6, ahead = ((ino ^ salt) - unit) & shared.mask;
 	return ahead == 0 || (unit + ahead) << 6 <= last;
 }
 
@@ -153,7 +153,7 @@ APART void find_place(struct per_cpu *cpu, u32 number)
 	u64 place = key * 0x9e3779b97f4a7c15ull >> 57;
 	struct slot *slot = &cpu->slots[place & (SLOTS - 1)];
 	cpu->whose = by_process ? (u32)task->tgid : (u64)task->cgroups;
-	cpu->epoch = epoch;
+	cpu->epoch = shared.epoch;
 	cpu->key = key;
 	cpu->place = place;
 	if (slot->key == key)
@@ -182,7 +182,7 @@ INLINE struct per_cpu *counted(struct task_struct *task)
 	if (!cpu)
 		return 0;
 	u64 whose = by_process ? (u32)task->tgid : (u64)task->cgroups;
-	if (cpu->whose != whose || cpu->epoch != epoch)
+	if (cpu->whose != whose || cpu->epoch != shared.epoch)
 		find_place(cpu, number);
 	return cpu;
 }

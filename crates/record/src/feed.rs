@@ -20,9 +20,13 @@ const LENGTH_NS: u64 = 10_000_000_000;
 
 /// The events. They end when this is dropped, or with the process.
 pub struct EventFeed {
+    tracefs: Tracefs,
+    wanted: WantedEvents,
+    /// Events that were read, and lost, by rings that are closed.
+    closed: (u64, u64),
     rings: Rings,
     /// Removed after the events on them have ended.
-    _probes: Option<Probes>,
+    probes: Option<Probes>,
     names: Names,
     groups: GroupNames,
     lengths: FxHashMap<Inode, (Option<u64>, u64)>,
@@ -31,7 +35,7 @@ pub struct EventFeed {
 
 impl std::fmt::Debug for EventFeed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Feed").field("counts", &self.counts()).finish_non_exhaustive()
+        f.debug_struct("EventFeed").field("counts", &self.counts()).finish_non_exhaustive()
     }
 }
 
@@ -49,15 +53,31 @@ impl EventFeed {
         let tracefs = Tracefs::find(tracefs)?;
         let wanted =
             WantedEvents { sample: Some(sample), sampler, of_pages: true, groups: true, by_process: false, ring_bytes };
-        let Opened { rings, probes, has_groups, why_filters, .. } = Opened::open(&tracefs, wanted)?;
+        let Opened { rings, probes, has_groups, why_filters, .. } = Opened::open(&tracefs, wanted, None)?;
         let groups = GroupNames::new(has_groups)?;
         let (names, lengths) = (Names::new(), FxHashMap::default());
-        Ok(EventFeed { rings, _probes: probes, names, groups, lengths, why_filters })
+        Ok(EventFeed { tracefs, wanted, closed: (0, 0), rings, probes, names, groups, lengths, why_filters })
     }
 
     /// Reason why filters take the sample and not programs, if these were wanted, too.
     pub fn why_filters(&self) -> Option<&str> {
         self.why_filters.as_deref()
+    }
+
+    /// Another rate: of the same salt, so that of two rates one has all pages of the other. Programs
+    /// go on; filters are opened anew, and miss what happens meanwhile.
+    ///
+    /// # Errors
+    /// One line that says what is missing.
+    pub fn set_sample(&mut self, sample: SpaceSample) -> Result<(), String> {
+        self.wanted.sample = Some(sample);
+        if let Some(programs) = self.rings.programs() {
+            return programs.set_sample(sample);
+        }
+        self.closed = self.counts();
+        let Opened { rings, probes, .. } = Opened::open(&self.tracefs, self.wanted, self.probes.take())?;
+        (self.rings, self.probes) = (rings, probes);
+        Ok(())
     }
 
     /// Whether somebody counts all accesses.
@@ -78,7 +98,7 @@ impl EventFeed {
 
     /// Events that were read, and events that were lost, since the start.
     pub fn counts(&self) -> (u64, u64) {
-        (self.rings.read, self.rings.all_lost())
+        (self.closed.0 + self.rings.read, self.closed.1 + self.rings.all_lost())
     }
 
     /// Path of the memory cgroup that an event is of; none: its process is gone.

@@ -4,7 +4,7 @@ use crate::hierarchy::Hierarchy;
 use rustc_hash::FxHashMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Prefixes of the groups that this program makes; the number of a process follows.
@@ -61,6 +61,20 @@ pub fn paths() -> Result<Vec<String>, String> {
     }
     found.sort();
     Ok(found)
+}
+
+/// All memory groups by number: that is the inode of the folder.
+pub(crate) fn numbered() -> Vec<(u64, String)> {
+    let Ok(hierarchy) = Hierarchy::find() else { return Vec::new() };
+    let own = fs::metadata(&hierarchy.place).map_or(0, |metadata| metadata.ino());
+    let (mut found, mut folders) = (Vec::new(), vec![(own, hierarchy.place.clone())]);
+    while let Some((id, folder)) = folders.pop() {
+        let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let below = below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
+        folders.extend(below.map(|e| (e.ino(), e.path())));
+        found.push((id, hierarchy.folder(&folder).1));
+    }
+    found
 }
 
 impl Cgroup {

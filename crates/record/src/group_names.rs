@@ -1,39 +1,49 @@
 //! Paths of the memory cgroups that events are of.
 
-use crate::group::{Cgroup, contains, of_process, paths};
+use crate::group::{contains, numbered, of_process, paths};
+use crate::group_handle::GroupHandles;
+use crate::hierarchy::Hierarchy;
 use rustc_hash::FxHashMap;
-use std::path::Path;
+use std::time::Instant;
 
 /// Nanoseconds after which a process is asked for its group again, and the groups are looked for.
 const AGAIN_NS: u64 = 1_000_000_000;
 
 /// Groups, or processes, that are remembered.
-const MOST: usize = 1 << 16;
+const MOST: usize = 1 << 14;
+
+/// Share of the time that may go into looking for groups.
+const SHARE: u32 = 1000;
 
 /// Known groups.
 #[derive(Debug, Default)]
 pub(crate) struct GroupNames {
     /// Events say the number of their group.
     has_ids: bool,
-    by_id: FxHashMap<u64, String>,
+    /// None: it was gone when it was looked for. No other group ever gets its number.
+    by_id: FxHashMap<u64, Option<String>>,
     by_pid: FxHashMap<u32, (Option<String>, u64)>,
-    looked_ns: Option<u64>,
+    /// The hierarchy, and a way to ask it for one group; none: all groups are looked at.
+    handles: Option<(Hierarchy, GroupHandles)>,
+    /// When all groups may be looked at again.
+    again_ns: u64,
 }
 
 impl GroupNames {
     pub(crate) fn new(has_ids: bool) -> Result<GroupNames, String> {
         // A machine without groups is told at once.
         paths()?;
-        Ok(GroupNames { has_ids, ..GroupNames::default() })
+        let handles = Hierarchy::find().ok().and_then(|all| Some((all.clone(), GroupHandles::new(&all)?)));
+        Ok(GroupNames { has_ids, handles, ..GroupNames::default() })
     }
 
     /// Path of the group of a process, or of that number.
     pub(crate) fn find(&mut self, pid: u32, cgroup: u64, now_ns: u64) -> Option<&str> {
         if self.has_ids && cgroup != 0 {
             if !self.by_id.contains_key(&cgroup) {
-                self.look(now_ns);
+                self.look(cgroup, now_ns);
             }
-            return self.by_id.get(&cgroup).map(String::as_str);
+            return self.by_id.get(&cgroup)?.as_deref();
         }
         let known = self.by_pid.get(&pid).filter(|(_, at_ns)| now_ns.saturating_sub(*at_ns) < AGAIN_NS);
         if known.is_none() {
@@ -47,21 +57,25 @@ impl GroupNames {
         self.by_pid.get(&pid)?.0.as_deref()
     }
 
-    /// Looks which groups there are, once in a while: a number that is not found may be of one that
-    /// is gone.
-    fn look(&mut self, now_ns: u64) {
-        if self.looked_ns.is_some_and(|at_ns| now_ns.saturating_sub(at_ns) < AGAIN_NS) {
-            return;
-        }
-        self.looked_ns = Some(now_ns);
+    /// Asks for a group, or looks which groups there are, once in a while: a number that is not
+    /// found may be of one that is gone.
+    fn look(&mut self, id: u64, now_ns: u64) {
         if self.by_id.len() >= MOST {
             self.by_id.clear();
         }
-        for path in paths().unwrap_or_default() {
-            if let Some(id) = Cgroup::open(Path::new(&path)).ok().and_then(|group| group.id()) {
-                self.by_id.insert(id, path);
-            }
+        if let Some((hierarchy, handles)) = &self.handles
+            && let Ok(folder) = handles.folder(id)
+        {
+            self.by_id.insert(id, folder.map(|folder| hierarchy.folder(&folder).1));
+            return;
         }
+        if now_ns < self.again_ns {
+            return;
+        }
+        let started = Instant::now();
+        self.by_id.extend(numbered().into_iter().map(|(id, path)| (id, Some(path))));
+        let took_ns = (started.elapsed() * SHARE).as_nanos() as u64;
+        self.again_ns = now_ns.saturating_add(took_ns.max(AGAIN_NS));
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `probes`, `btf` | probes where a kernel lacks events, and where its structures have their fields |
 //! | `bpf` | programs in the kernel that take a sample and count all accesses |
 //! | `opened` | the events of a recording, by programs or by filters |
+//! | `rights` | capabilities that lack |
 //! | `ring` | the rings of all CPUs, read in the order of time |
 //! | `assemble` | events to records: a state machine without clock and without files |
 //! | `feed`, `group_names` | events of a sample as they come, and the groups that they are of |
@@ -32,6 +33,7 @@ mod btf;
 mod event;
 mod feed;
 mod group;
+mod group_handle;
 mod group_names;
 mod group_target;
 mod hierarchy;
@@ -46,6 +48,7 @@ mod probes;
 mod program;
 mod recorder;
 mod residency;
+mod rights;
 mod ring;
 mod scan;
 mod snapshot;
@@ -68,6 +71,7 @@ pub use probes::probes_possible;
 pub use program::{catch_end, is_ended};
 pub use recorder::{End, Options, RecordProgress, RecordReport, RecordTarget, record};
 pub use residency::Residency;
-pub use scan::{Memory, PageRun, Scan, Vma};
+pub use rights::lacking_rights;
+pub use scan::{Memory, PageRegion, Scan, Vma};
 pub use touches::{Sampling, touches_possible};
 pub use tracefs::Tracefs;

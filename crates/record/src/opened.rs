@@ -57,8 +57,8 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens the events.
-    pub(crate) fn open(tracefs: &Tracefs, wanted: WantedEvents) -> Result<Opened, String> {
+    /// Opens the events, on probes that are there already if there are any.
+    pub(crate) fn open(tracefs: &Tracefs, wanted: WantedEvents, probes: Option<Probes>) -> Result<Opened, String> {
         let mut why_filters = None;
         if let Some(sample) = wanted.sample.filter(|_| wanted.sampler != SamplerChoice::Filter) {
             match with_programs(tracefs, wanted, sample) {
@@ -69,7 +69,7 @@ impl Opened {
                 Err(why) => why_filters = Some(why),
             }
         }
-        let probes = probes::needed(tracefs)?;
+        let probes = if probes.is_some() { probes } else { probes::needed(tracefs)? };
         let decoder = Decoder::new(tracefs, probes.as_ref().map(Probes::group), wanted.sample, &[])?;
         let decoder = if wanted.of_pages { decoder.of_pages() } else { decoder };
         let (mut rings, calibration) = open_rings(decoder.clone(), wanted.ring_bytes, wanted.groups)?;

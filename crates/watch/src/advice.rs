@@ -3,6 +3,7 @@
 
 use crate::figures::Figures;
 use crate::group::{AT_LIMIT, Curve, CurvePoint, PERCENT};
+use refault::memory_size::human;
 use serde::Serialize;
 
 /// Touches of a sample below which nothing is said.
@@ -69,6 +70,8 @@ pub struct Smallest {
     pub low_bytes: u64,
     /// With bars to the bad side.
     pub high_bytes: u64,
+    /// No smaller size was tried that has room: it may be smaller still.
+    pub is_at_most: bool,
 }
 
 /// Conclusions.
@@ -111,10 +114,33 @@ impl LimitAdvice {
         };
         let smallest = is_known.then(|| {
             let by = |errors: f64| smallest(curve, growth, errors);
-            Smallest { bytes: by(0.0), low_bytes: by(-1.0), high_bytes: by(1.0) }
+            let tried = curve.points.iter().find(|point| point.fits).map_or(0, |point| point.bytes);
+            Smallest { bytes: by(0.0), low_bytes: by(-1.0), high_bytes: by(1.0), is_at_most: by(0.0) <= tried }
         });
+        let (trust, why) = doubts_of(smallest, curve, trust, why);
         LimitAdvice { trust, why, smallest, less: change(90), more: change(110) }
     }
+}
+
+/// The trust, and the reasons, with what speaks against the smallest size.
+fn doubts_of(
+    smallest: Option<Smallest>,
+    curve: &Curve,
+    trust: CurveTrust,
+    mut why: Vec<String>,
+) -> (CurveTrust, Vec<String>) {
+    let Some(smallest) = smallest else { return (trust, why) };
+    let tried = human(smallest.bytes);
+    if smallest.is_at_most && curve.points[0].fits {
+        why.push(format!("{tried} is the smallest size tried, and enough: less may be, too"));
+    } else if smallest.is_at_most {
+        why.push(format!("in less than {tried} there is no room for what is not of files"));
+    }
+    let pages = smallest.bytes / 4096 / curve.one_in.max(1);
+    if pages < FEW_PAGES && curve.sample_pages >= FEW_PAGES {
+        why.push(format!("the smallest size is {pages} pages of the sample"));
+    }
+    (if why.is_empty() { trust } else { trust.min(CurveTrust::Low) }, why)
 }
 
 /// The smallest size with no more misses than at the limit and a share more, between two sizes in
@@ -185,7 +211,7 @@ fn trust(curve: &Curve, figures: &Figures) -> (CurveTrust, Vec<String>) {
 mod tests {
     use super::*;
 
-    fn curve(misses: [f64; 12]) -> Curve {
+    fn curve(misses: [f64; 15]) -> Curve {
         let point = |(percent, misses): (u64, f64)| CurvePoint {
             bytes: percent << 20,
             hit_rate: 1.0 - misses,
@@ -204,6 +230,8 @@ mod tests {
             kernel_read_bytes_per_s: 0.0,
             lost: 0.0,
             sample_pages: 1000,
+            one_in: 1,
+            most_one_in: 1,
             span_s: 60.0,
             given_up: 0,
         }
@@ -211,23 +239,35 @@ mod tests {
 
     #[test]
     fn the_smallest_limit_is_where_misses_begin_to_grow() {
-        let knee = curve([0.9, 0.8, 0.5, 0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]);
+        let knee = curve([0.9, 0.9, 0.9, 0.9, 0.8, 0.5, 0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]);
         let advice = LimitAdvice::of(&knee, &Figures::default(), 0.1);
         let smallest = advice.smallest.expect("known");
         assert!((88 << 20..=90 << 20).contains(&smallest.bytes), "{smallest:?}");
         assert_eq!((advice.trust, advice.less.expect("known").hit_rate), (CurveTrust::Good, 0.0));
-        let flat = LimitAdvice::of(&curve([0.1; 12]), &Figures::default(), 0.1).smallest.expect("known");
-        assert_eq!(flat.bytes, 25 << 20);
-        let none = LimitAdvice::of(&curve([0.0; 12]), &Figures::default(), 0.1).smallest.expect("known");
-        assert_eq!(none.bytes, 25 << 20);
-        let mut tight = curve([0.1; 12]);
-        tight.points[..3].iter_mut().for_each(|point| point.fits = false);
-        assert_eq!(LimitAdvice::of(&tight, &Figures::default(), 0.1).smallest.expect("known").bytes, 63 << 20);
+    }
+
+    #[test]
+    fn an_answer_at_the_end_of_the_sizes_is_a_bound() {
+        for misses in [0.1, 0.0] {
+            let flat = LimitAdvice::of(&curve([misses; 15]), &Figures::default(), 0.1);
+            let smallest = flat.smallest.expect("known");
+            assert!((smallest.bytes, smallest.is_at_most) == (PERCENT[0] << 20, true), "{smallest:?}");
+            assert!(flat.trust == CurveTrust::Low && flat.why[0].contains("smallest size tried"), "{flat:?}");
+        }
+        let mut tight = curve([0.1; 15]);
+        tight.points[..6].iter_mut().for_each(|point| point.fits = false);
+        let tight = LimitAdvice::of(&tight, &Figures::default(), 0.1);
+        assert!(tight.smallest.is_some_and(|size| size.is_at_most && size.bytes == 63 << 20), "{tight:?}");
+        assert!(tight.trust == CurveTrust::Low && tight.why[0].contains("not of files"), "{tight:?}");
+        // The bar alone reaches the end.
+        let mut rough = curve([0.12, 0.12, 0.12, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]);
+        rough.points[..3].iter_mut().for_each(|point| point.error = Some(0.02));
+        assert!(LimitAdvice::of(&rough, &Figures::default(), 0.1).smallest.is_some_and(|size| !size.is_at_most));
     }
 
     #[test]
     fn bars_widen_the_answer() {
-        let mut rough = curve([0.9, 0.8, 0.5, 0.3, 0.2, 0.12, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]);
+        let mut rough = curve([0.9, 0.9, 0.9, 0.9, 0.8, 0.5, 0.3, 0.2, 0.12, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]);
         rough.points[..AT_LIMIT].iter_mut().for_each(|point| point.error = Some(0.02));
         let smallest = LimitAdvice::of(&rough, &Figures::default(), 0.3).smallest.expect("known");
         assert!(smallest.low_bytes < smallest.bytes && smallest.bytes < smallest.high_bytes, "{smallest:?}");
@@ -236,13 +276,13 @@ mod tests {
     #[test]
     fn what_speaks_against_it_is_said() {
         let figures = Figures { limit_bytes: Some(100 << 20), ..Figures::default() };
-        let mut off = curve([0.1; 12]);
+        let mut off = curve([0.9, 0.9, 0.9, 0.9, 0.9, 0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]);
         off.kernel_hit_rate = Some(0.8);
         off.lost = 0.05;
         let advice = LimitAdvice::of(&off, &figures, 0.1);
         assert_eq!((advice.trust, advice.why.len()), (CurveTrust::Low, 2));
         assert!(advice.why[0].contains("10.0 points more"), "{:?}", advice.why);
-        let mut rough = curve([0.1; 12]);
+        let mut rough = curve([0.9, 0.9, 0.9, 0.9, 0.9, 0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]);
         rough.points[AT_LIMIT].error = Some(0.1);
         let advice = LimitAdvice::of(&rough, &figures, 0.1);
         assert_eq!((advice.trust, advice.why.len()), (CurveTrust::Low, 1));

@@ -16,6 +16,8 @@ pub(crate) fn part_of(dev: u32, ino: u64, unit: u64) -> usize {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Piece {
     from_ns: u64,
+    /// Pages that each page of the sample stood for, at most.
+    pub(crate) one_in: u64,
     /// Touches for reading of all pages, where these are counted.
     pub(crate) whole: u64,
     /// Touches for reading of the sample, by part.
@@ -34,8 +36,20 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    fn new(from_ns: u64, sizes: usize) -> Piece {
-        Piece { from_ns, misses: vec![[0; PARTS]; sizes], reads: vec![0; sizes], ..Piece::default() }
+    fn new(from_ns: u64, sizes: usize, one_in: u64) -> Piece {
+        Piece { from_ns, one_in, misses: vec![[0; PARTS]; sizes], reads: vec![0; sizes], ..Piece::default() }
+    }
+
+    /// Counts as a sample of another rate would have them.
+    fn set_rate(&mut self, before: u64, one_in: u64) {
+        let of = |parts: &mut [u32; PARTS]| {
+            parts.iter_mut().for_each(|n| *n = rescaled(u64::from(*n), before, one_in).min(u64::from(u32::MAX)) as u32);
+        };
+        of(&mut self.accesses);
+        of(&mut self.kernel);
+        self.misses.iter_mut().for_each(of);
+        self.reads.iter_mut().for_each(|n| *n = rescaled(*n, before, one_in));
+        self.kernel_reads = rescaled(self.kernel_reads, before, one_in);
     }
 
     fn add(&mut self, other: &Piece) {
@@ -46,6 +60,7 @@ impl Piece {
         sum(&mut self.kernel, &other.kernel);
         self.misses.iter_mut().zip(&other.misses).for_each(|(a, b)| sum(a, b));
         self.reads.iter_mut().zip(&other.reads).for_each(|(a, b)| *a += b);
+        self.one_in = self.one_in.max(other.one_in);
         self.whole += other.whole;
         self.kernel_reads += other.kernel_reads;
         (self.lost, self.events) = (self.lost + other.lost, self.events + other.events);
@@ -57,24 +72,35 @@ impl Piece {
 pub(crate) struct Window {
     window_ns: u64,
     sizes: usize,
+    one_in: u64,
     pieces: Vec<Piece>,
 }
 
 impl Window {
-    pub(crate) fn new(window_ns: u64, sizes: usize, now_ns: u64) -> Window {
-        Window { window_ns: window_ns.max(1), sizes, pieces: vec![Piece::new(now_ns, sizes)] }
+    pub(crate) fn new(window_ns: u64, sizes: usize, one_in: u64, now_ns: u64) -> Window {
+        Window { window_ns: window_ns.max(1), sizes, one_in, pieces: vec![Piece::new(now_ns, sizes, one_in)] }
+    }
+
+    /// Another rate from now on: what was counted goes on as that of the new one, and keeps the
+    /// noise that it has.
+    pub(crate) fn set_rate(&mut self, one_in: u64) {
+        let before = std::mem::replace(&mut self.one_in, one_in);
+        self.pieces.iter_mut().for_each(|piece| piece.set_rate(before, one_in));
+        if let Some(now) = self.pieces.last_mut() {
+            now.one_in = now.one_in.max(one_in);
+        }
     }
 
     /// The piece that is counted in. The time may stand still, but does not go back.
     pub(crate) fn now(&mut self, now_ns: u64) -> &mut Piece {
         let last = self.pieces.last().map_or(now_ns, |piece| piece.from_ns);
         if now_ns.saturating_sub(last) >= self.window_ns / PIECES as u64 && !self.pieces.is_empty() {
-            self.pieces.push(Piece::new(now_ns, self.sizes));
+            self.pieces.push(Piece::new(now_ns, self.sizes, self.one_in));
             let first = now_ns.saturating_sub(self.window_ns);
             self.pieces.retain(|piece| piece.from_ns >= first);
         }
         if self.pieces.is_empty() {
-            self.pieces.push(Piece::new(now_ns, self.sizes));
+            self.pieces.push(Piece::new(now_ns, self.sizes, self.one_in));
         }
         let at = self.pieces.len() - 1;
         &mut self.pieces[at]
@@ -82,7 +108,7 @@ impl Window {
 
     /// The sum of it.
     pub(crate) fn sum(&self) -> Piece {
-        let mut sum = Piece::new(self.pieces.first().map_or(0, |piece| piece.from_ns), self.sizes);
+        let mut sum = Piece::new(self.pieces.first().map_or(0, |piece| piece.from_ns), self.sizes, self.one_in);
         self.pieces.iter().for_each(|piece| sum.add(piece));
         sum
     }
@@ -91,6 +117,11 @@ impl Window {
     pub(crate) fn span_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.pieces.first().map_or(now_ns, |piece| piece.from_ns))
     }
+}
+
+/// A count of a sample, as one of another rate would have it.
+pub(crate) fn rescaled(n: u64, before: u64, one_in: u64) -> u64 {
+    ((u128::from(n) * u128::from(before) + u128::from(one_in / 2)) / u128::from(one_in.max(1))) as u64
 }
 
 /// Sum of the parts.
@@ -207,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_window_forgets_what_is_older() {
-        let mut window = Window::new(1200, 1, 0);
+        let mut window = Window::new(1200, 1, 64, 0);
         for now in 0..10_000u64 {
             let piece = window.now(now);
             piece.accesses[0] += 1;

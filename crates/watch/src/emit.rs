@@ -1,6 +1,6 @@
 //! LimitAdvice as settings of Kubernetes and systemd: text to review, which nobody applies.
 
-use crate::host::GroupReport;
+use crate::watched::GroupReport;
 use refault::memory_size::human;
 use refault::words::printable;
 
@@ -33,7 +33,8 @@ pub fn emit(group: &GroupReport, to: Emit) -> String {
     let limit = ((request as f64 * (1.0 + ROOM)) as u64).div_ceil(STEP) * STEP;
     let high = request + ((limit - request) as f64 * THROTTLING_FACTOR) as u64 / 4096 * 4096;
     let sizes = format!(
-        "# smallest: {} ({} to {}); room of {:.0} % above its upper bound\n",
+        "# smallest: {}{} ({} to {}); room of {:.0} % above its upper bound\n",
+        if smallest.is_at_most { "at most " } else { "" },
         human(smallest.bytes),
         human(smallest.low_bytes),
         human(smallest.high_bytes),

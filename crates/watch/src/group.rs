@@ -1,21 +1,21 @@
 //! The curve of one group: engines of several sizes, fed with what its programs touch.
 
-use crate::counts::{Accesses, PARTS, PartSizes, Window, all, error_of_difference, part_of, standard_error};
-use crate::size_engine::{PageTouch, SizeEngine, UNIT};
-use crate::units::{Place, Units};
+use crate::counts::{Accesses, PARTS, PartSizes, Window, all, error_of_difference, part_of, rescaled, standard_error};
+use crate::size_engine::{PageTouch, SizeEngine, UNIT, part};
+use crate::units::{Place, UnitKey, Units};
 use refault::recording::units_error;
 use refault_mm::Config;
 use refault_record::Inode;
-use refault_trace::Via;
+use refault_trace::{SpaceSample, Via};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Sizes, in percent of the limit.
-pub const PERCENT: [u64; 12] = [25, 35, 50, 63, 75, 90, 100, 110, 125, 150, 200, 400];
+pub const PERCENT: [u64; 15] = [2, 5, 12, 25, 35, 50, 63, 75, 90, 100, 110, 125, 150, 200, 400];
 
 /// Index of the limit itself among them.
-pub const AT_LIMIT: usize = 6;
+pub const AT_LIMIT: usize = 9;
 
 /// Threads whose last page is remembered.
 const MOST_THREADS: usize = 4096;
@@ -63,6 +63,14 @@ pub struct Totals {
     pub reads: u64,
 }
 
+impl Totals {
+    /// The same, as a sample of another rate would have it.
+    pub(crate) fn at_rate(self, before: u64, one_in: u64) -> Totals {
+        let of = |n| rescaled(n, before, one_in);
+        Totals { whole: self.whole, accesses: of(self.accesses), misses: of(self.misses), reads: of(self.reads) }
+    }
+}
+
 /// A size of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
@@ -102,6 +110,10 @@ pub struct Curve {
     pub lost: f64,
     /// Pages of the sample at the limit.
     pub sample_pages: u64,
+    /// Pages that each page of the sample stands for.
+    pub one_in: u64,
+    /// The most that it was in the window.
+    pub most_one_in: u64,
     /// Seconds that it is of.
     pub span_s: f64,
     /// Units that gave way to others for want of room: the largest sizes know less than they
@@ -144,7 +156,7 @@ impl GroupCurve {
         Ok(GroupCurve {
             sizes,
             units: Units::new(settings.most_units),
-            window: Window::new(settings.window_ns, PERCENT.len(), now_ns),
+            window: Window::new(settings.window_ns, PERCENT.len(), settings.one_in, now_ns),
             last: FxHashMap::default(),
             now_ns,
             totals: Totals::default(),
@@ -169,7 +181,7 @@ impl GroupCurve {
             engine.set_pages(size(limit_pages, percent))?;
         }
         // Counts so far are of other sizes.
-        self.window = Window::new(self.settings.window_ns, PERCENT.len(), self.now_ns);
+        self.window = Window::new(self.settings.window_ns, PERCENT.len(), self.settings.one_in, self.now_ns);
         Ok(())
     }
 
@@ -183,9 +195,29 @@ impl GroupCurve {
         self.units.set_most(most);
     }
 
+    /// A sample of another rate: one of two has all pages of the other. What both have goes on.
+    ///
+    /// # Errors
+    /// A size that is impossible.
+    pub fn set_sample(&mut self, sample: &SpaceSample) -> Result<(), String> {
+        let before = std::mem::replace(&mut self.settings.one_in, sample.one_in);
+        let is_left = |&(inode, unit): &UnitKey| sample.has(inode.ino, unit * u64::from(UNIT));
+        for slot in self.units.retain(is_left) {
+            self.sizes.iter_mut().for_each(|engine| engine.clear_unit(slot));
+        }
+        self.sizes.iter_mut().try_for_each(|engine| engine.set_one_in(sample.one_in))?;
+        self.window.set_rate(sample.one_in);
+        self.totals = self.totals.at_rate(before, sample.one_in);
+        self.last.clear();
+        Ok(())
+    }
+
     /// The time, in nanoseconds; one that goes back is ignored.
     pub fn set_now_ns(&mut self, now_ns: u64) {
-        self.now_ns = self.now_ns.max(now_ns);
+        if now_ns <= self.now_ns {
+            return;
+        }
+        self.now_ns = now_ns;
         self.sizes.iter_mut().for_each(|engine| engine.set_now_ns(self.now_ns));
     }
 
@@ -209,7 +241,7 @@ impl GroupCurve {
         let Touched { inode, ref pages, via, write, tid } = *touched;
         let unit = pages.start / u64::from(UNIT);
         let slot = self.slot((inode, unit))?;
-        let part = part_of(inode.dev, inode.ino, unit);
+        let of = part_of(inode.dev, inode.ino, unit);
         let window = self.window.now(self.now_ns);
         for page in pages.clone().take_while(|page| page / u64::from(UNIT) == unit) {
             let offset = (page % u64::from(UNIT)) as u32;
@@ -223,8 +255,8 @@ impl GroupCurve {
             let id = slot * UNIT + offset;
             let goes_on = via == Via::Fd && !write && self.last.insert(tid, id) == Some(id);
             if counts {
-                window.accesses[part] += 1;
-                window.kernel[part] += u32::from(is_fresh);
+                window.accesses[of] += 1;
+                window.kernel[of] += u32::from(is_fresh);
                 self.totals.accesses += 1;
                 self.totals.misses += u64::from(is_fresh);
             }
@@ -234,7 +266,7 @@ impl GroupCurve {
                 let before = engine.read_pages();
                 let missed = engine.touch(touch);
                 if counts {
-                    window.misses[at][part] += u32::from(missed);
+                    window.misses[at][of] += u32::from(missed);
                     window.reads[at] += engine.read_pages() - before;
                 }
             }
@@ -336,7 +368,9 @@ impl GroupCurve {
             error_of_difference: error_of_difference(of, &sum.accesses, [&sum.misses[AT_LIMIT], &sum.kernel], &sizes),
             kernel_read_bytes_per_s: sum.kernel_reads as f64 * whole * 4096.0 / span_s,
             lost: sum.lost as f64 / (sum.lost + sum.events).max(1) as f64,
-            sample_pages: crate::size_engine::part(self.limit_pages(), self.settings.one_in),
+            sample_pages: part(self.limit_pages(), self.settings.one_in),
+            one_in: self.settings.one_in,
+            most_one_in: sum.one_in,
             span_s,
             given_up: self.units.given_up,
         }

@@ -1,16 +1,16 @@
 //! A machine: its groups, which come and go, and the events of all of them.
 
 use crate::advice::{CurveTrust, LimitAdvice};
-use crate::counts::Accesses;
 use crate::figures::Figures;
-use crate::group::{Curve, CurveSettings, GroupCurve, Totals};
+use crate::group::{CurveSettings, GroupCurve, Totals};
+use crate::rate::{self, Budget, RateControl, Taken};
+use crate::select::Select;
 use crate::state::State;
-use crate::stream::{EventTask, PageEvent, PageStream};
+use crate::stream::{PageEvent, PageStream, EventTask};
+use crate::watched::{GroupReport, Watched, report};
 use refault::recording::Settings;
 use refault_mm::Config;
-use refault_record::{
-    Cgroup, Event, EventFeed, RuntimeNames, SamplerChoice, group_label, group_matches, lru_gen, release, swappiness,
-};
+use refault_record::{Cgroup, Event, EventFeed, RuntimeNames, SamplerChoice, group_label, lru_gen, release, swappiness};
 use refault_trace::{Recording, SpaceSample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -18,7 +18,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes that a unit takes in all sizes of a group, about.
-const UNIT_BYTES: usize = 20 << 10;
+const UNIT_BYTES: usize = 25 << 10;
+
+/// Share of the budget of memory that is left to engines, whatever else the watcher takes.
+const LEAST_SHARE: u64 = 4;
+
+/// Groups whose sizes are looked at each second: a look costs some 50 microseconds.
+const LOOKS_EACH_S: usize = 20;
 
 /// Events of a group before it gets engines: many are gone before.
 const LEAST_EVENTS: u32 = 20;
@@ -32,38 +38,19 @@ const NAMES_NS: u64 = 30_000_000_000;
 /// The least memory that sizes are of, in pages: 4 MiB.
 const LEAST_PAGES: u64 = 1 << 10;
 
-/// Groups that are watched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Select {
-    /// All.
-    All,
-    /// Groups of these patterns: each with all below it.
-    Patterns(Vec<String>),
-}
-
-impl Select {
-    /// The group that one is counted for; none: it is not watched.
-    fn of<'a>(&self, path: &'a str) -> Option<&'a str> {
-        let Select::Patterns(patterns) = self else { return Some(path) };
-        let ends = path.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0).chain([path.len()]);
-        let mut above = ends.map(|end| &path[..end]);
-        above.find(|part| patterns.iter().any(|pattern| group_matches(pattern, part)))
-    }
-}
-
 /// Settings of a watcher.
 #[derive(Clone, Debug)]
 pub struct HostOptions {
     /// Groups.
     pub select: Select,
-    /// Pages whose events are taken.
+    /// Pages whose events are taken, at first.
     pub sample: SpaceSample,
     /// Part of the kernel that takes the sample.
     pub sampler: SamplerChoice,
     /// The time that curves are of.
     pub window: Duration,
-    /// Memory of engines at most, in bytes, about.
-    pub most_bytes: usize,
+    /// Processor time and memory, for which the rate of the sample is chosen.
+    pub budget: Budget,
     /// Groups at most.
     pub most_groups: usize,
     /// Share by which misses may grow in a smaller limit.
@@ -77,7 +64,7 @@ pub struct HostOptions {
 }
 
 /// Counts of a watcher.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HostCounts {
     /// Events that were read, and lost.
     pub events: u64,
@@ -89,40 +76,12 @@ pub struct HostCounts {
     pub unwatched: u64,
     /// Bytes that engines take.
     pub engine_bytes: usize,
-}
-
-/// State of a group, for people.
-#[derive(Clone, Debug)]
-pub struct GroupReport {
-    /// Path of the group.
-    pub path: String,
-    /// Name of the container or the pod, with its id; `None` for other groups.
-    pub name: Option<String>,
-    /// Sizes now.
-    pub figures: Figures,
-    /// The size that the curve is around, in bytes: the limit, or what it had.
-    pub around_bytes: u64,
-    /// Hit rate of the kernel since the last report; none: no touch.
-    pub hit_rate_now: Option<f64>,
-    /// Bytes read from disks each second since the last report.
-    pub read_bytes_per_s_now: f64,
-    /// The curve.
-    pub curve: Curve,
-    /// Whether the curve is one of a watcher before.
-    pub is_old: bool,
-    /// Conclusions.
-    pub advice: LimitAdvice,
-}
-
-#[derive(Debug)]
-struct Watched {
-    cgroup: Cgroup,
-    curve: GroupCurve,
-    figures: Figures,
-    /// Counts at the last report, and when it was.
-    before: (Totals, u64),
-    used_ns: u64,
-    begun_ns: u64,
+    /// Pages that each page of the sample stands for now.
+    pub one_in: u64,
+    /// Changes of the rate.
+    pub rate_changes: u64,
+    /// What the watcher took in the last ten seconds.
+    pub taken: Taken,
 }
 
 /// A machine that is watched.
@@ -138,6 +97,12 @@ pub struct Host {
     names: RuntimeNames,
     named_ns: Option<u64>,
     counts: HostCounts,
+    sample: SpaceSample,
+    rate: RateControl,
+    /// Processor time so far in nanoseconds, and when it was looked at.
+    cpu_ns: (u64, u64),
+    /// Memory of engines at most, in bytes, about.
+    most_bytes: usize,
     now_ns: u64,
     looked_ns: u64,
     /// When counts of all accesses were taken last.
@@ -153,14 +118,24 @@ impl Host {
     /// One line that says what is missing.
     pub fn open(options: HostOptions) -> Result<Host, String> {
         let feed = EventFeed::open(options.tracefs.as_deref(), options.sample, options.sampler, options.ring_bytes)?;
-        Ok(Host {
+        let (cpu_ns, resident) = rate::own();
+        let memory = options.budget.memory_bytes;
+        let mut host = Host {
             config: config(),
             stream: PageStream::new(options.sample),
             feed,
-            options,
+            sample: options.sample,
+            rate: RateControl::new(options.budget),
+            cpu_ns: (cpu_ns, 0),
+            most_bytes: memory.saturating_sub(resident).max(memory / LEAST_SHARE) as usize,
             groups: BTreeMap::new(),
             candidates: FxHashMap::default(),
-            counts: HostCounts::default(),
+            counts: HostCounts {
+                one_in: options.sample.one_in,
+                taken: Taken { cpu: 0.0, memory_bytes: resident },
+                ..HostCounts::default()
+            },
+            options,
             names: RuntimeNames::default(),
             named_ns: None,
             now_ns: 0,
@@ -168,7 +143,22 @@ impl Host {
             counted_ns: 0,
             events: Vec::new(),
             pages: Vec::new(),
-        })
+        };
+        // The time is known from here on.
+        host.poll()?;
+        host.begin_known()?;
+        Ok(host)
+    }
+
+    /// Makes engines for the groups of the state: they are shown from the start.
+    fn begin_known(&mut self) -> Result<(), String> {
+        let known: Vec<_> = self.options.state.iter().flat_map(|state| state.curves.keys().cloned()).collect();
+        for path in known {
+            if self.groups.len() < self.options.most_groups && self.options.select.of(&path) == Some(&path) {
+                self.begin(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the events that came: to be called several times a second.
@@ -191,13 +181,44 @@ impl Host {
         }
         self.note_lost();
         self.note_counted();
-        for watched in self.groups.values_mut() {
-            watched.curve.set_now_ns(self.now_ns);
-        }
         if self.now_ns.saturating_sub(self.looked_ns) >= 1_000_000_000 {
             self.looked_ns = self.now_ns;
             self.look()?;
         }
+        self.keep_budget()
+    }
+
+    /// Looks at what the watcher takes, and changes the rate by it.
+    fn keep_budget(&mut self) -> Result<(), String> {
+        let (before, since_ns) = self.cpu_ns;
+        let span_ns = self.now_ns.saturating_sub(since_ns);
+        if since_ns > 0 && span_ns < rate::PERIOD_NS {
+            return Ok(());
+        }
+        let (cpu_ns, memory_bytes) = rate::own();
+        self.cpu_ns = (cpu_ns, self.now_ns);
+        // A watcher that was stopped for long, or has just begun, says nothing of its costs.
+        if since_ns == 0 || span_ns > 3 * rate::PERIOD_NS {
+            return Ok(());
+        }
+        self.counts.taken = Taken { cpu: cpu_ns.saturating_sub(before) as f64 / span_ns as f64, memory_bytes };
+        match self.rate.next(self.sample.one_in, self.counts.taken) {
+            Some(one_in) => self.set_rate(one_in),
+            None => Ok(()),
+        }
+    }
+
+    /// Another rate: curves go on with what both samples have.
+    fn set_rate(&mut self, one_in: u64) -> Result<(), String> {
+        let before = self.sample.one_in;
+        self.sample = SpaceSample::new(one_in, self.options.sample.salt & (one_in - 1))?;
+        self.feed.set_sample(self.sample)?;
+        self.stream.set_sample(self.sample);
+        for watched in self.groups.values_mut() {
+            watched.curve.set_sample(&self.sample)?;
+            watched.before.0 = watched.before.0.at_rate(before, one_in);
+        }
+        (self.counts.one_in, self.counts.rate_changes) = (one_in, self.counts.rate_changes + 1);
         Ok(())
     }
 
@@ -246,6 +267,7 @@ impl Host {
                 let Some(key) = self.watched(who)? else { return Ok(()) };
                 if let Some(watched) = self.groups.get_mut(&key) {
                     watched.used_ns = self.now_ns;
+                    watched.curve.set_now_ns(self.now_ns);
                     watched.curve.touch(&touched)?;
                 }
             }
@@ -294,7 +316,7 @@ impl Host {
         let Some(figures) = Figures::read(&cgroup) else { return Ok(false) };
         let settings = CurveSettings {
             config: self.config.clone(),
-            one_in: self.options.sample.one_in,
+            one_in: self.sample.one_in,
             window_ns: self.options.window.as_nanos() as u64,
             most_units: self.most_units(self.groups.len() + 1),
             is_counted: self.feed.is_counted(),
@@ -303,20 +325,30 @@ impl Host {
         curve.set_besides(figures.besides_bytes / 4096);
         let before = (Totals::default(), self.now_ns);
         let (used_ns, begun_ns) = (self.now_ns, self.now_ns);
-        self.groups.insert(path.to_owned(), Watched { cgroup, curve, figures, before, used_ns, begun_ns });
+        self.groups.insert(
+            path.to_owned(),
+            Watched { cgroup, curve, figures, before, used_ns, begun_ns, looked_ns: begun_ns },
+        );
         Ok(true)
     }
 
     /// Units that each of so many groups may have.
     fn most_units(&self, groups: usize) -> usize {
-        (self.options.most_bytes / UNIT_BYTES / groups.max(4)).max(16)
+        (self.most_bytes / UNIT_BYTES / groups.max(4)).max(16)
     }
 
-    /// Looks at sizes and limits; groups that are gone go here, too.
+    /// Looks at sizes and limits, of many groups not of all at a time; groups that are gone go here,
+    /// too.
     fn look(&mut self) -> Result<(), String> {
         let most = self.most_units(self.groups.len());
         let mut gone = Vec::new();
-        for (path, watched) in &mut self.groups {
+        let age_ns = (self.groups.len() / LOOKS_EACH_S) as u64 * 1_000_000_000;
+        let now_ns = self.now_ns;
+        let old = |watched: &&mut Watched| now_ns.saturating_sub(watched.looked_ns) >= age_ns;
+        let due = self.groups.iter_mut().filter(|(_, watched)| old(&watched)).take(2 * LOOKS_EACH_S);
+        for (path, watched) in due {
+            watched.looked_ns = now_ns;
+            watched.curve.set_now_ns(now_ns);
             let Some(figures) = Figures::read(&watched.cgroup) else {
                 gone.push(path.clone());
                 continue;
@@ -340,8 +372,10 @@ impl Host {
 
     /// All groups, those with most memory first.
     pub fn report(&mut self) -> Vec<GroupReport> {
-        let (now_ns, options) = (self.now_ns, &self.options);
-        let mut all: Vec<_> = self.groups.iter_mut().map(|(path, w)| report(path, w, options, now_ns)).collect();
+        self.groups.values_mut().for_each(|watched| watched.curve.set_now_ns(self.now_ns));
+        let (now_ns, one_in, options) = (self.now_ns, self.sample.one_in, &self.options);
+        let all = self.groups.iter_mut();
+        let mut all: Vec<_> = all.map(|(path, watched)| report(path, watched, options, one_in, now_ns)).collect();
         if self.named_ns.is_none_or(|at_ns| now_ns.saturating_sub(at_ns) > NAMES_NS) {
             (self.names, self.named_ns) = (RuntimeNames::read(), Some(now_ns));
         }
@@ -363,45 +397,6 @@ impl Host {
         }
         State::new(state.curves)
     }
-}
-
-fn report(path: &str, watched: &mut Watched, options: &HostOptions, now_ns: u64) -> GroupReport {
-    let totals = watched.curve.totals;
-    let (before, at_ns) = std::mem::replace(&mut watched.before, (totals, now_ns));
-    let seconds = (now_ns.saturating_sub(at_ns) as f64 / 1e9).max(1e-9);
-    let one_in = options.sample.one_in;
-    let reads = (totals.reads - before.reads) * one_in * 4096;
-    let mut curve = watched.curve.curve();
-    let mut advice = LimitAdvice::of(&curve, &watched.figures, options.growth);
-    let old = options.state.as_ref().and_then(|state| state.curves.get(path));
-    let old = old.filter(|_| advice.trust == CurveTrust::NotYet);
-    if let Some(old) = old {
-        curve = old.clone();
-        advice = LimitAdvice::of(&curve, &watched.figures, options.growth);
-        advice.trust = advice.trust.min(CurveTrust::Low);
-        advice.why.insert(0, "the curve is of before the watcher began anew".to_owned());
-    }
-    GroupReport {
-        path: path.to_owned(),
-        name: None,
-        figures: watched.figures,
-        around_bytes: watched.curve.limit_pages() * 4096,
-        hit_rate_now: hit_rate_now(&totals, &before, one_in),
-        read_bytes_per_s_now: reads as f64 / seconds,
-        is_old: old.is_some(),
-        curve,
-        advice,
-    }
-}
-
-/// Hit rate of the kernel between two totals: of all accesses, if they are counted.
-fn hit_rate_now(now: &Totals, before: &Totals, one_in: u64) -> Option<f64> {
-    let (accesses, misses) = (now.accesses - before.accesses, now.misses - before.misses);
-    let of = match now.whole - before.whole {
-        0 => Accesses::Sampled(accesses),
-        whole => Accesses::Counted(whole as f64 / one_in as f64),
-    };
-    (accesses > 0).then(|| of.hit_rate(misses))
 }
 
 /// Pages that sizes are around: the limit, or without one what the group has, unless that is near
@@ -438,13 +433,5 @@ mod tests {
         assert_eq!(around(&figures(100, None), 120 << 8), 120 << 8, "near");
         assert_eq!(around(&figures(300, None), 120 << 8), 300 << 8);
         assert_eq!(around(&figures(0, None), 0), LEAST_PAGES);
-    }
-
-    #[test]
-    fn groups_count_for_the_one_that_is_named() {
-        let select = Select::Patterns(vec!["/system.slice/*".to_owned(), "/a".to_owned()]);
-        assert_eq!(select.of("/system.slice/x.service/inner"), Some("/system.slice/x.service"));
-        assert_eq!((select.of("/a/b"), select.of("/b"), select.of("/")), (Some("/a"), None, None));
-        assert_eq!(Select::All.of("/b/c"), Some("/b/c"));
     }
 }

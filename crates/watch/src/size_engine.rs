@@ -115,6 +115,12 @@ impl SizeEngine {
         Ok(())
     }
 
+    /// Another rate of the sample: its memory is as much of the whole.
+    pub(crate) fn set_one_in(&mut self, one_in: u64) -> Result<(), String> {
+        self.one_in = one_in;
+        self.set_pages(self.pages)
+    }
+
     /// Whether it has room for more than the group has besides files.
     pub(crate) fn fits(&self) -> bool {
         part(self.pages, self.one_in) > part(self.besides, self.one_in) + 4 && self.cell.machine.oom.is_none()

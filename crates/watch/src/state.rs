@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The version of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The most bytes that a file may have.
 const MOST_BYTES: u64 = 64 << 20;
@@ -18,6 +18,12 @@ pub struct State {
     version: u32,
     /// Curves by path of the group.
     pub curves: BTreeMap<String, Curve>,
+}
+
+/// The version alone.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
 }
 
 impl State {
@@ -47,7 +53,13 @@ impl State {
     /// # Errors
     /// A text that is no state.
     pub fn parse(text: &[u8]) -> Result<State, String> {
-        let state: State = serde_json::from_slice(text).map_err(|e| format!("is no state of a watcher: {e}"))?;
+        let none = |e| format!("is no state of a watcher: {e}");
+        // Curves of the first version are of other sizes.
+        let of: Version = serde_json::from_slice(text).map_err(none)?;
+        if of.version == 1 {
+            return Ok(State::new(BTreeMap::new()));
+        }
+        let state: State = serde_json::from_slice(text).map_err(none)?;
         if state.version != VERSION {
             return Err(format!("is of version {}, and this program reads {VERSION}", state.version));
         }
@@ -69,10 +81,11 @@ mod tests {
 
     #[test]
     fn what_is_no_state_is_an_error() {
-        for text in ["", "{}", "[]", "{\"version\":2,\"curves\":{}}", "{\"version\":1,\"curves\":{\"a\":{}}}"] {
+        for text in ["", "{}", "[]", "{\"version\":3,\"curves\":{}}", "{\"version\":2,\"curves\":{\"a\":{}}}"] {
             assert!(State::parse(text.as_bytes()).is_err(), "{text}");
         }
         let state = State::new(BTreeMap::new());
+        assert_eq!(State::parse(b"{\"version\":1,\"curves\":{\"a\":{\"points\":[]}}}"), Ok(state.clone()));
         assert_eq!(State::parse(state.text().as_bytes()), Ok(state));
     }
 }

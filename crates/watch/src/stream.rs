@@ -64,6 +64,11 @@ impl PageStream {
         PageStream { sample, waiting: FxHashMap::default(), faulted: FxHashMap::default() }
     }
 
+    /// Events of another sample from now on.
+    pub fn set_sample(&mut self, sample: SpaceSample) {
+        self.sample = sample;
+    }
+
     /// Takes an event, and appends what is known by it. `length` tells the pages of a file.
     pub fn take(
         &mut self,

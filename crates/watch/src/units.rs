@@ -45,6 +45,7 @@ impl KernelPages {
 #[derive(Clone, Debug)]
 struct Slot {
     key: UnitKey,
+    /// Number of its last use; 0: it is free.
     used: u64,
     pages: KernelPages,
 }
@@ -54,6 +55,7 @@ struct Slot {
 pub(crate) struct Units {
     by_key: FxHashMap<UnitKey, u32>,
     slots: Vec<Slot>,
+    free: Vec<u32>,
     most: usize,
     uses: u64,
     hand: usize,
@@ -68,7 +70,7 @@ pub(crate) enum Place {
     Known(u32),
     /// It is a new one.
     New(u32),
-    /// It was that of another unit.
+    /// It was that of another unit, or is one that was left.
     Taken(u32),
 }
 
@@ -99,6 +101,11 @@ impl Units {
             return Place::Known(slot);
         }
         let new = Slot { key, used: self.uses, pages: KernelPages::default() };
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = new;
+            self.by_key.insert(key, slot);
+            return Place::Taken(slot);
+        }
         if self.slots.len() < self.most {
             let slot = self.slots.len() as u32;
             self.slots.push(new);
@@ -111,6 +118,22 @@ impl Units {
         self.by_key.insert(key, slot as u32);
         self.given_up += 1;
         Place::Taken(slot as u32)
+    }
+
+    /// Leaves the units that are none of a sample any more: their places.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&UnitKey) -> bool) -> Vec<u32> {
+        let mut left = Vec::new();
+        self.by_key.retain(|key, slot| {
+            let stays = is_kept(key);
+            left.extend((!stays).then_some(*slot));
+            stays
+        });
+        left.sort_unstable();
+        for &slot in &left {
+            (self.slots[slot as usize].used, self.slots[slot as usize].pages) = (0, KernelPages::default());
+        }
+        self.free.extend(&left);
+        left
     }
 
     /// One that was used long ago: the oldest of some in turn.
@@ -128,13 +151,14 @@ impl Units {
 
     /// Places of all units of a file.
     pub(crate) fn of_file(&self, inode: Inode) -> Vec<u32> {
-        let slots = self.slots.iter().enumerate().filter(|(_, slot)| slot.key.0 == inode);
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| slot.used > 0 && slot.key.0 == inode);
         slots.map(|(at, _)| at as u32).collect()
     }
 
     /// Pages that were touched, by unit.
     pub(crate) fn touched(&self) -> impl Iterator<Item = (UnitKey, u32)> + '_ {
-        self.slots.iter().map(|slot| (slot.key, slot.pages.touched.count_ones()))
+        let used = self.slots.iter().filter(|slot| slot.used > 0);
+        used.map(|slot| (slot.key, slot.pages.touched.count_ones()))
     }
 
     /// Bytes that it takes.
@@ -144,7 +168,7 @@ impl Units {
 
     /// Checks the invariants.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        if self.by_key.len() != self.slots.len() {
+        if self.by_key.len() + self.free.len() != self.slots.len() {
             return Err(format!("{} units at {} places", self.by_key.len(), self.slots.len()));
         }
         match self.by_key.iter().find(|(key, slot)| self.slots[**slot as usize].key != **key) {

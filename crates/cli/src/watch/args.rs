@@ -5,7 +5,7 @@ use crate::flags::size::Size;
 use crate::flags::time::time;
 use clap::{Args, ValueEnum};
 use refault_trace::SpaceSample;
-use refault_watch::{Emit, HostOptions, Select, State};
+use refault_watch::{Budget, Emit, HostOptions, Select, State};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,9 +37,18 @@ pub struct WatchArgs {
     #[arg(long, conflicts_with = "cgroup")]
     all: bool,
 
-    /// The sample of pages whose events the kernel reports; 1/64:3 is another of the 64 samples
-    #[arg(long, value_name = "1/N", default_value = "1/64")]
-    rate: SpaceSample,
+    /// The sample of pages whose events the kernel reports; auto begins with 1/64 and keeps to the
+    /// budgets, between 1/16 and 1/256; 1/64:3 is another of the 64 samples
+    #[arg(long, value_name = "auto|1/N", default_value = "auto")]
+    rate: String,
+
+    /// Processor time that the watcher may take, in percent of one CPU: --rate auto keeps to it
+    #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = growth)]
+    pub(super) cpu_budget: f64,
+
+    /// Memory that the watcher may take, its engines among it, about
+    #[arg(long, visible_alias = "budget", value_name = "SIZE", default_value = "64M", value_parser = Size::absolute)]
+    memory_budget: Size,
 
     /// By what the kernel takes the sample: bpf programs, which cost least and count all accesses,
     /// filters of perf events, or auto: programs where these are possible
@@ -78,6 +87,14 @@ pub struct WatchArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 
+    /// Append such lines to a file an hour in this folder; an hour that is over becomes Parquet
+    #[arg(long, value_name = "DIR")]
+    pub(super) history: Option<PathBuf>,
+
+    /// Remove files of --history that are older
+    #[arg(long, value_name = "TIME", default_value = "168h", value_parser = time, requires = "history")]
+    pub(super) keep: Duration,
+
     /// At the end print settings to review, in the place of a table; needs --for or --once
     #[arg(long, value_name = "SYSTEM")]
     pub(super) emit: Option<EmitArg>,
@@ -85,10 +102,6 @@ pub struct WatchArgs {
     /// The most groups that are watched at a time
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u16).range(1..=1000))]
     groups: u16,
-
-    /// Memory of the engines of all groups, about
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = Size::absolute)]
-    budget: Size,
 
     /// Memory of the ring of each CPU, a power of two
     #[arg(long, value_name = "SIZE", default_value = "512K", value_parser = Size::absolute)]
@@ -136,12 +149,18 @@ impl WatchArgs {
         if self.every < Duration::from_millis(100) {
             return Err("--every: 100ms is the shortest time".to_owned());
         }
+        let is_auto = self.rate == "auto";
+        let sample = if is_auto { SpaceSample::new(64, 0) } else { self.rate.parse() };
+        let sample = sample.map_err(|e| format!("--rate {}: {e}, or auto", self.rate))?;
         Ok(HostOptions {
             select: if self.cgroup.is_empty() { Select::All } else { Select::Patterns(self.cgroup.clone()) },
-            sample: self.rate,
+            sample,
             sampler: self.sampler.into(),
             window: self.window,
-            most_bytes: usize::try_from(self.budget.pages(1, 0)).unwrap_or(usize::MAX),
+            budget: Budget {
+                cpu: is_auto.then_some(self.cpu_budget / 100.0),
+                memory_bytes: self.memory_budget.pages(1, 0),
+            },
             most_groups: self.groups.into(),
             growth: self.growth / 100.0,
             ring_bytes: ring_bytes as usize,

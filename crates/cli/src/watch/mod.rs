@@ -1,19 +1,15 @@
 //! `refault watch`: the hit-rate curves of all memory cgroups of this machine, all the time.
 //!
-//! `args` are the flags, `view` the table and the lines of history, `metrics` the numbers for
-//! Prometheus, `listen` who asks for them. `refault-watch` does the work; `main` calls `run`.
+//! `args` are the flags, `view` the table, `listen` answers Prometheus. `refault-watch` does the work; `main` calls `run`.
 
 mod args;
 mod listen;
-mod metrics;
 mod view;
 
 use crate::{Failure, print, say};
 use refault_record::{catch_end, is_ended};
-use refault_watch::{Host, emit};
-use std::fs::OpenOptions;
+use refault_watch::{GroupReport, History, Host, append, emit, metrics, now_ms};
 use std::io::{IsTerminal, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -39,6 +35,8 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
         say(&format!("refault: metrics at http://{address}/metrics"));
     }
     let is_screen = std::io::stdout().is_terminal() && !args.is_once();
+    let mut kept =
+        Kept { args, history: args.history.as_deref().map(|folder| History::open(folder, args.keep)).transpose()? };
     let (started, mut reported) = (Instant::now(), Instant::now());
     let longest = args.longest();
     let mut reports = Vec::new();
@@ -46,37 +44,45 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
         std::thread::sleep(STEP);
         host.poll()?;
         if let Some(listener) = &listener {
-            listener.answer(|| metrics::text(&reports, &host.counts()));
+            listener.answer(|| metrics(&reports, &host.counts()));
         }
         if reported.elapsed() < args.every || args.is_once() {
             continue;
         }
         reported = Instant::now();
         reports = host.report();
-        keep(args, &host, &reports)?;
+        kept.add(&host, &reports)?;
         let table = view::table(&reports, &host.counts(), args);
         print(&if is_screen { CLEAR.to_owned() + &table } else { table + "\n" })?;
     }
     reports = host.report();
-    keep(args, &host, &reports)?;
+    kept.add(&host, &reports)?;
     if let Some(to) = args.emit {
         return print(&reports.iter().map(|group| emit(group, to.into()) + "\n").collect::<String>());
     }
     if args.is_once() { print(&view::table(&reports, &host.counts(), args)) } else { Ok(()) }
 }
 
-/// Writes history and state.
-fn keep(args: &WatchArgs, host: &Host, reports: &[refault_watch::GroupReport]) -> Result<(), Failure> {
-    if let Some(path) = &args.json {
-        append(path, &view::history(reports)?)?;
-    }
-    if let Some(path) = &args.state {
-        // The state before stays whole: a watcher is not ended by a full disk.
-        if let Err(e) = write_state(path, &host.state().text()) {
-            say(&format!("refault: --state: {e}"));
+/// Files that outlive the watcher.
+struct Kept<'a> {
+    args: &'a WatchArgs,
+    history: Option<History>,
+}
+
+impl Kept<'_> {
+    /// Writes history and state. A watcher is not ended by a full disk.
+    fn add(&mut self, host: &Host, reports: &[GroupReport]) -> Result<(), Failure> {
+        let beside = self.args.json.as_deref().map(|path| append(path, reports, now_ms())).transpose()?;
+        let gap = self.history.as_mut().map(|history| history.add(reports)).transpose()?;
+        beside.into_iter().chain(gap).flatten().for_each(|gap| say(&format!("refault: {gap}")));
+        if let Some(path) = &self.args.state {
+            // The state before stays whole.
+            if let Err(e) = write_state(path, &host.state().text()) {
+                say(&format!("refault: --state: {e}"));
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Writes the state, whole or not at all.
@@ -85,17 +91,4 @@ fn write_state(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |e: std::io::Error| format!("{}: cannot be written: {e}", path.display());
     file.write_all(text.as_bytes()).map_err(failed)?;
     Ok(file.commit()?)
-}
-
-/// Appends whole lines. A disk that is full is said, and the watcher goes on.
-fn append(path: &Path, lines: &str) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| format!("{}: cannot be written: {e}", path.display());
-    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path).map_err(failed)?;
-    let before = file.metadata().map_err(failed)?.len();
-    if let Err(e) = file.write_all(lines.as_bytes()) {
-        // No half of a line is left.
-        file.set_len(before).map_err(failed)?;
-        say(&format!("refault: {}: history has a gap: {e}", path.display()));
-    }
-    Ok(())
 }

@@ -1,14 +1,11 @@
-//! The table of groups, and the lines of history.
+//! The table of groups.
 
 use super::WatchArgs;
-use crate::Failure;
 use crate::flags::size::human;
 use crate::table::Table;
 use refault::words::{counted, grouped, printable};
-use refault_watch::{AT_LIMIT, CurveTrust, GroupReport, HostCounts, PERCENT, SizeChange};
-use serde_json::{Value, json};
+use refault_watch::{AT_LIMIT, CurveTrust, GroupReport, HostCounts, PERCENT, SizeChange, Taken};
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Letters of the name of a group that are shown: its end.
 const NAME: usize = 40;
@@ -29,6 +26,14 @@ pub(super) fn table(groups: &[GroupReport], counts: &HostCounts, args: &WatchArg
     let engines = human(counts.engine_bytes as u64);
     let _ =
         writeln!(text, "{}; {events}, {lost} lost; engines {engines}", counted(groups.len() as u64, "group", "groups"));
+    let Taken { cpu, memory_bytes } = counts.taken;
+    let _ = writeln!(
+        text,
+        "rate 1/{}; the watcher takes {:.2} % of one CPU and {}",
+        counts.one_in,
+        100.0 * cpu,
+        human(memory_bytes)
+    );
     if counts.unwatched > 0 {
         let _ = writeln!(text, "{} of groups beyond --groups", counted(counts.unwatched, "event", "events"));
     }
@@ -59,7 +64,8 @@ fn row(group: &GroupReport) -> Vec<String> {
         at(AT_LIMIT),
     ];
     let smallest = group.advice.smallest.map_or("-".to_owned(), |smallest| {
-        format!("{} ({}..{})", human(smallest.bytes), human(smallest.low_bytes), human(smallest.high_bytes))
+        let bound = if smallest.is_at_most { "<=" } else { "" };
+        format!("{bound}{} ({}..{})", human(smallest.bytes), human(smallest.low_bytes), human(smallest.high_bytes))
     });
     let changes = [smallest, change(group.advice.less), change(group.advice.more)];
     let trust = group.advice.trust.name().to_owned();
@@ -78,32 +84,6 @@ fn short(path: &str) -> String {
         true => format!("..{}", path.chars().skip(letters - NAME + 2).collect::<String>()),
         false => path.to_owned(),
     }
-}
-
-/// A line of JSON for each group.
-pub(super) fn history(groups: &[GroupReport]) -> Result<String, Failure> {
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
-    let mut text = String::new();
-    for group in groups {
-        text += &serde_json::to_string(&line(group, time))?;
-        text.push('\n');
-    }
-    Ok(text)
-}
-
-fn line(group: &GroupReport, time_ms: u64) -> Value {
-    json!({
-        "time_ms": time_ms,
-        "group": group.path,
-        "name": group.name,
-        "figures": group.figures,
-        "around_bytes": group.around_bytes,
-        "kernel_hit_rate": group.hit_rate_now,
-        "kernel_read_bytes_per_s": group.read_bytes_per_s_now,
-        "is_old": group.is_old,
-        "curve": group.curve,
-        "advice": group.advice,
-    })
 }
 
 #[cfg(test)]

@@ -109,8 +109,10 @@ pub(crate) struct Programs {
     ring: RingBuf<MapData>,
     places: Array<MapData, [u64; WORDS]>,
     lost: PerCpuArray<MapData, u64>,
-    epoch: Array<MapData, u64>,
+    /// The epoch, and the mask of the sample.
+    shared: Array<MapData, [u64; 2]>,
     epochs: u64,
+    mask: u64,
     counts: Counts,
     stands_for: Vec<&'static str>,
     /// Events that could not be decoded.
@@ -134,10 +136,9 @@ impl Programs {
         allow_locked_memory();
         let cpus = aya::util::nr_cpus().map_err(|(path, e)| format!("{path}: {e}"))?.max(1);
         let ring = settings.ring_bytes.saturating_mul(cpus).next_power_of_two().clamp(1 << 16, 1 << 30);
-        let (mask, by_process) = (settings.sample.one_in - 1, u64::from(settings.by_process));
+        let by_process = u64::from(settings.by_process);
         let mut programs = EbpfLoader::new()
             .btf(Some(&btf))
-            .override_global("mask", &mask, true)
             .override_global("salt", &settings.sample.salt, true)
             .override_global("beyond", &settings.last_beyond, true)
             .override_global("by_process", &by_process, true)
@@ -145,6 +146,14 @@ impl Programs {
             .map_max_entries("ring", ring as u32)
             .load(OBJECT)
             .map_err(|e| in_words(&e))?;
+        let mut map = |name: &str| programs.take_map(name).ok_or_else(|| format!("the programs have no map {name}"));
+        let failed = |e: MapError| in_words(&e);
+        let ring_map = RingBuf::try_from(map("ring")?).map_err(failed)?;
+        let places = Array::try_from(map("counts")?).map_err(failed)?;
+        let lost = PerCpuArray::try_from(map("lost")?).map_err(failed)?;
+        let mut shared = Array::try_from(map(".data.shared")?).map_err(failed)?;
+        let mask = settings.sample.one_in - 1;
+        shared.set(0, [1, mask], 0).map_err(failed)?;
         let mut stands_for = Vec::new();
         for part in &NEEDED {
             attach(&mut programs, part, &btf)?;
@@ -156,19 +165,26 @@ impl Programs {
                 stands_for.extend(part.stands_for);
             }
         }
-        let mut map = |name: &str| programs.take_map(name).ok_or_else(|| format!("the programs have no map {name}"));
-        let failed = |e: MapError| in_words(&e);
+        drop(btf);
+        give_back_memory();
         Ok(Programs {
-            ring: RingBuf::try_from(map("ring")?).map_err(failed)?,
-            places: Array::try_from(map("counts")?).map_err(failed)?,
-            lost: PerCpuArray::try_from(map("lost")?).map_err(failed)?,
-            epoch: Array::try_from(map(".data.epoch")?).map_err(failed)?,
+            ring: ring_map,
+            places,
+            lost,
+            shared,
             epochs: 1,
+            mask,
             counts: Counts::default(),
             stands_for,
             undecoded: 0,
             _programs: programs,
         })
+    }
+
+    /// Another rate of the sample, from the next event on.
+    pub(crate) fn set_sample(&mut self, sample: SpaceSample) -> Result<(), String> {
+        self.mask = sample.one_in - 1;
+        self.shared.set(0, [self.epochs, self.mask], 0).map_err(|e| in_words(&e))
     }
 
     /// Events of the kernel that need no other events any more.
@@ -207,7 +223,7 @@ impl Programs {
         }
         // A task that changed its group is looked up anew.
         self.epochs += 1;
-        _ = self.epoch.set(0, self.epochs, 0);
+        _ = self.shared.set(0, [self.epochs, self.mask], 0);
         self.counts.take()
     }
 }
@@ -270,6 +286,15 @@ fn allow_locked_memory() {
     // SAFETY: the call reads the structure that the pointer is to. Without the right to it nothing
     // changes.
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &all) };
+}
+
+/// Gives memory that is free back to the kernel: types of a whole kernel take 20 MiB and more.
+fn give_back_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call has no conditions, and changes nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0)
+    };
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&RecordProgress)) -> Resul
     // A recorder that does not get as far as the first event leaves nothing.
     let mut unfinished = Unfinished::new(&options.output)?;
     let ids = group.as_ref().filter(|_| matches!(options.target, RecordTarget::Group)).and_then(Cgroup::ids);
-    let mut opened = Opened::open(&tracefs, wanted(options, group.as_ref()))?;
+    let mut opened = Opened::open(&tracefs, wanted(options, group.as_ref()), None)?;
     let sees = sees(&opened.decoder);
     program::catch_end();
     let start_ns = now_ns();

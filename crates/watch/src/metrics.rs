@@ -1,16 +1,29 @@
 //! Numbers of a watcher for Prometheus.
 
+use crate::advice::CurveTrust;
+use crate::group::PERCENT;
+use crate::host::HostCounts;
+use crate::watched::GroupReport;
 use refault::open_metrics::{MetricKind, Metrics};
-use refault_watch::{CurveTrust, GroupReport, HostCounts, PERCENT};
 
-/// The text: a bounded number of samples for each group.
-pub(super) fn text(groups: &[GroupReport], counts: &HostCounts) -> String {
+/// The text of OpenMetrics: a bounded number of samples for each group.
+pub fn metrics(groups: &[GroupReport], counts: &HostCounts) -> String {
     let mut all = Metrics::default();
     all.add(MetricKind::Counter, "watch_events", "Events of the kernel.", &[], counts.events as f64);
     all.add(MetricKind::Counter, "watch_lost", "Events that were lost.", &[], counts.lost as f64);
     all.add(MetricKind::Counter, "watch_unwatched", "Events of groups beyond --groups.", &[], counts.unwatched as f64);
     all.add(MetricKind::Gauge, "watch_groups", "Groups that are watched.", &[], counts.groups as f64);
     all.add(MetricKind::Gauge, "watch_engine_bytes", "Memory of engines.", &[], counts.engine_bytes as f64);
+    all.add(
+        MetricKind::Gauge,
+        "watch_one_in",
+        "Pages that a page of the sample stands for.",
+        &[],
+        counts.one_in as f64,
+    );
+    all.add(MetricKind::Counter, "watch_rate_changes", "Changes of the rate.", &[], counts.rate_changes as f64);
+    all.add(MetricKind::Gauge, "watch_cpu_ratio", "Share of one CPU that it takes.", &[], counts.taken.cpu);
+    all.add(MetricKind::Gauge, "watch_resident_bytes", "Its memory.", &[], counts.taken.memory_bytes as f64);
     groups.iter().for_each(|group| add(&mut all, group));
     all.text()
 }
