@@ -41,20 +41,23 @@ pub(crate) fn create(path: &Path) -> Result<AtomicFile, TraceError> {
 
 /// Writes metrics, whole or not at all: a reader meanwhile finds the ones before.
 pub(crate) fn write_metrics(path: &Path, all: &Metrics) -> Result<(), Failure> {
-    let mut file = create(path)?;
-    let failed = |e| TraceError::io(path.display().to_string(), "cannot be written", &e);
-    file.write_all(all.text().as_bytes()).map_err(failed)?;
-    Ok(file.commit()?)
+    write_text(path, &all.text())
 }
 
 /// Writes the page of some results; how many bytes it has.
 pub(crate) fn write_html(path: &Path, sources: &[Source]) -> Result<usize, Failure> {
     let made = Made { command: command_line(), version: env!("CARGO_PKG_VERSION").into() };
-    let mut file = create(path)?;
     let page = html(sources, &made);
-    file.write_all(page.as_bytes()).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
-    file.commit()?;
+    write_text(path, &page)?;
     Ok(page.len())
+}
+
+/// Writes a text, whole or not at all.
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut file = create(path)?;
+    let failed = |e| TraceError::io(path.display().to_string(), "cannot be written", &e);
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    Ok(file.commit()?)
 }
 
 /// The command as it was typed, with the program by its name.

@@ -24,6 +24,7 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `pages` | from a result to pages: a question, a sentence that answers it, figures |
+//! | `watch` | the page of live groups |
 //! | `compare` | what differs between results |
 //! | `model` | what a page shows, as data: charts, heat maps, ranges, tables |
 //! | `documentation` | what figures name of the documentation, as part of the page |
@@ -39,8 +40,10 @@ mod names;
 mod pages;
 mod render;
 mod rounded;
+mod watch;
 
 pub use render::Made;
+pub use watch::{WatchedGroup, WatchedMoment, watch_html};
 
 use refault::document::Source;
 
@@ -58,7 +61,8 @@ pub fn html(sources: &[Source], made: &Made) -> String {
         }
         pages.extend(own);
     }
-    render::html(&pages, sources, made)
+    let names: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
+    render::html(&names.join(" beside "), &pages, sources, made)
 }
 
 /// Results with their numbers as the page carries them: read back, it shows the same digits.
@@ -82,5 +86,9 @@ pub fn read_back(html: &str) -> Option<Result<Vec<Source>, String>> {
     if !html.trim_end().ends_with("</html>") {
         return Some(Err("the page does not end as it was written: it was cut, or something was added".to_owned()));
     }
-    Some(serde_json::from_str(json).map_err(|e| format!("the results that the page carries are broken: {e}")))
+    let read: Result<Vec<Source>, _> = serde_json::from_str(json);
+    Some(match read {
+        Ok(sources) if sources.is_empty() => Err("the page is of refault watch, which carries no results".to_owned()),
+        read => read.map_err(|e| format!("the results that the page carries are broken: {e}")),
+    })
 }

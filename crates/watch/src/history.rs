@@ -193,12 +193,12 @@ fn pack(from: &Path, to: &Path) -> Result<(), String> {
             .map_err(|e| format!("{}:{}: {e}; remove the line, or the file", from.display(), at + 1))?;
         held += 1;
         if held == GROUP_LINES {
-            std::mem::take(&mut rows).write(&mut file.next_row_group().map_err(failed)?).map_err(failed)?;
+            std::mem::take(&mut rows).write(file.next_row_group().map_err(failed)?).map_err(failed)?;
             held = 0;
         }
     }
     if held > 0 {
-        rows.write(&mut file.next_row_group().map_err(failed)?).map_err(failed)?;
+        rows.write(file.next_row_group().map_err(failed)?).map_err(failed)?;
     }
     let written = file.into_inner().map_err(failed)?;
     written.commit().map_err(|e| e.to_string())
@@ -235,24 +235,24 @@ impl Rows {
     }
 
     /// Writes a row group, its columns in the order of the schema.
-    fn write<F: Write + Send>(self, group: &mut SerializedRowGroupWriter<'_, F>) -> Result<(), ParquetError> {
+    fn write<F: Write + Send>(self, mut group: SerializedRowGroupWriter<'_, F>) -> Result<(), ParquetError> {
         let Rows { texts: [path, name, trust], whole, numbers: [kernel, lost, hits, error, reads] } = self;
         let [time, rate, usage, around, smallest, percent, size] = whole;
-        put::<Int64Type, F>(group, &time)?;
+        put::<Int64Type, F>(&mut group, &time)?;
         for text in [path, name, trust] {
-            put::<ByteArrayType, F>(group, &text)?;
+            put::<ByteArrayType, F>(&mut group, &text)?;
         }
         for number in [rate, usage, around, smallest] {
-            put::<Int64Type, F>(group, &number)?;
+            put::<Int64Type, F>(&mut group, &number)?;
         }
-        put::<DoubleType, F>(group, &kernel)?;
-        put::<DoubleType, F>(group, &lost)?;
-        put::<Int64Type, F>(group, &percent)?;
-        put::<Int64Type, F>(group, &size)?;
+        put::<DoubleType, F>(&mut group, &kernel)?;
+        put::<DoubleType, F>(&mut group, &lost)?;
+        put::<Int64Type, F>(&mut group, &percent)?;
+        put::<Int64Type, F>(&mut group, &size)?;
         for number in [hits, error, reads] {
-            put::<DoubleType, F>(group, &number)?;
+            put::<DoubleType, F>(&mut group, &number)?;
         }
-        Ok(())
+        group.close().map(|_| ())
     }
 }
 

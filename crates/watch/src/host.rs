@@ -23,8 +23,14 @@ const UNIT_BYTES: usize = 25 << 10;
 /// Share of the budget of memory that is left to engines, whatever else the watcher takes.
 const LEAST_SHARE: u64 = 4;
 
-/// Groups whose sizes are looked at each second: a look costs some 50 microseconds.
+/// Groups whose sizes are looked at each second, about: a look costs some 100 microseconds.
 const LOOKS_EACH_S: usize = 20;
+
+/// Seconds from one look at the sizes of a group to the next, at least.
+const LOOK_S: usize = 5;
+
+/// Events between two polls from which on the next comes soon.
+const MANY_EVENTS: u64 = 200;
 
 /// Events of a group before it gets engines: many are gone before.
 const LEAST_EVENTS: u32 = 20;
@@ -97,6 +103,8 @@ pub struct Host {
     names: RuntimeNames,
     named_ns: Option<u64>,
     counts: HostCounts,
+    /// Events of the last poll.
+    more: u64,
     sample: SpaceSample,
     rate: RateControl,
     /// Processor time so far in nanoseconds, and when it was looked at.
@@ -124,6 +132,7 @@ impl Host {
             config: config(),
             stream: PageStream::new(options.sample),
             feed,
+            more: 0,
             sample: options.sample,
             rate: RateControl::new(options.budget),
             cpu_ns: (cpu_ns, 0),
@@ -222,6 +231,11 @@ impl Host {
         Ok(())
     }
 
+    /// Time to wait before the next poll: a quiet machine is looked at less often.
+    pub fn pause(&self) -> Duration {
+        Duration::from_millis(if self.more > MANY_EVENTS { 100 } else { 250 })
+    }
+
     /// Reason why filters of perf events take the sample, and nobody counts all accesses, if
     /// programs in the kernel were wanted, too.
     pub fn why_filters(&self) -> Option<&str> {
@@ -244,7 +258,7 @@ impl Host {
     fn note_lost(&mut self) {
         let (events, lost) = self.feed.counts();
         let (more, gone) = (events - self.counts.events, lost - self.counts.lost);
-        (self.counts.events, self.counts.lost) = (events, lost);
+        (self.counts.events, self.counts.lost, self.more) = (events, lost, more);
         if more + gone > 0 {
             self.groups.values_mut().for_each(|watched| watched.curve.lost(gone, more));
         }
@@ -342,7 +356,7 @@ impl Host {
     fn look(&mut self) -> Result<(), String> {
         let most = self.most_units(self.groups.len());
         let mut gone = Vec::new();
-        let age_ns = (self.groups.len() / LOOKS_EACH_S) as u64 * 1_000_000_000;
+        let age_ns = LOOK_S.max(self.groups.len() / LOOKS_EACH_S) as u64 * 1_000_000_000;
         let now_ns = self.now_ns;
         let old = |watched: &&mut Watched| now_ns.saturating_sub(watched.looked_ns) >= age_ns;
         let due = self.groups.iter_mut().filter(|(_, watched)| old(&watched)).take(2 * LOOKS_EACH_S);
@@ -395,7 +409,7 @@ impl Host {
                 state.curves.insert(path.clone(), curve);
             }
         }
-        State::new(state.curves)
+        State::new(state.curves, self.sample.one_in)
     }
 }
 

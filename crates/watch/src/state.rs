@@ -2,6 +2,7 @@
 //! own.
 
 use crate::group::Curve;
+use refault_trace::SpaceSample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +17,9 @@ const MOST_BYTES: u64 = 64 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     version: u32,
+    /// Pages that a page of the sample stood for at the end; 0: it is not known.
+    #[serde(default)]
+    pub one_in: u64,
     /// Curves by path of the group.
     pub curves: BTreeMap<String, Curve>,
 }
@@ -27,9 +31,9 @@ struct Version {
 }
 
 impl State {
-    /// State of these curves.
-    pub fn new(curves: BTreeMap<String, Curve>) -> State {
-        State { version: VERSION, curves }
+    /// State of these curves, of a sample at the end.
+    pub fn new(curves: BTreeMap<String, Curve>, one_in: u64) -> State {
+        State { version: VERSION, one_in, curves }
     }
 
     /// Reads a file; none: there is none.
@@ -57,7 +61,7 @@ impl State {
         // Curves of the first version are of other sizes.
         let of: Version = serde_json::from_slice(text).map_err(none)?;
         if of.version == 1 {
-            return Ok(State::new(BTreeMap::new()));
+            return Ok(State::new(BTreeMap::new(), 0));
         }
         let state: State = serde_json::from_slice(text).map_err(none)?;
         if state.version != VERSION {
@@ -67,6 +71,11 @@ impl State {
             true => Ok(state),
             false => Err("has a curve that is none".to_owned()),
         }
+    }
+
+    /// The sample at the end, if one is known.
+    pub fn sample(&self) -> Option<SpaceSample> {
+        SpaceSample::new(self.one_in, 0).ok()
     }
 
     /// The text of the file.
@@ -84,7 +93,7 @@ mod tests {
         for text in ["", "{}", "[]", "{\"version\":3,\"curves\":{}}", "{\"version\":2,\"curves\":{\"a\":{}}}"] {
             assert!(State::parse(text.as_bytes()).is_err(), "{text}");
         }
-        let state = State::new(BTreeMap::new());
+        let state = State::new(BTreeMap::new(), 0);
         assert_eq!(State::parse(b"{\"version\":1,\"curves\":{\"a\":{\"points\":[]}}}"), Ok(state.clone()));
         assert_eq!(State::parse(state.text().as_bytes()), Ok(state));
     }

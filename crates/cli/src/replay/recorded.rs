@@ -4,7 +4,7 @@
 use super::args::ReplayArgs;
 use super::policy::RowPolicy;
 use crate::flags::recorded;
-use crate::{Failure, GivenFlags};
+use crate::{Failure, Given, say};
 use refault::loaded::LoadedTrace;
 use refault::recording::RecordedMachine;
 use refault::replay::{CellResult, Row};
@@ -33,7 +33,7 @@ pub(super) const FOREIGN: [&str; 15] = [
 
 /// Refuses what a recorded machine cannot do, and what only a recording has of a trace, before
 /// anything is read.
-pub(super) fn refuse(args: &ReplayArgs, given: &GivenFlags) -> Result<(), Failure> {
+pub(super) fn refuse(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if args.page_by_page {
         let is_file = |path: &&PathBuf| path.is_file() && !is_scenario(path);
         for path in args.traces.iter().filter(is_file) {
@@ -69,7 +69,7 @@ pub(super) fn refuse_page_by_page(
 /// Replays a recording that was opened.
 pub(super) fn replay(
     args: &ReplayArgs,
-    given: &GivenFlags,
+    given: &Given,
     mut source: Box<dyn RecordSource>,
 ) -> Result<Vec<CellResult>, Failure> {
     let request = args.loaded(given);
@@ -108,6 +108,9 @@ pub(super) fn words(args: &ReplayArgs, rows: &[Row]) -> String {
 
 /// Says what is to be known of a recording before it is replayed.
 pub(super) fn note(recording: Option<&Recording>, path: &Path) {
+    if let Some(sample) = recording.and_then(|recording| recording.sample) {
+        say(&format!("refault: {}: a sample: {sample}", path.display()));
+    }
     recorded::note_cut(recording, path);
     recorded::note_touches(recording, path);
 }

@@ -37,7 +37,7 @@ pub struct WatchArgs {
     #[arg(long, conflicts_with = "cgroup")]
     all: bool,
 
-    /// The sample of pages whose events the kernel reports; auto begins with 1/64 and keeps to the
+    /// The sample of pages whose events the kernel reports; auto begins with 1/64, or with that of --state, and keeps to the
     /// budgets, between 1/16 and 1/256; 1/64:3 is another of the 64 samples
     #[arg(long, value_name = "auto|1/N", default_value = "auto")]
     rate: String,
@@ -95,7 +95,11 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", default_value = "168h", value_parser = time, requires = "history")]
     pub(super) keep: Duration,
 
-    /// At the end print settings to review, in the place of a table; needs --for or --once
+    /// Write a page of HTML with the curves and the time since the start, as often as a table
+    #[arg(long, value_name = "FILE")]
+    pub(super) page: Option<PathBuf>,
+
+    /// At the end print settings to review, with the table as a comment; lasts --for, or a minute
     #[arg(long, value_name = "SYSTEM")]
     pub(super) emit: Option<EmitArg>,
 
@@ -150,7 +154,9 @@ impl WatchArgs {
             return Err("--every: 100ms is the shortest time".to_owned());
         }
         let is_auto = self.rate == "auto";
-        let sample = if is_auto { SpaceSample::new(64, 0) } else { self.rate.parse() };
+        let state = self.state.as_deref().map(State::read).transpose()?.flatten();
+        let before = state.as_ref().and_then(State::sample);
+        let sample = if is_auto { before.map_or(SpaceSample::new(64, 0), Ok) } else { self.rate.parse() };
         let sample = sample.map_err(|e| format!("--rate {}: {e}, or auto", self.rate))?;
         Ok(HostOptions {
             select: if self.cgroup.is_empty() { Select::All } else { Select::Patterns(self.cgroup.clone()) },
@@ -165,7 +171,7 @@ impl WatchArgs {
             growth: self.growth / 100.0,
             ring_bytes: ring_bytes as usize,
             tracefs: self.tracefs.clone(),
-            state: self.state.as_deref().map(State::read).transpose()?.flatten(),
+            state,
         })
     }
 }

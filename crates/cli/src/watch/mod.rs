@@ -1,23 +1,22 @@
 //! `refault watch`: the hit-rate curves of all memory cgroups of this machine, all the time.
 //!
-//! `args` are the flags, `view` the table, `listen` answers Prometheus. `refault-watch` does the work; `main` calls `run`.
+//! `args` are the flags, `view` the table, `page` the page of HTML, `listen` answers Prometheus. `refault-watch` does the work; `main` calls `run`.
 
 mod args;
 mod listen;
+mod page;
 mod view;
 
+use crate::page::write_text;
 use crate::{Failure, print, say};
 use refault_record::{catch_end, is_ended};
 use refault_watch::{GroupReport, History, Host, append, emit, metrics, now_ms};
-use std::io::{IsTerminal, Write as _};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::io::IsTerminal;
+use std::time::Instant;
 
 pub use args::WatchArgs;
 use listen::Listener;
-
-/// From one look at the events to the next.
-const STEP: Duration = Duration::from_millis(100);
+use page::Past;
 
 /// Puts the cursor to the top, and clears the rest of a terminal.
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
@@ -35,13 +34,13 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
         say(&format!("refault: metrics at http://{address}/metrics"));
     }
     let is_screen = std::io::stdout().is_terminal() && !args.is_once();
-    let mut kept =
-        Kept { args, history: args.history.as_deref().map(|folder| History::open(folder, args.keep)).transpose()? };
+    let history = args.history.as_deref().map(|folder| History::open(folder, args.keep)).transpose()?;
+    let mut kept = Kept { args, history, past: Past::new() };
     let (started, mut reported) = (Instant::now(), Instant::now());
     let longest = args.longest();
     let mut reports = Vec::new();
     while !is_ended() && longest.is_none_or(|longest| started.elapsed() < longest) {
-        std::thread::sleep(STEP);
+        std::thread::sleep(host.pause().min(args.every));
         host.poll()?;
         if let Some(listener) = &listener {
             listener.answer(|| metrics(&reports, &host.counts()));
@@ -58,7 +57,9 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     reports = host.report();
     kept.add(&host, &reports)?;
     if let Some(to) = args.emit {
-        return print(&reports.iter().map(|group| emit(group, to.into()) + "\n").collect::<String>());
+        // The numbers that they rest on, as a comment of either system.
+        let table = view::table(&reports, &host.counts(), args).lines().map(|line| format!("# {line}\n")).collect();
+        return print(&reports.iter().fold(table, |text: String, group| text + "\n" + &emit(group, to.into())));
     }
     if args.is_once() { print(&view::table(&reports, &host.counts(), args)) } else { Ok(()) }
 }
@@ -67,6 +68,7 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
 struct Kept<'a> {
     args: &'a WatchArgs,
     history: Option<History>,
+    past: Past,
 }
 
 impl Kept<'_> {
@@ -77,18 +79,15 @@ impl Kept<'_> {
         beside.into_iter().chain(gap).flatten().for_each(|gap| say(&format!("refault: {gap}")));
         if let Some(path) = &self.args.state {
             // The state before stays whole.
-            if let Err(e) = write_state(path, &host.state().text()) {
+            if let Err(e) = write_text(path, &host.state().text()) {
                 say(&format!("refault: --state: {e}"));
             }
         }
+        if let Some(path) = &self.args.page
+            && let Err(e) = self.past.write(path, reports)
+        {
+            say(&format!("refault: --page: {e}"));
+        }
         Ok(())
     }
-}
-
-/// Writes the state, whole or not at all.
-fn write_state(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut file = crate::page::create(path)?;
-    let failed = |e: std::io::Error| format!("{}: cannot be written: {e}", path.display());
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    Ok(file.commit()?)
 }

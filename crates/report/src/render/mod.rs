@@ -34,9 +34,8 @@ pub struct Made {
 const CARRIED: &str = "<script type=\"application/json\" id=\"refault-source\">";
 
 /// The whole page.
-pub(crate) fn html(pages: &[Page], sources: &[Source], made: &Made) -> String {
-    let names: Vec<_> = sources.iter().map(|s| s.name.as_str()).collect();
-    let title = escaped(&names.join(" beside "));
+pub(crate) fn html(title: &str, pages: &[Page], sources: &[Source], made: &Made) -> String {
+    let title = escaped(title);
     let mut charts = Vec::new();
     let body: String = pages.iter().map(|page| section(page, &mut charts)).collect();
     let charts = script_safe(&serde_json::to_string(&charts).unwrap_or_default());
@@ -58,7 +57,7 @@ pub(crate) fn html(pages: &[Page], sources: &[Source], made: &Made) -> String {
         write!(out, "<header>\n<p class=\"brand\">refault report</p>\n<h1>{title}</h1>\n{}</header>\n", facts(sources));
     let named = pages.iter().flat_map(|page| &page.figures).filter_map(|figure| figure.doc).collect();
     let passages = documentation::section(&named, &made.version);
-    let _ = write!(out, "{}<main>\n{body}{passages}</main>\n{}", contents(pages), footer(made));
+    let _ = write!(out, "{}<main>\n{body}{passages}</main>\n{}", contents(pages), footer(made, !sources.is_empty()));
     let _ = writeln!(out, "<script type=\"application/json\" id=\"refault-charts\">{charts}</script>");
     let _ = writeln!(out, "{CARRIED}{}</script>", script_safe(&carried_json(sources)));
     let _ = writeln!(out, "<!--\n{}\n-->", assets::UPLOT_LICENCE.trim());
@@ -125,15 +124,17 @@ fn section(page: &Page, charts: &mut Vec<serde_json::Value>) -> String {
     out + "</section>\n"
 }
 
-fn footer(made: &Made) -> String {
+fn footer(made: &Made, carries: bool) -> String {
+    let carried = " The page carries the numbers that it was made of: <code>refault report THIS-FILE</code> reads them \
+                   back, beside others if you like.";
     format!(
-        "<footer>\n<p>Made by <code>{}</code> with refault {}. The page carries the numbers that it was made of: \
-         <code>refault report THIS-FILE</code> reads them back, beside others if you like.</p>\n\
+        "<footer>\n<p>Made by <code>{}</code> with refault {}.{}</p>\n\
          <p>Colours are those of Okabe and Ito, which people with any colour vision tell apart; heat maps run from dark \
          blue to yellow (cividis). Charts are drawn by uPlot {} (MIT licence).</p>\n\
          <p>The page links to nothing outside of itself, so that it is whole without a network.</p>\n</footer>\n",
         escaped(&refault::names::shown(&made.command)),
         escaped(&made.version),
+        if carries { carried } else { "" },
         assets::UPLOT_VERSION
     )
 }
