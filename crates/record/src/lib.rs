@@ -72,6 +72,6 @@ pub use program::{catch_end, is_ended};
 pub use recorder::{End, Options, RecordProgress, RecordReport, RecordTarget, record};
 pub use residency::Residency;
 pub use rights::lacking_rights;
-pub use scan::{Memory, PageRegion, Scan, Vma};
+pub use scan::{Memory, PageRun, Scan, Vma};
 pub use touches::{Sampling, touches_possible};
 pub use tracefs::Tracefs;

@@ -6,11 +6,13 @@ use crate::group::{CurveSettings, GroupCurve, Totals};
 use crate::rate::{self, Budget, RateControl, Taken};
 use crate::select::Select;
 use crate::state::State;
-use crate::stream::{PageEvent, PageStream, EventTask};
+use crate::stream::{EventTask, PageEvent, PageStream};
 use crate::watched::{GroupReport, Watched, report};
 use refault::recording::Settings;
 use refault_mm::Config;
-use refault_record::{Cgroup, Event, EventFeed, RuntimeNames, SamplerChoice, group_label, lru_gen, release, swappiness};
+use refault_record::{
+    Cgroup, Event, EventFeed, RuntimeNames, SamplerChoice, group_label, lru_gen, release, swappiness,
+};
 use refault_trace::{Recording, SpaceSample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -359,7 +361,7 @@ impl Host {
         let age_ns = LOOK_S.max(self.groups.len() / LOOKS_EACH_S) as u64 * 1_000_000_000;
         let now_ns = self.now_ns;
         let old = |watched: &&mut Watched| now_ns.saturating_sub(watched.looked_ns) >= age_ns;
-        let due = self.groups.iter_mut().filter(|(_, watched)| old(&watched)).take(2 * LOOKS_EACH_S);
+        let due = self.groups.iter_mut().filter(|(_, watched)| old(watched)).take(2 * LOOKS_EACH_S);
         for (path, watched) in due {
             watched.looked_ns = now_ns;
             watched.curve.set_now_ns(now_ns);

@@ -50,5 +50,5 @@ pub use metrics::metrics;
 pub use rate::{Budget, Taken};
 pub use select::Select;
 pub use state::State;
-pub use stream::{PageEvent, PageStream, EventTask};
+pub use stream::{EventTask, PageEvent, PageStream};
 pub use watched::GroupReport;

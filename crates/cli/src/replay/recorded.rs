@@ -4,7 +4,7 @@
 use super::args::ReplayArgs;
 use super::policy::RowPolicy;
 use crate::flags::recorded;
-use crate::{Failure, Given, say};
+use crate::{Failure, GivenFlags, say};
 use refault::loaded::LoadedTrace;
 use refault::recording::RecordedMachine;
 use refault::replay::{CellResult, Row};
@@ -33,7 +33,7 @@ pub(super) const FOREIGN: [&str; 15] = [
 
 /// Refuses what a recorded machine cannot do, and what only a recording has of a trace, before
 /// anything is read.
-pub(super) fn refuse(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+pub(super) fn refuse(args: &ReplayArgs, given: &GivenFlags) -> Result<(), Failure> {
     if args.page_by_page {
         let is_file = |path: &&PathBuf| path.is_file() && !is_scenario(path);
         for path in args.traces.iter().filter(is_file) {
@@ -69,7 +69,7 @@ pub(super) fn refuse_page_by_page(
 /// Replays a recording that was opened.
 pub(super) fn replay(
     args: &ReplayArgs,
-    given: &Given,
+    given: &GivenFlags,
     mut source: Box<dyn RecordSource>,
 ) -> Result<Vec<CellResult>, Failure> {
     let request = args.loaded(given);

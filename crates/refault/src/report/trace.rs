@@ -5,7 +5,7 @@ use super::recorded::MachineReplay;
 use super::request::ReportRequest;
 use super::survey::{Survey, survey};
 use crate::curve::{knee, main_curve, miss_ratio, of_rows};
-use crate::document::trace::{Curve, Detail, TraceDocument, TraceFacts};
+use crate::document::trace::{CurveFacts, TraceDetail, TraceDocument, TraceFacts};
 use crate::memory_size::{Size, beyond_footprint, human};
 use crate::names::shown;
 use crate::replay::policy::RowPolicy;
@@ -41,16 +41,16 @@ pub(super) fn windows(accesses: u64) -> Vec<u64> {
 
 /// Rules that the engine follows: what no flag says, a recording does, as in `refault replay`.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct EngineRules {
     kernel: Option<Kernel>,
     swappiness: Option<u32>,
     /// Policy of the recorded kernel.
     policy: Option<Policy>,
 }
 
-impl Rules {
-    pub(super) fn of(request: &ReportRequest, recording: Option<&Recording>) -> Rules {
-        Rules {
+impl EngineRules {
+    pub(super) fn of(request: &ReportRequest, recording: Option<&Recording>) -> EngineRules {
+        EngineRules {
             kernel: request.kernel.or(recording.map(kernel_of)),
             swappiness: recording.and_then(swappiness_of),
             policy: recording.map(policy_of),
@@ -75,7 +75,7 @@ pub(super) struct Work<'a> {
     pub(super) request: &'a ReportRequest,
     pub(super) trace: &'a Trace,
     pub(super) page_size: u32,
-    pub(super) rules: Rules,
+    pub(super) rules: EngineRules,
     pub(super) policies: &'a Policies,
     /// Machine that was recorded; none: it is no recording.
     pub(super) machine: Option<MachineReplay<'a>>,
@@ -226,7 +226,7 @@ impl Work<'_> {
     }
 
     /// Misses by memory.
-    fn curves(&self, limit: Option<u64>) -> Result<Vec<Curve>, String> {
+    fn curves(&self, limit: Option<u64>) -> Result<Vec<CurveFacts>, String> {
         let given = if self.request.memory.is_empty() { self.default_sizes() } else { self.request.memory.clone() };
         let mut sizes = Vec::new();
         // Shares of the files come on top of what is not of files.
@@ -248,7 +248,12 @@ impl Work<'_> {
 
     /// Misses with a tenth less and more memory than at the knee and at today's limit, under the
     /// policy that pages tell most of: replayed, as curves may do anything between two points.
-    fn tenths(&self, curves: &[Curve], limit: Option<u64>, main: Option<&str>) -> Result<Option<Curve>, String> {
+    fn tenths(
+        &self,
+        curves: &[CurveFacts],
+        limit: Option<u64>,
+        main: Option<&str>,
+    ) -> Result<Option<CurveFacts>, String> {
         let Some(curve) = main_curve(curves, main) else { return Ok(None) };
         let near = |pages: u64| [pages - pages / 10, pages + pages / 10];
         let mut sizes: Vec<u64> = knee(curves, main).into_iter().chain(limit).flat_map(near).collect();
@@ -258,7 +263,7 @@ impl Work<'_> {
         let of = |(policy, _): &&(RowPolicy, Option<Config>)| policy.name() == curve.policy;
         let policies: Policies = self.policies.iter().filter(of).cloned().collect();
         let rows = self.rows(sizes, &policies)?;
-        Ok(Some(Curve {
+        Ok(Some(CurveFacts {
             policy: curve.policy.clone(),
             pages: rows.iter().map(|row| row.memory_pages).collect(),
             miss_ratio: rows.iter().map(miss_ratio).collect(),
@@ -267,12 +272,12 @@ impl Work<'_> {
     }
 
     /// Results of each policy with that memory, and its misses with a little less and more.
-    fn details(&self, survey: &Survey, windows: &[u64], pages: u64) -> Result<Vec<Detail>, String> {
+    fn details(&self, survey: &Survey, windows: &[u64], pages: u64) -> Result<Vec<TraceDetail>, String> {
         let objects = (survey.object_of.as_slice(), survey.objects.len());
         let swap_max_pages = self.request.swap_max_pages(self.page_size, self.footprint());
         let total = self.trace.accesses.len() as u64 * self.policies.len() as u64;
         let progress = self.request.watch.accesses(format!("looking into {}", self.trace.name), Some(total));
-        let one = |(policy, cfg): &(RowPolicy, Option<Config>)| -> Result<Detail, String> {
+        let one = |(policy, cfg): &(RowPolicy, Option<Config>)| -> Result<TraceDetail, String> {
             let mut detail = match (cfg, &self.machine, policy) {
                 (Some(cfg), Some(machine), RowPolicy::Linux(linux)) => {
                     machine.detail(self.trace, windows, objects, (*linux, cfg), pages)?
