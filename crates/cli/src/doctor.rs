@@ -194,7 +194,7 @@ fn recording(events: &Events) -> String {
     text
 }
 
-/// What works, in sentences, and what follows from what is not there.
+/// Conclusions in sentences: what works, and what follows from what is not there.
 fn conclusions(all: &[EventSupport], events: &Events) -> String {
     let mut text = String::new();
     let probed = all.iter().any(|known| !known.is_there && known.feature == Feature::Cache);

@@ -195,7 +195,7 @@ impl GroupCurve {
         self.units.set_most(most);
     }
 
-    /// A sample of another rate: one of two has all pages of the other. What both have goes on.
+    /// A sample of another rate: one of two has all pages of the other. Pages of both go on.
     ///
     /// # Errors
     /// A size that is impossible.

@@ -7,7 +7,7 @@ use crate::rate::{self, Budget, RateControl, Taken};
 use crate::select::Select;
 use crate::state::State;
 use crate::stream::{EventTask, PageEvent, PageStream};
-use crate::watched::{GroupReport, Watched, report};
+use crate::watched::{GroupReport, ReportSettings, Watched, report};
 use refault::recording::Settings;
 use refault_mm::Config;
 use refault_record::{
@@ -88,7 +88,7 @@ pub struct HostCounts {
     pub one_in: u64,
     /// Changes of the rate.
     pub rate_changes: u64,
-    /// What the watcher took in the last ten seconds.
+    /// Time and memory that the watcher took in the last ten seconds.
     pub taken: Taken,
 }
 
@@ -389,9 +389,10 @@ impl Host {
     /// All groups, those with most memory first.
     pub fn report(&mut self) -> Vec<GroupReport> {
         self.groups.values_mut().for_each(|watched| watched.curve.set_now_ns(self.now_ns));
-        let (now_ns, one_in, options) = (self.now_ns, self.sample.one_in, &self.options);
+        let (now_ns, one_in) = (self.now_ns, self.sample.one_in);
+        let asked = ReportSettings { growth: self.options.growth, state: self.options.state.as_ref() };
         let all = self.groups.iter_mut();
-        let mut all: Vec<_> = all.map(|(path, watched)| report(path, watched, options, one_in, now_ns)).collect();
+        let mut all: Vec<_> = all.map(|(path, watched)| report(path, watched, asked, one_in, now_ns)).collect();
         if self.named_ns.is_none_or(|at_ns| now_ns.saturating_sub(at_ns) > NAMES_NS) {
             (self.names, self.named_ns) = (RuntimeNames::read(), Some(now_ns));
         }

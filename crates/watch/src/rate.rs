@@ -24,7 +24,7 @@ pub struct Budget {
     pub memory_bytes: u64,
 }
 
-/// What a watcher took in a period.
+/// Time and memory that a watcher took in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taken {
     /// Processor time, as a share of one CPU.

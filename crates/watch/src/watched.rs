@@ -4,7 +4,7 @@ use crate::advice::{CurveTrust, LimitAdvice};
 use crate::counts::Accesses;
 use crate::figures::Figures;
 use crate::group::{AT_LIMIT, Curve, GroupCurve, Totals};
-use crate::host::HostOptions;
+use crate::state::State;
 use refault_record::Cgroup;
 
 /// State of a group, for people.
@@ -43,25 +43,32 @@ pub(crate) struct Watched {
     pub(crate) looked_ns: u64,
 }
 
+/// Growth of misses that is asked for, and curves of a watcher before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReportSettings<'a> {
+    pub(crate) growth: f64,
+    pub(crate) state: Option<&'a State>,
+}
+
 /// The report of a group, since the last one.
 pub(crate) fn report(
     path: &str,
     watched: &mut Watched,
-    options: &HostOptions,
+    asked: ReportSettings<'_>,
     one_in: u64,
     now_ns: u64,
 ) -> GroupReport {
     let totals = watched.curve.totals;
-    let (before, at_ns) = std::mem::replace(&mut watched.before, (totals, now_ns));
+    let (last, at_ns) = std::mem::replace(&mut watched.before, (totals, now_ns));
     let seconds = (now_ns.saturating_sub(at_ns) as f64 / 1e9).max(1e-9);
-    let reads = totals.reads.saturating_sub(before.reads) * one_in * 4096;
+    let reads = totals.reads.saturating_sub(last.reads) * one_in * 4096;
     let mut curve = watched.curve.curve();
-    let mut advice = LimitAdvice::of(&curve, &watched.figures, options.growth);
-    let old = options.state.as_ref().and_then(|state| state.curves.get(path));
+    let mut advice = LimitAdvice::of(&curve, &watched.figures, asked.growth);
+    let old = asked.state.and_then(|state| state.curves.get(path));
     let old = old.filter(|old| advice.trust == CurveTrust::NotYet || is_ahead(old, &curve));
     if let Some(old) = old {
         curve = old.clone();
-        advice = LimitAdvice::of(&curve, &watched.figures, options.growth);
+        advice = LimitAdvice::of(&curve, &watched.figures, asked.growth);
         advice.trust = advice.trust.min(CurveTrust::Low);
         advice.why.insert(0, "the curve is of before the watcher began anew".to_owned());
     }
@@ -70,7 +77,7 @@ pub(crate) fn report(
         name: None,
         figures: watched.figures,
         around_bytes: watched.curve.limit_pages() * 4096,
-        hit_rate_now: hit_rate_now(&totals, &before, one_in),
+        hit_rate_now: hit_rate_now(&totals, &last, one_in),
         read_bytes_per_s_now: reads as f64 / seconds,
         is_old: old.is_some(),
         curve,

@@ -37,8 +37,8 @@ pub struct WatchArgs {
     #[arg(long, conflicts_with = "cgroup")]
     all: bool,
 
-    /// The sample of pages whose events the kernel reports; auto begins with 1/64, or with that of --state, and keeps to the
-    /// budgets, between 1/16 and 1/256; 1/64:3 is another of the 64 samples
+    /// The sample of pages whose events the kernel reports; auto begins with 1/64 or the rate of
+    /// --state, and keeps to the budgets (1/16 to 1/256); 1/64:3 is another of the 64 samples
     #[arg(long, value_name = "auto|1/N", default_value = "auto")]
     rate: String,
 

@@ -1,6 +1,7 @@
 //! `refault watch`: the hit-rate curves of all memory cgroups of this machine, all the time.
 //!
-//! `args` are the flags, `view` the table, `page` the page of HTML, `listen` answers Prometheus. `refault-watch` does the work; `main` calls `run`.
+//! `args` are the flags, `view` the table, `page` the page of HTML, `listen` answers Prometheus.
+//! `refault-watch` does the work; `main` calls `run`.
 
 mod args;
 mod listen;
