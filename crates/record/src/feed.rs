@@ -64,8 +64,8 @@ impl EventFeed {
         self.why_filters.as_deref()
     }
 
-    /// Another rate: of the same salt, so that of two rates one has all pages of the other. Programs
-    /// go on; filters are opened anew, and miss what happens meanwhile.
+    /// Another rate: of the same salt, so that of two rates one has all pages of the other.
+    /// Programs go on; filters are opened anew, and miss what happens meanwhile.
     ///
     /// # Errors
     /// One line that says what is missing.

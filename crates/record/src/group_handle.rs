@@ -25,7 +25,7 @@ pub(crate) struct GroupHandles {
 }
 
 impl GroupHandles {
-    /// The hierarchy; none: the kernel is older than Linux 5.5, or `CAP_DAC_READ_SEARCH` is lacking.
+    /// The hierarchy; none: Linux is older than 5.5, or `CAP_DAC_READ_SEARCH` is lacking.
     pub(crate) fn new(hierarchy: &Hierarchy) -> Option<GroupHandles> {
         use std::os::unix::fs::MetadataExt as _;
         let root = File::open(&hierarchy.place).ok()?;

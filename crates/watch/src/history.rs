@@ -1,5 +1,5 @@
-//! History of a watcher: a file of JSON lines for the hour that goes on, and one of Parquet for each
-//! that is over.
+//! History of a watcher: a file of JSON lines for the hour that goes on, and one of Parquet for
+//! each that is over.
 //!
 //! A line is written whole or not at all, so that a watcher that is killed leaves its hour to the
 //! next one. Parquet has a row for each group, time and size.

@@ -353,8 +353,8 @@ impl Host {
         (self.most_bytes / UNIT_BYTES / groups.max(4)).max(16)
     }
 
-    /// Looks at sizes and limits, of many groups not of all at a time; groups that are gone go here,
-    /// too.
+    /// Looks at sizes and limits, of many groups not of all at a time. Groups that are gone go
+    /// here, too.
     fn look(&mut self) -> Result<(), String> {
         let most = self.most_units(self.groups.len());
         let mut gone = Vec::new();

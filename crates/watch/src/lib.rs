@@ -22,7 +22,8 @@
 //! | `units` | units of files, a bounded number |
 //! | `counts` | counts of a window of time, and errors |
 //!
-//! All but `host`, `figures`, `history`, `rate` and `state` are without I/O and clock. The command calls [`Host`].
+//! All but `host`, `figures`, `history`, `rate` and `state` are without I/O and clock.
+//! The command calls [`Host`].
 
 mod advice;
 mod counts;
