@@ -120,7 +120,9 @@ fn a_kernel_without_the_events_is_an_error_that_names_them() {
     let dir = tempfile::tempdir().expect("a folder");
     fs::create_dir(dir.path().join("events")).expect("writable");
     fs::write(dir.path().join("kprobe_events"), "").expect("writable");
-    let output = watch(dir.path(), &["--tracefs", ".", "--once", "--for", "1s"]).output().expect("it runs");
+    let output = watch(dir.path(), &["--tracefs", ".", "--sampler", "filter", "--once", "--for", "1s"])
+        .output()
+        .expect("it runs");
     let said = error(&output);
     assert!(output.status.code() == Some(2) && said.lines().count() == 1, "{said}");
     assert!(said.contains("filemap") || said.contains("tracefs") || said.contains("Linux"), "{said}");
