@@ -119,7 +119,6 @@ fn two_watchers_see_the_same() {
 fn a_kernel_without_the_events_is_an_error_that_names_them() {
     let dir = tempfile::tempdir().expect("a folder");
     fs::create_dir(dir.path().join("events")).expect("writable");
-    fs::write(dir.path().join("kprobe_events"), "").expect("writable");
     let output = watch(dir.path(), &["--tracefs", ".", "--sampler", "filter", "--once", "--for", "1s"])
         .output()
         .expect("it runs");
