@@ -7,7 +7,7 @@ use crate::replay::{check_output, write};
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, bars, print};
 use clap::Args;
-use refault::explain::{Counters, Explanation, explain, explain_live, explain_recording};
+use refault::explain::{Counters, Explanation, explain, explain_below, explain_live, explain_recording};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ Examples:
   head -n -0 /proc/vmstat /proc/pressure/memory > after
   refault explain before after --for 60s
   refault explain --live --cgroup /system.slice/web.service --for 30s
+  below dump cgroup -b 10m -O csv -d > dump.csv; refault explain dump.csv --cgroup /system.slice/web.service
 
 docs/reference/explain.md has the files that are read, and the rules.";
 
@@ -24,9 +25,9 @@ docs/reference/explain.md has the files that are read, and the rules.";
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = DETAILS)]
 pub struct ExplainArgs {
-    /// A file that `refault record` wrote, or two readings of the kernel's files, the earlier one
-    /// first
-    #[arg(value_name = "RECORDING | BEFORE AFTER", num_args = 0..=2, conflicts_with = "live")]
+    /// A file that `refault record` wrote, a dump of below, or two readings of the kernel's files,
+    /// the earlier one first
+    #[arg(value_name = "RECORDING | DUMP | BEFORE AFTER", num_args = 0..=2, conflicts_with = "live")]
     inputs: Vec<PathBuf>,
 
     /// Read this machine's files now, and once more after --for
@@ -34,8 +35,8 @@ pub struct ExplainArgs {
     live: bool,
 
     /// With --live: read the files of this memory cgroup, too, by its path, such as
-    /// /system.slice/web.service
-    #[arg(long, value_name = "PATH", requires = "live")]
+    /// /system.slice/web.service; of a dump of several groups, which one
+    #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
 
     /// How long to wait with --live, or how far apart two files are: 10s, 5m [default: with --live
@@ -55,6 +56,8 @@ pub struct ExplainArgs {
     input: InputArgs,
 }
 
+const NO_GROUP: &str = "--cgroup: is for --live, and for a dump of below";
+
 /// The time between two readings of this machine where none is given.
 const SPAN: Duration = Duration::from_secs(10);
 
@@ -66,7 +69,12 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let seconds = args.span.map(|span| span.as_secs_f64());
     let explanation = match (args.live, args.inputs.as_slice()) {
         (true, _) => explain_live(args.cgroup.as_deref(), args.span.unwrap_or(SPAN), &bars::watch())?,
-        (false, [recording]) => of_recording(&args.input, recording)?,
+        (false, [file]) => match (explain_below(file, args.cgroup.as_deref()), &args.cgroup) {
+            (Some(explained), _) => explained?,
+            (None, Some(_)) => return Err(NO_GROUP.into()),
+            (None, None) => of_recording(&args.input, file)?,
+        },
+        (false, [..]) if args.cgroup.is_some() => return Err(NO_GROUP.into()),
         (false, [before, after]) => explain(&Counters::read(before)?, &Counters::read(after)?, seconds)?,
         (false, _) => return Err("give a recording, two files BEFORE AFTER, or --live".into()),
     };

@@ -114,14 +114,25 @@ struct Truth {
 /// Limits of recordings, and what was true in others (README of the recordings).
 fn of_limits(folder: &Path) -> Vec<Truth> {
     // Recording, its hit rate in percent, another limit, and the hit rate there.
-    const ROWS: [(&str, f64, &str, f64); 9] = [
+    const ROWS: [(&str, f64, &str, f64); 20] = [
         ("postgres-zipf-256M-attached", 68.67, "192M", 60.42),
         ("postgres-zipf-256M-attached", 68.67, "384M", 78.64),
         ("postgres-zipf-256M-attached", 68.67, "704M", 89.22),
+        ("postgres-zipf-192M", 60.42, "256M", 68.67),
+        ("postgres-zipf-192M", 60.42, "384M", 78.64),
+        ("postgres-zipf-192M", 60.42, "704M", 89.22),
+        ("postgres-zipf-384M", 78.64, "192M", 60.42),
+        ("postgres-zipf-384M", 78.64, "256M", 68.67),
+        ("postgres-zipf-384M", 78.64, "704M", 89.22),
+        ("postgres-zipf-704M", 89.22, "192M", 60.42),
+        ("postgres-zipf-704M", 89.22, "256M", 68.67),
+        ("postgres-zipf-704M", 89.22, "384M", 78.64),
         ("rocksdb-128M", 60.70, "320M", 72.78),
         ("rocksdb-128M", 60.70, "384M", 75.84),
         ("rocksdb-384M", 75.84, "320M", 72.78),
         ("rocksdb-384M", 75.84, "128M", 60.70),
+        ("rocksdb-320M", 72.78, "128M", 60.70),
+        ("rocksdb-320M", 72.78, "384M", 75.84),
         ("nginx-128M", 95.67, "256M", 96.85),
         ("nginx-256M", 96.85, "128M", 95.67),
     ];

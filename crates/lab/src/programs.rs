@@ -10,6 +10,7 @@ use std::rc::Rc;
 use refault_mm::MappingId;
 use refault_trace::ObjectKind;
 
+use crate::results::OomVictim;
 use crate::scenario::{Scenario, TaskSpec};
 use crate::task::Shared;
 
@@ -83,6 +84,8 @@ pub(crate) struct Programs {
     /// By task specification: copies that have not ended.
     copies_left: Vec<u32>,
     pub(crate) oom_kills: u64,
+    /// Whom the killer took, the first [`OomVictim::MOST`].
+    pub(crate) oom_victims: Vec<OomVictim>,
 }
 
 impl Programs {
@@ -94,6 +97,7 @@ impl Programs {
             alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
             copies_left: spec.tasks.iter().map(|t| t.count).collect(),
             oom_kills: 0,
+            oom_victims: Vec::new(),
         }
     }
 

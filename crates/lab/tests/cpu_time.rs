@@ -100,7 +100,7 @@ phase = [{ write = "heap", passes = 100, cpu = "5us" }]
 #[test]
 fn columns_of_the_time_series_do_not_collide() {
     for has_nodes in [false, true] {
-        let mut names = series_columns(has_nodes, ["/a", "/a/b", "/a.pgfault"]);
+        let mut names = series_columns(has_nodes, ["a", "a.b"], ["/a", "/a/b", "/a.pgfault"]);
         names.push("seconds".to_owned());
         let all = names.len();
         names.sort();

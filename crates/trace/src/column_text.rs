@@ -57,6 +57,10 @@ impl Columns {
     pub(crate) fn flags(&self) -> String {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         let separator = match self.separator {
+            _ if self.pattern.is_some() => {
+                let text = self.pattern.as_ref().map_or("", |pattern| pattern.text());
+                format!(" --separator {}", quoted(&format!("regex:{text}")))
+            }
             Some(b',') => String::new(),
             Some(b'\t') => " --separator tab".into(),
             Some(byte) => format!(" --separator {}", quoted(&char::from(byte).to_string())),

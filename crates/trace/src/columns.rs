@@ -3,6 +3,7 @@
 //! descriptions with a name.
 
 use crate::error::TraceError;
+use crate::line_pattern::LinePattern;
 use crate::seen::Seen;
 use std::str::FromStr;
 
@@ -13,6 +14,8 @@ pub struct Columns {
     pub(crate) fields: Vec<Field>,
     /// Byte between fields; `None`: any number of spaces and tabs.
     pub(crate) separator: Option<u8>,
+    /// Regular expression whose groups fields are, in the place of a separator.
+    pub(crate) pattern: Option<LinePattern>,
     /// Lines at the front that are not looked at.
     pub(crate) skip_lines: u64,
     /// Units that are not in doubt.
@@ -79,31 +82,23 @@ pub(crate) const MSR: &str = "time:100ns,object,object,op=Read|Write,offset:byte
 pub(crate) const MSR_SECONDS: &str = "time:s,object,object,op=Read|Write,offset:bytes,size:bytes,_";
 
 impl Columns {
-    /// Columns that begin after `skip_lines` lines. Separator: `space` for any number of blanks, or
-    /// one character.
+    /// Columns that begin after `skip_lines` lines. Separator: `space` for any number of blanks, one
+    /// character, or `regex:` with a regular expression whose groups the columns are.
     pub fn new(fields: &str, separator: &str, skip_lines: u64) -> Result<Columns, TraceError> {
-        let separator = match (separator, separator.as_bytes()) {
-            ("space", _) => None,
-            ("tab", _) => Some(b'\t'),
-            (_, [byte]) if byte.is_ascii() && *byte != b'\n' => Some(*byte),
-            _ => {
-                let what = "is neither one character nor space or tab";
-                return Err(TraceError::usage(format!("separator {separator:?}"), what));
-            }
-        };
         let mut sure = SureUnits::default();
         let fields = fields.split(',').map(|text| sure_field(text.trim(), &mut sure)).collect::<Result<Vec<_>, _>>()?;
-        let columns = Columns { fields, separator, skip_lines, sure, is_memory: false, seen: None };
+        let (between, pattern) = parts(separator, &fields)?;
+        let columns = Columns { fields, separator: between, pattern, skip_lines, sure, is_memory: false, seen: None };
         columns.check().map(|()| columns)
     }
 
     /// The same columns with another separator, or that begin after other lines.
     pub fn with(self, separator: Option<&str>, skip_lines: Option<u64>) -> Result<Columns, TraceError> {
-        let separator = match separator {
-            Some(text) => Columns::new("key", text, 0)?.separator,
-            None => self.separator,
+        let (separator, pattern) = match separator {
+            Some(text) => parts(text, &self.fields)?,
+            None => (self.separator, self.pattern.clone()),
         };
-        Ok(Columns { separator, skip_lines: skip_lines.unwrap_or(self.skip_lines), ..self })
+        Ok(Columns { separator, pattern, skip_lines: skip_lines.unwrap_or(self.skip_lines), ..self })
     }
 
     /// The same columns, with times in units of `unit_ns` nanoseconds.
@@ -140,6 +135,22 @@ impl Columns {
             }
             () => Ok(()),
         }
+    }
+}
+
+/// Byte between fields, or the expression whose groups they are.
+fn parts(separator: &str, fields: &[Field]) -> Result<(Option<u8>, Option<LinePattern>), TraceError> {
+    match (separator, separator.as_bytes()) {
+        ("space", _) => Ok((None, None)),
+        ("tab", _) => Ok((Some(b'\t'), None)),
+        (_, [byte]) if byte.is_ascii() && *byte != b'\n' => Ok((Some(*byte), None)),
+        _ => match separator.strip_prefix("regex:") {
+            Some(text) => Ok((None, Some(LinePattern::new(text, fields)?))),
+            None => {
+                let what = "is neither one character nor space, tab or regex:EXPRESSION";
+                Err(TraceError::usage(format!("separator {separator:?}"), what))
+            }
+        },
     }
 }
 

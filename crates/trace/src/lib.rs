@@ -26,6 +26,7 @@ pub mod generate;
 mod guess;
 mod input;
 mod interner;
+mod line_pattern;
 mod marks;
 mod memcg;
 mod named;

@@ -22,8 +22,8 @@ pub struct InputArgs {
     #[arg(long, value_name = "FORMAT", value_parser = format_of)]
     format: Option<OpenOptions>,
 
-    /// columns: what is between fields, one character, tab or space (any number of blanks)
-    /// [default: a comma, or that of the named columns]
+    /// columns: what is between fields, one character, tab or space (any number of blanks), or
+    /// regex:EXPRESSION, whose groups they are [default: a comma, or that of the named columns]
     #[arg(long, value_name = "CHARACTER", requires = "format")]
     separator: Option<String>,
 

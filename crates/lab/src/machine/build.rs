@@ -51,6 +51,7 @@ impl Machine {
             watching: vec![WatchState::default(); spec.events.len()],
             records: Records::default(),
             series: series(spec, tiering.is_some()),
+            latencies: (0, Vec::new()),
             usage: Usage::default(),
             direct_reclaim_ns: 0,
             tiering,
@@ -176,7 +177,8 @@ const MOST_VALUES: usize = 1 << 24;
 
 /// An empty time series of the machine and its groups.
 fn series(spec: &Scenario, has_nodes: bool) -> MetricSeries {
-    let columns = scenario::series_columns(has_nodes, spec.memcgs.iter().map(|m| &*m.path));
+    let tasks = spec.tasks.iter().map(|t| &*t.name);
+    let columns = scenario::series_columns(has_nodes, tasks, spec.memcgs.iter().map(|m| &*m.path));
     let rows = MetricSeries::LIMIT.min(MOST_VALUES / columns.len());
     MetricSeries::with_limit(columns, rows)
 }

@@ -34,7 +34,7 @@ mod watch;
 
 pub use crate::results::{
     ContentionResult, CpuResult, DeviceResult, Ending, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
-    MemcgResult, NodeResult, RunResult, SwapResult, TaskResult, TierResult, TiersResult, ZoneResult,
+    MemcgResult, NodeResult, OomVictim, RunResult, SwapResult, TaskResult, TierResult, TiersResult, ZoneResult,
 };
 #[cfg(test)]
 pub(crate) use build::config;

@@ -48,6 +48,7 @@ impl Machine {
             tiers: self.tiering.as_ref().and_then(|t| t.result(&self.spec, &self.kernel, now_ns)),
             contention: self.kernel.contention.as_ref().map(contention_result),
             oom_kills: self.programs.oom_kills,
+            oom_victims: self.programs.oom_victims.clone(),
             timeline: event_results(&self.spec, &self.event_progress),
             series: self.series.clone(),
             lru_gen: engine.lru_gen_full_text(),

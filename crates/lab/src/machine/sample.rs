@@ -7,8 +7,8 @@ use crate::groups::Group;
 use crate::record::{column_values, gone_values, group_values};
 use crate::results::RunResult;
 use crate::scenario::group_columns;
-use crate::sched::{Event, Resource, Thread};
-use crate::task::Task;
+use crate::sched::{Event, Resource, Thread, Threads};
+use crate::task::{RecentLatency, Task};
 
 impl Machine {
     /// A row of the time series, and the next one announced.
@@ -44,6 +44,7 @@ impl Machine {
         ];
         row.extend(self.tiering.iter().flat_map(|tiering| tiering.columns(&self.kernel)));
         row.extend(column_values(engine, self.tiering.is_some()));
+        self.sample_tasks(now_ns, &mut row);
         for group in 1..self.threads.pressure.len() {
             self.sample_group(group, now_ns, &mut row);
         }
@@ -58,6 +59,27 @@ impl Machine {
         }
         self.clock.push(now_ns + self.spec.sample_ns.max(1), Event::Sample);
         Ok(())
+    }
+
+    /// Appends the columns of the tasks, all copies of each together. Latencies begin anew, but for
+    /// a row that takes the place of one of the same time.
+    fn sample_tasks(&mut self, now_ns: u64, row: &mut Vec<f64>) {
+        let mut all = Vec::with_capacity(self.spec.tasks.len());
+        for n in 0..self.spec.tasks.len() {
+            let (mut sum, mut recent) = ([0; 3], RecentLatency::default());
+            for thread in Threads::of_task(&self.spec, n) {
+                let Some(task) = self.threads[thread].task_mut() else { continue };
+                sum = task.all_done().fold(sum, |sum, d| [sum[0] + d.ops, sum[1] + d.accesses, sum[2] + d.hits]);
+                recent.take(&mut task.recent);
+            }
+            let quantiles = [0.5, 0.99].map(|share| recent.quantile_ns(share));
+            let before = self.latencies.1.get(n).copied().filter(|_| self.latencies.0 == now_ns).unwrap_or_default();
+            let quantiles = [0, 1].map(|at| quantiles[at].unwrap_or(before[at]));
+            row.extend(sum.map(|n: u64| n as f64));
+            row.extend(quantiles);
+            all.push(quantiles);
+        }
+        self.latencies = (now_ns, all);
     }
 
     /// Appends the columns of a group; zeros while the group does not exist.

@@ -30,6 +30,8 @@ pub struct Machine {
     pub(super) requests: Requests,
     pub(super) records: Records,
     pub(super) series: MetricSeries,
+    /// When the last sample was, and the latencies of each task then.
+    pub(super) latencies: (u64, Vec<[f64; 2]>),
     /// CPU time of the threads of the kernel.
     pub(super) usage: Usage,
     /// CPU time of reclaim that tasks did themselves, in all phases.

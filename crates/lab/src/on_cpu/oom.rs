@@ -3,7 +3,7 @@
 use refault_mm::{MappingId, MemcgId, OomTask};
 
 use super::context::OnCpu;
-use crate::results::Ending;
+use crate::results::{Ending, OomVictim};
 use crate::sched::Event;
 
 impl OnCpu<'_> {
@@ -20,13 +20,14 @@ impl OnCpu<'_> {
         let spec = self.spec;
         let mut threads = Vec::new();
         let mut tasks = Vec::new();
-        let mut at = 0;
+        let (mut at, mut names) = (0, Vec::new());
         for (n, s) in spec.tasks.iter().enumerate() {
             // Without a group it has not begun.
             let group = self.groups.id_or_root(self.groups.of_task(n));
             for copy in 0..s.count {
                 if let (Some(group), true) = (group, self.threads.can_be_killed(at)) {
                     threads.push(at);
+                    names.push((n, self.groups.of_task(n)));
                     let mappings = self.programs.anon_of(spec, n, copy);
                     tasks.push(OomTask { memcg: group, score_adj: s.oom_score_adj, mappings });
                 }
@@ -36,6 +37,17 @@ impl OnCpu<'_> {
         let victims = self.kernel.engine.oom_kill(memcg, &tasks);
         victims.iter().for_each(|&v| self.kill(threads[v], &tasks[v].mappings));
         self.programs.oom_kills += victims.len() as u64;
+        let path = |group: Option<usize>| group.map_or("/", |g| &spec.memcgs[g].path).to_owned();
+        let within = (0..spec.memcgs.len()).find(|&g| self.groups.id(g) == Some(memcg));
+        for &victim in victims.iter().take(OomVictim::MOST.saturating_sub(self.programs.oom_victims.len())) {
+            let (task, group) = names[victim];
+            self.programs.oom_victims.push(OomVictim {
+                at_ns: self.clock.now_ns(),
+                task: spec.tasks[task].name.clone(),
+                group: path(group),
+                within: path(within),
+            });
+        }
         victims.len()
     }
 

@@ -1,4 +1,4 @@
-//! Outcomes of the events of a scenario.
+//! Outcomes of the events of a scenario, and whom the out-of-memory killer took.
 
 /// Outcome of an event.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +28,24 @@ pub struct EventResult {
     pub victims: Vec<String>,
     /// Why the event did not happen, or not as it should.
     pub failed: Option<String>,
+}
+
+/// A copy of a task that the out-of-memory killer took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OomVictim {
+    /// When.
+    pub at_ns: u64,
+    /// Name of the task.
+    pub task: String,
+    /// The group that it was in; `/` is the root.
+    pub group: String,
+    /// The group that was out of memory; `/` is the machine.
+    pub within: String,
+}
+
+impl OomVictim {
+    /// Victims that results list.
+    pub const MOST: usize = 1000;
 }
 
 impl EventResult {

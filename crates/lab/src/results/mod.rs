@@ -24,7 +24,7 @@ mod tiers;
 pub use contention::{ContentionResult, LockResult};
 pub use cpu::{CpuResult, KthreadResult};
 pub use device::{DeviceResult, NodeResult, SwapResult, ZoneResult};
-pub use event::EventResult;
+pub use event::{EventResult, OomVictim};
 pub use loops::LoopResult;
 pub use memcg::MemcgResult;
 pub use run::{Ending, RunResult};

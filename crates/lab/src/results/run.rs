@@ -7,7 +7,7 @@ use refault_mm::SwapWork;
 use super::contention::ContentionResult;
 use super::cpu::CpuResult;
 use super::device::{DeviceResult, NodeResult, SwapResult};
-use super::event::EventResult;
+use super::event::{EventResult, OomVictim};
 use super::loops::{LoopResult, counted};
 use super::memcg::MemcgResult;
 use super::task::TaskResult;
@@ -58,6 +58,8 @@ pub struct RunResult {
     pub contention: Option<ContentionResult>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
+    /// Whom it took, in the order of time, the first [`OomVictim::MOST`].
+    pub oom_victims: Vec<OomVictim>,
     /// Outcomes of the events of the scenario.
     pub timeline: Vec<EventResult>,
     /// Samples over time.

@@ -42,9 +42,21 @@ const EVENTS: [&str; 8] = [
 /// Pressure of a group in percent, beside its counters and sizes.
 pub const GROUP_PRESSURE: [&str; 2] = ["some_avg10", "full_avg10"];
 
+/// Work of a task, beside the machine's: operations, accesses and hits since the start, and the
+/// latency of the operations since the sample before, to an eighth (0: there was none).
+pub const TASK_COLUMNS: [&str; 5] = ["ops", "accesses", "hits", "p50_ns", "p99_ns"];
+
+/// The task of a column such as `task.web.p99_ns`, and its name within the task; none: a column of
+/// the machine or of a group.
+pub fn task_column(column: &str) -> Option<(&str, &str)> {
+    let (task, name) = column.strip_prefix("task.")?.rsplit_once('.')?;
+    TASK_COLUMNS.contains(&name).then_some((task, name))
+}
+
 /// Whether a column of the time series counts events, of the machine or of a group.
 pub fn counts_events(column: &str) -> bool {
     match group_column(column) {
+        None if task_column(column).is_some() => false,
         Some((_, name)) => !is_size(column) && !GROUP_PRESSURE.contains(&name),
         None => {
             EVENTS.contains(&column)
@@ -76,9 +88,14 @@ pub fn group_column(column: &str) -> Option<(&str, &str)> {
 }
 
 /// All columns of the time series of a run: [`COLUMNS`]; columns of nodes if there are any; sizes
-/// under their kernel names; all other counters, also those of each folio size; and counters, sizes
-/// and pressure of the groups.
-pub fn series_columns<'a>(has_nodes: bool, groups: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+/// under their kernel names; all other counters, also those of each folio size; work of the tasks;
+/// and counters, sizes and pressure of the groups.
+pub fn series_columns<'a>(
+    has_nodes: bool,
+    tasks: impl IntoIterator<Item = &'a str>,
+    groups: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
+    let of_tasks = tasks.into_iter().flat_map(|task| TASK_COLUMNS.map(|name| format!("task.{task}.{name}")));
     let own = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).copied();
     let counters = series_counters(has_nodes).map(Counter::name);
     let of_machine = own.chain(Gauge::OF_MACHINE).chain(counters).map(str::to_owned);
@@ -86,7 +103,8 @@ pub fn series_columns<'a>(has_nodes: bool, groups: impl IntoIterator<Item = &'a 
         let names = Counter::ALL.iter().map(|c| c.name()).chain(Gauge::OF_MEMCG).chain(GROUP_PRESSURE);
         names.map(move |name| format!("memcg.{path}.{name}"))
     });
-    of_machine.chain(size_counter_kinds().map(|(o, c)| size_counter_name(o, c))).chain(of_groups).collect()
+    let of_sizes = size_counter_kinds().map(|(o, c)| size_counter_name(o, c));
+    of_machine.chain(of_sizes).chain(of_tasks).chain(of_groups).collect()
 }
 
 /// Number of columns of a group.
@@ -122,6 +140,7 @@ mod tests {
         assert!(Counter::ALL.iter().all(|counter| counts_events(counter.name())));
         assert!(!counts_events("inactive_file") && !counts_events("memcg./a.swap.current"));
         assert!(!counts_events("memcg./a.some_avg10") && counts_events("memcg./a.pgfault"));
+        assert!(!counts_events("task.a.b.ops") && task_column("task.a.b.p99_ns") == Some(("a.b", "p99_ns")));
         assert!(is_size("memcg./a-b/c.memory.current") && !is_size("memcg./a.pgfault") && !is_size("ops"));
     }
 }

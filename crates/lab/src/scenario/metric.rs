@@ -74,10 +74,12 @@ fn one_of(prefix: &str, known: &[&str], name: &str) -> std::result::Result<(), S
 fn series(name: &str, last: &str, scenario: &Scenario) -> std::result::Result<(), String> {
     let has_nodes = !scenario.machine.nodes.is_empty();
     let groups = scenario.memcgs.iter().map(|m| &*m.path);
-    if !series_columns(has_nodes, groups).iter().any(|column| column == name) {
+    let tasks = scenario.tasks.iter().map(|t| &*t.name);
+    if !series_columns(has_nodes, tasks, groups).iter().any(|column| column == name) {
         let known: Vec<_> = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| has_nodes)).copied().collect();
-        return one_of("series", &known, name)
-            .map_err(|e| e + ", or a counter or size, of the machine or of memcg.PATH");
+        return one_of("series", &known, name).map_err(|e| {
+            e + ", or a counter or size, of the machine or of memcg.PATH, or task.NAME.p99_ns and its like"
+        });
     }
     one_of("series", &SERIES_FOLDS, last)
         .map_err(|_| format!("is not a result; after the column comes {}", SERIES_FOLDS.join(", ")))

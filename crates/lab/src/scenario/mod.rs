@@ -64,7 +64,10 @@ mod tasks;
 mod types;
 mod units;
 
-pub use columns::{COLUMNS, GROUP_PRESSURE, TIER_COLUMNS, counts_events, group_column, is_size, series_columns};
+pub use columns::{
+    COLUMNS, GROUP_PRESSURE, TASK_COLUMNS, TIER_COLUMNS, counts_events, group_column, is_size, series_columns,
+    task_column,
+};
 pub(crate) use columns::{group_columns, series_counters, size_counter_kinds, size_counter_name};
 pub(crate) use device::preset_with_overrides;
 pub use error::ScenarioError;

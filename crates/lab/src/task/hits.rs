@@ -1,5 +1,6 @@
 //! Rows of accesses that are hits, with nothing between them.
 
+use super::recent::RecentLatency;
 use super::stream::{Block, Direction, Stream};
 use super::{Access, Task};
 use crate::metric::Latency;
@@ -39,9 +40,12 @@ impl Hits {
         alike.1 += 1;
     }
 
-    fn record(&self, latency: &mut Latency) {
+    fn record(&self, latency: &mut Latency, recent: &mut RecentLatency) {
         let all = self.alike.iter().chain(&self.others);
-        all.filter(|(_, count)| *count > 0).for_each(|&(ns, count)| latency.record_many(ns, count));
+        for &(ns, count) in all.filter(|(_, count)| *count > 0) {
+            latency.record_many(ns, count);
+            recent.record(ns, count);
+        }
     }
 }
 
@@ -110,6 +114,6 @@ impl Task {
         self.done.hits += hits.count;
         self.done.ops += hits.count;
         self.done.last_ns = now_ns;
-        hits.record(&mut self.done.latency);
+        hits.record(&mut self.done.latency, &mut self.recent);
     }
 }

@@ -7,6 +7,7 @@
 //! | `stream` | what is accessed next: patterns over an object |
 //! | `choices` | which stream is next, and its blocks drawn ahead |
 //! | `hits` | accesses in a row that are hits |
+//! | `recent` | latencies since the last sample |
 //! | `script` | the same from a trace |
 //!
 //! It calls `scenario` for what a task is and `metric` for latencies. It knows no engine, no device
@@ -14,6 +15,7 @@
 
 mod choices;
 mod hits;
+mod recent;
 mod script;
 mod step;
 mod stream;
@@ -24,6 +26,7 @@ use refault_trace::generate::Rng;
 use crate::scenario::{Action, PhaseLimit, PhaseSpec, Sync, TaskSpec};
 use choices::{Choice, Choices};
 pub(crate) use hits::Hits;
+pub(crate) use recent::RecentLatency;
 pub(crate) use script::Script;
 pub(crate) use step::{Access, AdviseStep, Direct, PhaseEnd, SyncStep, TaskStep, TaskTotals, WAITS};
 pub(crate) use stream::{Block, Direction, Shared, Stream};
@@ -77,6 +80,8 @@ pub(crate) struct Task {
     pub(crate) cpu_ns: u64,
     pub(crate) next_scan_ns: u64,
     pub(crate) done: TaskTotals,
+    /// Latencies since the last sample of the time series.
+    pub(crate) recent: RecentLatency,
     /// Results in groups that it left.
     pub(crate) past: Vec<(Option<usize>, TaskTotals)>,
 }
@@ -113,6 +118,7 @@ impl Task {
             cpu_ns: 0,
             next_scan_ns: 0,
             done: TaskTotals::default(),
+            recent: RecentLatency::default(),
             past: Vec::new(),
         }
     }
@@ -365,7 +371,7 @@ impl Task {
             self.done.ops += 1;
             match self.is_held_up {
                 true => self.held_up_since_ns = Some(start),
-                false => self.done.latency.record(now_ns - start),
+                false => self.record_latency(now_ns - start),
             }
         }
         self.not_before_ns = now_ns + spec.think_ns;
@@ -376,10 +382,15 @@ impl Task {
         }
     }
 
+    fn record_latency(&mut self, ns: u64) {
+        self.done.latency.record(ns);
+        self.recent.record(ns, 1);
+    }
+
     /// Goes on after an operation that was held up in the end: that is over now.
     pub(crate) fn close_op(&mut self, now_ns: u64) {
         if let Some(start) = self.held_up_since_ns.take() {
-            self.done.latency.record(now_ns - start);
+            self.record_latency(now_ns - start);
             self.done.last_ns = now_ns;
         }
     }

@@ -3,9 +3,9 @@
 use super::{MOST_POINTS, chosen};
 use crate::names::shown;
 use crate::runner::ending_name;
-use crate::scenario::{ScenarioRun, bytes, group_column, per_second, points};
+use crate::scenario::{ScenarioRun, bytes, group_column, per_second, points, task_column};
 use crate::units::counted;
-use refault_lab::machine::{EventResult, MemcgResult, TaskResult};
+use refault_lab::machine::{EventResult, MemcgResult, OomVictim, TaskResult};
 use refault_lab::metric::Quantiles;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,6 +42,9 @@ pub struct Run {
     /// Outcomes of the events of the scenario.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<EventFacts>,
+    /// Whom the out-of-memory killer took, in the order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub oom_victims: Vec<Victim>,
     /// The columns of the time series, by name; JSON of older versions has none.
     pub series: BTreeMap<String, Vec<f64>>,
 }
@@ -61,6 +64,17 @@ pub struct Task {
     pub oom_kills: u64,
     pub killed: u64,
     pub latency_ns: LatencyFacts,
+}
+
+/// A task that the out-of-memory killer took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Victim {
+    pub at_seconds: f64,
+    pub task: String,
+    pub group: String,
+    pub within: String,
 }
 
 /// Outcome of an event.
@@ -169,6 +183,11 @@ impl Run {
             other => other,
         }
     }
+
+    /// The task that the out-of-memory killer took first.
+    pub fn killed_first(&self) -> Option<&Victim> {
+        self.oom_victims.first()
+    }
 }
 
 impl Run {
@@ -193,6 +212,7 @@ impl Run {
             groups: result.memcgs.iter().enumerate().map(|(n, group)| Group::of(group, n == 0)).collect(),
             swap: swap.collect(),
             timeline: result.timeline.iter().map(EventFacts::of).collect(),
+            oom_victims: result.oom_victims.iter().map(Victim::of).collect(),
             series: points(&result.series).into_iter().map(|(name, column)| (name.to_owned(), column)).collect(),
         }
     }
@@ -211,6 +231,17 @@ impl Task {
             oom_kills: task.oom_kills,
             killed: task.killed,
             latency_ns: Quantiles::from(&task.latency).into(),
+        }
+    }
+}
+
+impl Victim {
+    fn of(victim: &OomVictim) -> Victim {
+        Victim {
+            at_seconds: victim.at_ns as f64 / 1e9,
+            task: victim.task.clone(),
+            group: victim.group.clone(),
+            within: victim.within.clone(),
         }
     }
 }
@@ -271,6 +302,12 @@ impl ScenarioDocument {
             run.tasks.truncate(MOST);
             run.groups.truncate(MOST);
             run.timeline.truncate(MOST);
+            run.oom_victims.truncate(MOST);
+            for victim in &mut run.oom_victims {
+                for name in [&mut victim.task, &mut victim.group, &mut victim.within] {
+                    *name = shown(name);
+                }
+            }
             for event in &mut run.timeline {
                 event.event = shown(&event.event);
                 event.failed = event.failed.as_deref().map(shown);
@@ -278,9 +315,9 @@ impl ScenarioDocument {
                 event.victims.iter_mut().for_each(|name| *name = shown(name));
             }
             run.swap.iter_mut().for_each(|swap| swap.device = shown(&swap.device));
-            // Columns of the machine before those of its groups.
+            // Columns of the machine before those of its tasks and groups.
             let mut series: Vec<_> = std::mem::take(&mut run.series).into_iter().collect();
-            series.sort_by_key(|(name, _)| group_column(name).is_some());
+            series.sort_by_key(|(name, _)| (group_column(name).is_some(), task_column(name).is_some()));
             run.series = series.into_iter().take(MOST_COLUMNS).collect();
             run.series.values_mut().for_each(|column| *column = chosen(column, MOST_POINTS));
             run.tasks.iter_mut().for_each(|task| task.name = shown(&task.name));

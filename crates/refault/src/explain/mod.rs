@@ -3,6 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `parse` | [`Counters`]: `/proc/vmstat`, `memory.stat`, `*.pressure` and more, as they are pasted |
+//! | `below` | dumps of below, whose rates become counters |
 //! | `view` | the group or the machine between two moments |
 //! | `live` | this machine's files, read twice |
 //! | `lru_gen` | generations of multi-gen LRU |
@@ -10,6 +11,7 @@
 //!
 //! Rules are few, and each says why it holds; where none does, that is said.
 
+mod below;
 mod limits;
 mod live;
 mod lru_gen;
@@ -25,6 +27,7 @@ use crate::words::printable;
 use refault_trace::Recording;
 use serde::Serialize;
 use std::fmt;
+use std::path::Path;
 use view::{Scope, View};
 
 /// A cause, for the commands that tell more of it.
@@ -117,6 +120,27 @@ pub fn explain(before: &Counters, after: &Counters, seconds: Option<f64>) -> Res
     let unknown = limits::unknown(&views, &findings);
     let next = limits::next(&findings);
     Ok(Explanation { seconds, findings, unknown, next })
+}
+
+/// Explains a dump of below; of several groups the one of that path. None: the file is no dump.
+///
+/// # Errors
+/// It has fewer than two moments, or several groups and none is given.
+pub fn explain_below(path: &Path, group: Option<&Path>) -> Option<Result<Explanation, Failure>> {
+    let text = below::text(path)?;
+    let group = group.map(|group| group.display().to_string());
+    Some(
+        text.map_err(Failure::from).and_then(|text| explain_dump(&text, &path.display().to_string(), group.as_deref())),
+    )
+}
+
+/// Explains the text of a dump of below. `name` is what errors call it.
+///
+/// # Errors
+/// As [`explain_below`].
+pub fn explain_dump(text: &str, name: &str, group: Option<&str>) -> Result<Explanation, Failure> {
+    let dump = below::read(text, name, group)?;
+    explain(&dump.before, &dump.after, Some(dump.seconds))
 }
 
 /// Explains a recording, by its first and its last look at the group and the machine.

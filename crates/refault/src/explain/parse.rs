@@ -28,7 +28,7 @@ enum KernelFile {
 }
 
 /// The largest value that is taken as it is, so that sums of pages in bytes are numbers.
-const MOST: u64 = 1 << 48;
+pub(super) const MOST: u64 = 1 << 48;
 
 /// The largest reading that is taken; files of the kernel are far smaller.
 const MOST_BYTES: u64 = 16 << 20;

@@ -123,3 +123,47 @@ fn generations_say_what_reclaim_can_take() {
     let all = of(&(GROUP.to_owned() + &quiet), &(GROUP.to_owned() + &quiet));
     assert!(all.findings.is_empty(), "{all:?}");
 }
+
+/// Looks of a recording as below prints them: rates a second since the look before, and sizes.
+fn as_below(recording: &Recording) -> String {
+    let series = &recording.series;
+    let at = |name: &str| series.names.iter().position(|of| of == name);
+    let rates = [
+        ("Workingset Refault File", "workingset_refault_file"),
+        ("Workingset Activate File", "workingset_activate_file"),
+        ("Pgscan", "pgscan"),
+    ];
+    let sizes = [("Inactive File", "inactive_file"), ("Active File", "active_file"), ("Mem Total", "usage")];
+    let titles = rates.iter().chain(&sizes).map(|(title, _)| *title).collect::<Vec<_>>().join(",");
+    let mut out = format!("Full Path,{titles},Timestamp,\n");
+    for (n, look) in series.snapshots.iter().enumerate() {
+        let before = &series.snapshots[n.saturating_sub(1)];
+        let seconds = look.time_ns.saturating_sub(before.time_ns) as f64 / 1e9;
+        let value = |of: &[u64], name: &str| at(name).map_or(0, |at| of[at]);
+        let rate = |(_, name): &(&str, &str)| {
+            (value(&look.values, name) - value(&before.values, name)) as f64 / seconds.max(1e-9)
+        };
+        let rates = rates.iter().map(|of| rate(of).to_string());
+        let sizes = sizes.iter().map(|(_, name)| value(&look.values, name).to_string());
+        let fields = rates.chain(sizes).collect::<Vec<_>>().join(",");
+        out += &format!("/job,{fields},{},\n", look.time_ns as f64 / 1e9);
+    }
+    out
+}
+
+/// The group of this recording reads more files than its 24 MiB hold.
+#[test]
+fn a_dump_has_the_cause_of_the_recording_that_it_is_made_of() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/orders.parquet");
+    let source = refault_trace::open(path.as_ref(), &refault_trace::OpenOptions::default()).expect("a recording");
+    let recording = source.header().recording.clone().expect("a recording");
+    let dump = below::read(&as_below(&recording), "dump", None).expect("a dump");
+    let of_dump = explain(&dump.before, &dump.after, Some(dump.seconds)).expect("explained");
+    let of_recording = explain_recording(&recording, "orders").expect("explained");
+    let files = |all: &Explanation| {
+        let own = all.findings.iter().filter(|finding| finding.scope == Scope::Group && finding.cause == Cause::Files);
+        own.map(|finding| finding.sentence.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(files(&of_dump), files(&of_recording));
+    assert_eq!(files(&of_dump).len(), 1, "{of_dump:?}");
+}

@@ -17,7 +17,7 @@ mod serialise;
 mod tiers;
 
 pub use detect::is_scenario;
-pub use refault_lab::scenario::{COLUMNS, counts_events, group_column, is_size, series_columns};
+pub use refault_lab::scenario::{COLUMNS, counts_events, group_column, is_size, series_columns, task_column};
 pub use request::{NamedScenario, ScenarioRequest};
 pub use run::{ScenarioRun, bytes, per_second};
 pub use serialise::{device_numbers, points};

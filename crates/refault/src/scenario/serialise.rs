@@ -6,7 +6,7 @@ use crate::replay::swap_map;
 use crate::runner::{Overrides, ending_name, overrides};
 use refault_lab::machine::{
     ContentionResult, CpuResult, DeviceResult, EventResult, GroupTasks, KthreadResult, LockResult, LoopResult,
-    MemcgResult, NodeResult, TaskResult, TierResult, TiersResult, ZoneResult,
+    MemcgResult, NodeResult, OomVictim, TaskResult, TierResult, TiersResult, ZoneResult,
 };
 use refault_lab::metric::{MetricSeries, Quantiles};
 use refault_lab::scenario::{COLUMNS, Scenario, TIER_COLUMNS};
@@ -30,6 +30,8 @@ struct Run<'a> {
     tasks: Vec<Task<'a>>,
     cpu: serde_json::Value,
     groups: Vec<Group<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    oom_victims: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     timeline: Vec<Happened<'a>>,
     devices: Vec<BTreeMap<&'static str, serde_json::Value>>,
@@ -196,6 +198,7 @@ fn run(outcome: &ScenarioRun) -> Run<'_> {
         events: result.events,
         ending: ending_name(result.ending),
         oom_kills: result.oom_kills,
+        oom_victims: result.oom_victims.iter().map(victim).collect(),
         tasks: result.tasks.iter().map(task).collect(),
         cpu: cpu(&result.cpu),
         groups: result.memcgs.iter().enumerate().map(|(n, g)| group(n, g)).collect(),
@@ -293,6 +296,12 @@ fn series(all: &MetricSeries) -> BTreeMap<&str, Vec<serde_json::Value>> {
         _ => (name, values.into_iter().map(count).collect()),
     };
     points(all).into_iter().map(column).collect()
+}
+
+fn victim(of: &OomVictim) -> serde_json::Value {
+    serde_json::json!({
+        "at_seconds": seconds(of.at_ns), "task": of.task, "group": of.group, "within": of.within,
+    })
 }
 
 fn task(task: &TaskResult) -> Task<'_> {

@@ -142,7 +142,7 @@ mod tests {
     fn every_column_of_the_time_series_is_drawn() {
         // A threshold in milliseconds is a figure of its table.
         const ELSEWHERE: [&str; 1] = ["hot_threshold_ms"];
-        let columns = series_columns(true, ["/a"]);
+        let columns = series_columns(true, ["t"], ["/a"]);
         let moved = [0.0, 5.0, 9.0];
         for column in columns.iter().filter(|name| !ELSEWHERE.contains(&&***name)) {
             let mut run = Run::default();

@@ -81,7 +81,10 @@ impl ColumnLines {
             let field = field.trim_ascii();
             field.strip_prefix(b"\"").and_then(|f| f.strip_suffix(b"\"")).unwrap_or(field)
         };
+        let matched = self.columns.pattern.as_ref().map(|pattern| pattern.fields(line));
         let found: Vec<&[u8]> = match self.columns.separator {
+            _ if matched == Some(None) => return Ok(None),
+            None if matched.is_some() => matched.flatten().unwrap_or_default(),
             None => words(line).collect(),
             Some(separator) => line.split(|b| *b == separator).map(unquoted).collect(),
         };
@@ -125,6 +128,14 @@ impl ColumnLines {
 
     /// Counts a line that is passed over, by the word for which it is.
     fn count_passed(&mut self, text: &[u8]) {
+        if self.columns.pattern.as_ref().is_some_and(|pattern| pattern.fields(text).is_none()) {
+            // Of the lines that do not match the first is shown.
+            match self.passed.first_mut() {
+                Some((_, lines)) => *lines += 1,
+                None => self.passed.push((quote(text), 1)),
+            }
+            return;
+        }
         let found: Vec<&[u8]> = match self.columns.separator {
             None => words(text).collect(),
             Some(separator) => text.split(|b| *b == separator).map(<[u8]>::trim_ascii).collect(),
@@ -144,7 +155,11 @@ impl ColumnLines {
     /// Words for which every line so far was passed over, and the flag that reads most of these
     /// lines.
     fn passed_over(&self) -> Option<String> {
-        let (word, _) = self.passed.iter().max_by_key(|(_, lines)| *lines)?;
+        let (word, lines) = self.passed.iter().max_by_key(|(_, lines)| *lines)?;
+        if let Some(pattern) = &self.columns.pattern {
+            let expression = pattern.text();
+            return Some(format!("{lines} of its lines do not match {expression}; the first of them is {word}"));
+        }
         let all: Vec<_> = self.passed.iter().map(|(word, lines)| format!("{lines} with {word}")).collect();
         let is = self.columns.fields.iter().find_map(|field| match field {
             Field::Is(wanted) => Some(wanted),
