@@ -345,10 +345,14 @@ fn a_browser_draws_every_chart() {
         &["--max-accesses", "50000", "--windows", "20", "--json", "--html", "replay.html"],
     ));
     let replay = report(&sandbox, &[&sandbox.write("replay.json", json.as_bytes())], "replay-json.html", &[]);
+    let few =
+        ["whatif", data("sqlite.parquet").to_str().expect("text"), "--limit", "50%,150%", "--json"].map(str::to_owned);
+    let json = ok(&sandbox.run(&few.each_ref().map(String::as_str)));
+    let whatif = report(&sandbox, &[&sandbox.write("whatif.json", json.as_bytes())], "whatif.html", &[]);
     let both = report(&sandbox, &[&sqlite, &mixed], "both.html", &[]);
     let names = report(&sandbox, &[&hostile(&sandbox, 300)], "hostile.html", &[]);
     let mut pages =
-        vec![sqlite, mixed, recording, tenants, bench, kept, replay, sandbox.path("replay.html"), both, names];
+        vec![sqlite, mixed, recording, tenants, bench, kept, replay, sandbox.path("replay.html"), both, names, whatif];
     pages.extend(oltp.into_iter().chain(run));
     let Some(seen) = look(&pages) else { return };
     assert_eq!(seen["pages"], pages.len());
@@ -361,6 +365,9 @@ fn a_browser_draws_every_chart() {
         ("zooms", 60),
         ("searches", 5),
         ("passages", 5),
+        ("words", 5),
+        ("logs", 5),
+        ("widths", 33),
     ] {
         assert!(seen[what].as_u64() >= Some(least), "{what}: {seen}");
     }

@@ -2,8 +2,9 @@
 //!
 //! The library compares; the crate's root calls this.
 
-use crate::model::{Axis, Body, Cell, Chart, Dash, Figure, Page, Shape, Table};
-use crate::pages::memory::series;
+use crate::model::{Axis, Body, Cell, Chart, Dash, Figure, Page, Shape, Table, Verdict};
+use crate::pages::memory::{series, title};
+use crate::words;
 use refault::compare::{ComparedNumber, Difference, OtherResult, compare};
 use refault::curve::{CurveLine, Curves};
 use refault::document::{Document, Source};
@@ -30,16 +31,12 @@ pub(crate) fn pages(sources: &[Source]) -> Vec<Page> {
     let mut page = Page::new("compare", "What is different?", answer.join(" "));
     if let Some(chart) = curves(sources) {
         let meaning = "The curves of all inputs on the same axes.";
-        page = page.with(Figure::new(
-            "Misses against memory",
-            meaning,
-            "reference/report.md#comparison",
-            Body::Chart(chart),
-        ));
+        page = page.with(Figure::new(title(), meaning, "reference/report.md#comparison", Body::Chart(chart)));
     }
     if !rows.is_empty() {
         let meaning = "Blue is better, orange is worse, and the word says it, too. Of counters neither is: they say how \
-                       something came about. Differences of percents are points.";
+                       something came about. Nor is a difference within the spread, which is how far 2 % less or more memory, \
+                       or another seed, is from the number. Differences of percents are points.";
         let table = Table { heads, rows, searchable: true };
         page = page.with(Figure::new("Differences", meaning, "reference/report.md#comparison", Body::Table(table)));
     }
@@ -47,7 +44,7 @@ pub(crate) fn pages(sources: &[Source]) -> Vec<Page> {
 }
 
 fn in_words(first: &str, other: &OtherResult) -> String {
-    let OtherResult { name, apart, differs, better, worse, neither } = other;
+    let OtherResult { name, apart, differs, better, worse, neither, within } = other;
     let all = counted(other.common() as u64, "number");
     match apart {
         _ if other.common() == 0 => format!("{name} has no number in common with {first}."),
@@ -56,7 +53,8 @@ fn in_words(first: &str, other: &OtherResult) -> String {
         ),
         None => {
             format!(
-                "{name} has {all} in common with {first}: {better} better, {worse} worse, {neither} the same or neither.{}",
+                "{name} has {all} in common with {first}: {better} better, {worse} worse, {neither} the same or neither{}.{}",
+                if *within > 0 { format!(" ({within} within their spread)") } else { String::new() },
                 match differs.as_slice() {
                     [] => String::new(),
                     all => format!(" It differs in {}.", all.join("; ")),
@@ -68,12 +66,17 @@ fn in_words(first: &str, other: &OtherResult) -> String {
 
 /// Row of the table: a number of the first input, and of each other input that is shown.
 fn row(row: &ComparedNumber, shown: &[usize]) -> Vec<Cell> {
-    let mut cells = vec![Cell::Text(row.name.clone()), Cell::Number(row.value, row.unit)];
+    // Misses in percent can be read as hits.
+    let share = row.name.strip_suffix("misses").filter(|_| row.unit == Unit::Percent);
+    let number = |value: f64| if share.is_some() { Cell::share(value) } else { Cell::Number(value, row.unit) };
+    let name = share.map_or(row.name.clone(), |head| format!("{head}{}", words::misses()));
+    let mut cells = vec![Cell::Text(name), number(row.value)];
     for &n in shown {
         cells.extend(match row.others[n] {
-            Some(Difference { value, unit, verdict }) => {
-                [Cell::Number(value, unit), Cell::Difference(value - row.value, row.unit, verdict)]
-            }
+            Some(Difference { value, unit, verdict, .. }) => match share {
+                Some(_) => [number(value), Cell::EitherDifference(value - row.value, unit, verdict)],
+                None => [Cell::Number(value, unit), Cell::Difference(value - row.value, row.unit, verdict)],
+            },
             None => [Cell::None, Cell::None],
         });
     }
@@ -106,8 +109,63 @@ fn curves(sources: &[Source]) -> Option<Chart> {
             all_series.push(s);
         }
     }
-    let (x, y) = (Axis::new("memory", Unit::Bytes), Axis::new("misses, % of accesses", Unit::Percent));
-    Some(Chart::new(Shape::Lines, x, y, xs, all_series))
+    Some(Chart::of_misses(Shape::Lines, Axis::new("memory", Unit::Bytes), xs, all_series))
+}
+
+/// Settings in which the results differ, for the head of the page; none: they differ in none.
+pub(crate) fn difference(sources: &[Source]) -> Option<String> {
+    let [first, others @ ..] = sources else { return None };
+    let one = |other: OtherResult| {
+        let head = if others.len() > 1 { format!("{}: ", other.name) } else { String::new() };
+        (!other.differs.is_empty()).then(|| format!("{head}{}", other.differs.join("; ")))
+    };
+    let all: Vec<_> = compare(first, others).others.into_iter().filter_map(one).collect();
+    (!all.is_empty()).then(|| all.join(". "))
+}
+
+/// Comparison in a line: how many outcomes are better and worse, and the largest of each kind.
+pub(crate) fn in_a_line(sources: &[Source]) -> Option<String> {
+    let [first, others @ ..] = sources else { return None };
+    let comparison = compare(first, others);
+    let of = |(n, other): (usize, &OtherResult)| {
+        let OtherResult { name, apart, better, worse, within, .. } = other;
+        if other.common() == 0 || apart.is_some() {
+            return format!("{name} cannot be compared with {}: it is of other work.", first.name);
+        }
+        let most = |verdict: Verdict| largest(&comparison.rows, n, verdict);
+        let spread = if *within > 0 { format!("; {within} within their spread") } else { String::new() };
+        match (better, worse) {
+            (0, 0) => format!("{name} is neither better nor worse than {} in anything{spread}.", first.name),
+            _ => format!(
+                "{name} is better than {} in {better} numbers{} and worse in {worse}{}{spread}.",
+                first.name,
+                most(Verdict::Better),
+                most(Verdict::Worse)
+            ),
+        }
+    };
+    Some(comparison.others.iter().enumerate().map(of).collect::<Vec<_>>().join(" "))
+}
+
+/// The number that differs most of those with a verdict, with its difference: of percents in
+/// points, and where there is none in parts of the first value.
+fn largest(rows: &[ComparedNumber], other: usize, verdict: Verdict) -> String {
+    let differing: Vec<(&ComparedNumber, Difference)> =
+        rows.iter().filter_map(|row| Some((row, row.others[other].filter(|o| o.verdict == verdict)?))).collect();
+    let apart = |(row, to): &&(&ComparedNumber, Difference)| (to.value - row.value).abs();
+    let part = |of: &&(&ComparedNumber, Difference)| apart(of) / of.0.value.abs().max(1e-9);
+    let percents = differing.iter().filter(|(row, _)| row.unit == Unit::Percent);
+    let most = percents
+        .max_by(|a, b| apart(a).total_cmp(&apart(b)))
+        .or_else(|| differing.iter().max_by(|a, b| part(a).total_cmp(&part(b))));
+    most.map_or(String::new(), |(row, to)| {
+        let name = row.name.strip_suffix("misses").filter(|_| row.unit == Unit::Percent);
+        let (name, change) = match name {
+            Some(head) => (format!("{head}{}", words::misses()), words::change(to.value - row.value)),
+            None => (row.name.clone(), row.unit.difference(to.value - row.value)),
+        };
+        format!(" (most: {name} {change})")
+    })
 }
 
 /// A policy of Linux that all have: the one that pages tell most of, if it is.
@@ -139,7 +197,9 @@ mod tests {
     fn differences(page: &Page) -> (Vec<String>, Vec<(String, Verdict)>) {
         let Body::Table(table) = &page.figures.last().expect("a figure").body else { panic!("a table") };
         let of = |row: &Vec<Cell>| match (&row[0], row.last()) {
-            (Cell::Text(name), Some(Cell::Difference(_, _, verdict))) => (name.clone(), *verdict),
+            (Cell::Text(name), Some(Cell::Difference(_, _, verdict) | Cell::EitherDifference(_, _, verdict))) => {
+                (words::plain(name), *verdict)
+            }
             other => panic!("{other:?}"),
         };
         (table.heads.clone(), table.rows.iter().map(of).collect())

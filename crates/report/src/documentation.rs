@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The pages that figures name, from `docs`, or from the root of the repository.
-const PAGES: [(&str, &str); 12] = [
+const PAGES: [(&str, &str); 13] = [
     ("crates/run/docs/run.md", include_str!("../crates/run/docs/run.md")),
     ("mechanisms.md", include_str!("../docs/mechanisms.md")),
     ("how-to/memory-tiers.md", include_str!("../docs/how-to/memory-tiers.md")),
@@ -19,6 +19,7 @@ const PAGES: [(&str, &str); 12] = [
     ("reference/replay-scenario.md", include_str!("../docs/reference/replay-scenario.md")),
     ("reference/report.md", include_str!("../docs/reference/report.md")),
     ("reference/scenario-keys.md", include_str!("../docs/reference/scenario-keys.md")),
+    ("reference/whatif.md", include_str!("../docs/reference/whatif.md")),
     ("reference/size.md", include_str!("../docs/reference/size.md")),
 ];
 
@@ -39,8 +40,8 @@ pub(crate) fn section(paths: &BTreeSet<&str>, version: &str) -> String {
     }
     let version = escaped(version);
     let mut out = format!(
-        "<section id=\"documentation\" aria-labelledby=\"documentation-h\">\n<h2 id=\"documentation-h\">From the \
-         documentation of refault {version}</h2>\n"
+        "<section id=\"documentation\" aria-labelledby=\"documentation-h\">\n<details>\n<summary><h2 \
+         id=\"documentation-h\">From the documentation of refault {version}</h2></summary>\n"
     );
     for path in paths {
         let Some(passage) = passage(path) else { continue };
@@ -53,7 +54,7 @@ pub(crate) fn section(paths: &BTreeSet<&str>, version: &str) -> String {
             html(passage.text, path, paths)
         );
     }
-    out + "</section>\n"
+    out + "</details>\n</section>\n"
 }
 
 /// The page and heading from the root of the repository.

@@ -30,17 +30,21 @@
 //! | `documentation` | what figures name of the documentation, as part of the page |
 //! | `render` | the model as HTML, with the script, the styles and the charts library |
 //! | `rounded` | numbers rounded as they are embedded |
+//! | `lead` | the line that a page begins with, and what it rests on |
+//! | `words` | both words for one share: misses and hits |
 //! | `names` | names and JSON as parts of a page |
 #![deny(missing_docs)]
 
 mod compare;
 mod documentation;
+mod lead;
 mod model;
 mod names;
 mod pages;
 mod render;
 mod rounded;
 mod watch;
+mod words;
 
 pub use render::Made;
 pub use watch::{WatchedGroup, WatchedMoment, watch_html};

@@ -1,6 +1,7 @@
 //! Contents of a page, as plain data.
 
 use crate::rounded::Rounded;
+use crate::words;
 pub(crate) use refault::compare::DifferenceVerdict as Verdict;
 use refault::units::Unit;
 use serde::Serialize;
@@ -183,6 +184,9 @@ pub(crate) struct Chart {
     /// Names of bars; `xs` are then their numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) labels: Vec<String>,
+    /// Values are percent of the accesses that miss: the page can show those that hit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) share: bool,
     /// Charts of the same time zoom together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) time: Option<&'static str>,
@@ -196,7 +200,13 @@ impl Chart {
             // seen.
             series.sort_by_key(|s| s.dash);
         }
-        Chart { shape, x, y, xs, series, marks: Vec::new(), labels: Vec::new(), time: None }
+        Chart { shape, x, y, xs, series, marks: Vec::new(), labels: Vec::new(), share: false, time: None }
+    }
+
+    /// The same of values that are percent of the accesses that miss.
+    pub(crate) fn of_misses(shape: Shape, x: Axis, xs: Vec<f64>, series: Vec<Series>) -> Chart {
+        let y = Axis::new(format!("{}, % of accesses", words::misses()), Unit::Percent);
+        Chart { share: true, ..Chart::new(shape, x, y, xs, series) }
     }
 }
 
@@ -267,6 +277,8 @@ pub(crate) struct Heat {
 #[derive(Clone, Debug)]
 pub(crate) struct Ranges {
     pub(crate) unit: Unit,
+    /// Values are percent of the accesses that miss.
+    pub(crate) share: bool,
     /// Whether distances on the scale are ratios.
     pub(crate) log: bool,
     pub(crate) rows: Vec<RangeRow>,
@@ -312,7 +324,23 @@ pub(crate) enum Cell {
     Number(f64, Unit),
     /// A difference: which of both is better, if either is.
     Difference(f64, Unit, Verdict),
+    /// Accesses that miss, and those that hit.
+    Either(f64, f64, Unit),
+    /// A difference of what misses; of what hits it has the other sign.
+    EitherDifference(f64, Unit, Verdict),
     None,
+}
+
+impl Cell {
+    /// Percent of the accesses that miss, or that hit.
+    pub(crate) fn share(percent: f64) -> Cell {
+        Cell::Either(percent, 100.0 - percent, Unit::Percent)
+    }
+
+    /// Accesses that miss, or that hit.
+    pub(crate) fn misses(misses: u64, accesses: u64) -> Cell {
+        Cell::Either(misses as f64, accesses.saturating_sub(misses) as f64, Unit::Count)
+    }
 }
 
 #[cfg(test)]

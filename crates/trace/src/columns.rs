@@ -82,8 +82,8 @@ pub(crate) const MSR: &str = "time:100ns,object,object,op=Read|Write,offset:byte
 pub(crate) const MSR_SECONDS: &str = "time:s,object,object,op=Read|Write,offset:bytes,size:bytes,_";
 
 impl Columns {
-    /// Columns that begin after `skip_lines` lines. Separator: `space` for any number of blanks, one
-    /// character, or `regex:` with a regular expression whose groups the columns are.
+    /// Columns that begin after `skip_lines` lines. Separator: `space` for any number of blanks,
+    /// one character, or `regex:` with a regular expression whose groups the columns are.
     pub fn new(fields: &str, separator: &str, skip_lines: u64) -> Result<Columns, TraceError> {
         let mut sure = SureUnits::default();
         let fields = fields.split(',').map(|text| sure_field(text.trim(), &mut sure)).collect::<Result<Vec<_>, _>>()?;
@@ -138,6 +138,26 @@ impl Columns {
     }
 }
 
+impl Field {
+    /// Name of the group that a column is; none: it needs no text.
+    fn group(&self) -> Option<&'static str> {
+        match self {
+            Field::Skip | Field::Rest => None,
+            Field::Time(_) => Some("time"),
+            Field::Op { .. } => Some("op"),
+            Field::Rwbs => Some("rwbs"),
+            Field::Is(_) => Some("is"),
+            Field::Offset(Unit::Pages) => Some("page"),
+            Field::Offset(_) => Some("offset"),
+            Field::Size(_) => Some("size"),
+            Field::Key => Some("key"),
+            Field::Count => Some("count"),
+            Field::Object => Some("object"),
+            Field::Task => Some("task"),
+        }
+    }
+}
+
 /// Byte between fields, or the expression whose groups they are.
 fn parts(separator: &str, fields: &[Field]) -> Result<(Option<u8>, Option<LinePattern>), TraceError> {
     match (separator, separator.as_bytes()) {
@@ -145,7 +165,9 @@ fn parts(separator: &str, fields: &[Field]) -> Result<(Option<u8>, Option<LinePa
         ("tab", _) => Ok((Some(b'\t'), None)),
         (_, [byte]) if byte.is_ascii() && *byte != b'\n' => Ok((Some(*byte), None)),
         _ => match separator.strip_prefix("regex:") {
-            Some(text) => Ok((None, Some(LinePattern::new(text, fields)?))),
+            Some(text) => {
+                Ok((None, Some(LinePattern::new(text, &fields.iter().map(Field::group).collect::<Vec<_>>())?)))
+            }
             None => {
                 let what = "is neither one character nor space, tab or regex:EXPRESSION";
                 Err(TraceError::usage(format!("separator {separator:?}"), what))

@@ -1,6 +1,5 @@
 //! A regular expression for the lines of a text: its groups are the columns.
 
-use crate::columns::Field;
 use crate::error::TraceError;
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -24,9 +23,9 @@ impl PartialEq for LinePattern {
 impl Eq for LinePattern {}
 
 impl LinePattern {
-    /// The expression for these columns. Named groups are of the column of that name, others of the
-    /// columns in their order.
-    pub(crate) fn new(text: &str, fields: &[Field]) -> Result<LinePattern, TraceError> {
+    /// The expression for columns of these names, of which some need no text. Named groups are of
+    /// the column of that name, others of the columns in their order.
+    pub(crate) fn new(text: &str, wanted: &[Option<&str>]) -> Result<LinePattern, TraceError> {
         let error = |what: String| TraceError::usage(format!("separator \"regex:{text}\""), what);
         let built = RegexBuilder::new(text).unicode(false).size_limit(MOST_BYTES).build();
         let expression = built.map_err(|e| {
@@ -35,9 +34,8 @@ impl LinePattern {
             error(format!("is no regular expression: {last}"))
         })?;
         let names: Vec<&str> = expression.capture_names().flatten().collect();
-        let wanted: Vec<Option<&str>> = fields.iter().map(Field::group).collect();
         let groups = if names.is_empty() {
-            let (there, columns) = (expression.captures_len() - 1, fields.len());
+            let (there, columns) = (expression.captures_len() - 1, wanted.len());
             if there != columns {
                 return Err(error(format!("has {there} groups, and there are {columns} columns: each is a group")));
             }
@@ -71,59 +69,36 @@ impl LinePattern {
     }
 }
 
-impl Field {
-    /// Name of the group that a column is; none: it needs no text.
-    fn group(&self) -> Option<&'static str> {
-        match self {
-            Field::Skip | Field::Rest => None,
-            Field::Time(_) => Some("time"),
-            Field::Op { .. } => Some("op"),
-            Field::Rwbs => Some("rwbs"),
-            Field::Is(_) => Some("is"),
-            Field::Offset(crate::columns::Unit::Pages) => Some("page"),
-            Field::Offset(_) => Some("offset"),
-            Field::Size(_) => Some("size"),
-            Field::Key => Some("key"),
-            Field::Count => Some("count"),
-            Field::Object => Some("object"),
-            Field::Task => Some("task"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::columns::Columns;
-
-    fn columns(fields: &str, pattern: &str) -> Result<Columns, String> {
-        Columns::new(fields, &format!("regex:{pattern}"), 0).map_err(|e| e.to_string())
-    }
+    use super::*;
 
     #[test]
     fn groups_are_columns_in_their_order_or_by_name() {
-        let fields = |fields: &str, pattern: &str, line: &str| {
-            let columns = columns(fields, pattern).expect("columns");
-            let found = columns.pattern.as_ref().expect("a pattern").fields(line.as_bytes());
+        let fields = |wanted: &[Option<&str>], pattern: &str, line: &str| {
+            let pattern = LinePattern::new(pattern, wanted).expect("a pattern");
+            let found = pattern.fields(line.as_bytes());
             found.map(|all| all.iter().map(|part| String::from_utf8_lossy(part).into_owned()).collect::<Vec<_>>())
         };
         let line = "[12:30] read(fd=3) at 4096 len 512";
-        let in_order = fields("op=read|write,offset:bytes,size:bytes", r"(\w+)\(.* at (\d+) len (\d+)", line);
-        assert_eq!(in_order, Some(vec!["read".into(), "4096".into(), "512".into()]));
+        let in_order = fields(&[Some("op"), Some("offset"), Some("size")], r"(\w+)\(.* at (\d+) len (\d+)", line);
+        assert_eq!(in_order.expect("a match"), ["read", "4096", "512"]);
         let named = r"(?<op>\w+)\(fd=(?<object>\d+)\) at (?<offset>\d+)";
-        assert_eq!(fields("offset:bytes,op=read|write,object", named, line).expect("a match"), ["4096", "read", "3"]);
-        assert_eq!(fields("offset:bytes,op=read|write,object", named, "close(3)"), None);
+        let wanted = [Some("offset"), Some("op"), Some("object")];
+        assert_eq!(fields(&wanted, named, line).expect("a match"), ["4096", "read", "3"]);
+        assert_eq!(fields(&wanted, named, "close(3)"), None);
     }
 
     #[test]
     fn mistakes_are_named() {
-        for (fields, pattern, what) in [
-            ("page", r"(\d+", "is no regular expression: unclosed group"),
-            ("page,op=R|W", r"(\d+)", "has 1 groups, and there are 2 columns"),
-            ("page", r"(?<offset>\d+)", "has a group offset, and no column of that name"),
-            ("page,op=R|W", r"(?<page>\d+)", "has no group op: (?<op>...)"),
-            ("page", r"(\w{1000000000})", "is no regular expression"),
+        for (wanted, pattern, what) in [
+            (&[Some("page")][..], r"(\d+", "is no regular expression: unclosed group"),
+            (&[Some("page"), Some("op")], r"(\d+)", "has 1 groups, and there are 2 columns"),
+            (&[Some("page")], r"(?<offset>\d+)", "has a group offset, and no column of that name"),
+            (&[Some("page"), Some("op")], r"(?<page>\d+)", "has no group op: (?<op>...)"),
+            (&[Some("page")], r"(\w{1000000000})", "is no regular expression"),
         ] {
-            let error = columns(fields, pattern).expect_err(pattern);
+            let error = LinePattern::new(pattern, wanted).expect_err(pattern).to_string();
             assert!(error.contains(what), "{pattern}: {error}");
         }
     }

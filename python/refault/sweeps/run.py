@@ -65,6 +65,10 @@ class Sweep:
         """How many fewer misses than a policy, over the traces: mean and percentiles."""
         return Summary.of(self.table(), against)
 
+    def report(self, output: str = "sweep.html", against: str = "lru") -> str:
+        """Writes the summary as a page of HTML; gives its path."""
+        return self.summary(against).report(output, name=str(self.out), failed=len(self.failed()))
+
     def __repr__(self) -> str:
         return f"<refault.Sweep {self.out!r}>"
 

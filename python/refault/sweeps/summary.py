@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import _svg
+from .. import _refault, _report, _svg
 from .._table import Table
 
 PERCENTILES = (10, 25, 50, 75, 90)
@@ -57,6 +59,14 @@ class Summary(Table):
             head = {"policy": policy, "memory": memory, "settings": settings, "against": against}
             rows.append(json.dumps({**head, "traces": len(reductions), "mean": float(np.mean(reductions)), **named}))
         return Summary(rows)
+
+    def report(self, output: str = "sweep.html", *, name: str = "sweep", failed: int = 0) -> str:
+        """Writes a page of HTML, as ``refault report`` does of results; gives its path."""
+        result = {"refault": _refault.__version__, "sweep": name, "failed": failed, "summary": self.rows}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{Path(name).stem or 'sweep'}.json"
+            path.write_text(json.dumps(result))
+            return _report.report(path, output=output)
 
     def svg(self) -> str:
         """For each row a line from the 10th to the 90th percentile, a box from the 25th to the 75th,

@@ -33,7 +33,7 @@ pub struct EventResult {
 /// A copy of a task that the out-of-memory killer took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OomVictim {
-    /// When.
+    /// Virtual time at which it was killed, in nanoseconds.
     pub at_ns: u64,
     /// Name of the task.
     pub task: String,

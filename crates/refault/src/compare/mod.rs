@@ -48,6 +48,8 @@ pub struct OtherResult {
     pub worse: usize,
     /// Numbers of it that are the same, or neither better nor worse.
     pub neither: usize,
+    /// Numbers among these that differ by less than they spread.
+    pub within: usize,
 }
 
 impl OtherResult {
@@ -79,6 +81,8 @@ pub struct Difference {
     pub unit: Unit,
     /// Whether it is better than in the first result.
     pub verdict: DifferenceVerdict,
+    /// Whether the values differ by less than they spread, so that neither is better.
+    pub within: bool,
 }
 
 /// Compares the first of some results with each of the others.
@@ -92,18 +96,20 @@ pub fn compare(first: &Source, others: &[Source]) -> Comparison {
         let (a, b) = (work(&first.document), work(&other.document));
         let apart = (a != b).then(|| format!("{a} there, {b} here"));
         let metrics = metrics(&other.document);
-        let mut tally = [0; 3];
+        let (mut tally, mut within) = ([0; 3], 0);
         for (m, row) in own.iter().zip(&mut rows) {
             let found = metrics.iter().find(|o| o.name == m.name).map(|o| {
                 let verdict = verdict(m, o, apart.is_some());
                 tally[verdict as usize] += 1;
-                Difference { value: o.value, unit: o.unit, verdict }
+                let is_within = m.is_within(o);
+                within += usize::from(is_within);
+                Difference { value: o.value, unit: o.unit, verdict, within: is_within }
             });
             row.others.push(found);
         }
         let [better, worse, neither] = tally;
         let differs = differing(&settings(&first.document), &settings(&other.document));
-        OtherResult { name: other.name.clone(), apart, differs, better, worse, neither }
+        OtherResult { name: other.name.clone(), apart, differs, better, worse, neither, within }
     };
     let others = others.iter().map(beside).collect();
     rows.retain(|row| row.others.iter().any(Option::is_some));
@@ -118,12 +124,12 @@ fn differing(first: &BTreeMap<String, String>, other: &BTreeMap<String, String>)
     differ.map(|name| format!("{name} {} there, {} here", value(first, name), value(other, name))).collect()
 }
 
-/// Differences of less than a thousandth are none.
+/// Differences of less than a thousandth, or within the spread, are none.
 fn verdict(before: &NamedNumber, after: &NamedNumber, is_other_work: bool) -> DifferenceVerdict {
     let (a, b) = (before.value, after.value);
     let is_same = (b - a).abs() <= 1e-3 * a.abs().max(b.abs());
     match before.less {
-        Some(less) if !is_same && !is_other_work => {
+        Some(less) if !is_same && !is_other_work && !before.is_within(after) => {
             if (b < a) == less {
                 DifferenceVerdict::Better
             } else {
@@ -147,6 +153,15 @@ mod tests {
             &of(&[("kernel", "6.18"), ("seed", "1"), ("set", "a=1")]),
         );
         assert_eq!(said, ["kernel 6.12 there, 6.18 here", "set none there, a=1 here"]);
+    }
+
+    #[test]
+    fn a_difference_within_the_spread_is_neither_better_nor_worse() {
+        let m = |value, spread| metric("m", Unit::Percent, value, Some(true)).spread(spread);
+        let of = |a: f64, b: f64, spread| verdict(&m(a, spread), &m(b, 0.0), false);
+        assert_eq!(of(10.0, 12.0, 2.5), DifferenceVerdict::Neither);
+        assert_eq!(of(10.0, 13.0, 2.5), DifferenceVerdict::Worse);
+        assert!(m(10.0, 2.5).is_within(&m(12.0, 0.0)) && !m(10.0, 2.5).is_within(&m(10.0, 0.0)));
     }
 
     #[test]

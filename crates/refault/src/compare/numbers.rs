@@ -6,7 +6,7 @@ use crate::document::bench::BenchDocument;
 use crate::document::replay::{ReplayDocument, ReplayRow};
 use crate::document::run::RunDocument;
 use crate::document::scenario::ScenarioDocument;
-use crate::document::trace::TraceDocument;
+use crate::document::trace::{TraceDetail, TraceDocument};
 use crate::units::{Unit, bytes, counted};
 use std::collections::BTreeMap;
 
@@ -17,10 +17,25 @@ pub(super) struct NamedNumber {
     pub(super) value: f64,
     /// Whether less of it is better; none: neither is.
     pub(super) less: Option<bool>,
+    /// How far it is from what a little more or less memory, or another seed, gives; 0: not known.
+    pub(super) spread: f64,
+}
+
+impl NamedNumber {
+    /// The same with how far it spreads.
+    pub(super) fn spread(self, spread: f64) -> NamedNumber {
+        NamedNumber { spread, ..self }
+    }
+
+    /// Whether two values differ, by less than they spread.
+    pub(super) fn is_within(&self, other: &NamedNumber) -> bool {
+        let apart = (self.value - other.value).abs();
+        apart > 0.0 && apart <= self.spread.max(other.spread)
+    }
 }
 
 pub(super) fn metric(name: impl Into<String>, unit: Unit, value: f64, less: Option<bool>) -> NamedNumber {
-    NamedNumber { name: name.into(), unit, value, less }
+    NamedNumber { name: name.into(), unit, value, less, spread: 0.0 }
 }
 
 /// Work that was done, in words: results of other work are neither better nor worse.
@@ -44,6 +59,8 @@ pub(super) fn work(document: &Document) -> String {
         Document::Size(d) => format!("{} with {} of {}", d.limit, d.target, d.name),
         Document::Verify(d) => format!("{} with {}", d.recording, trace(d.accesses, d.events)),
         Document::Run(d) => d.command.clone(),
+        Document::WhatIf(d) => d.name.clone(),
+        Document::Sweep(d) => d.sweep.clone(),
     }
 }
 
@@ -82,6 +99,13 @@ pub(super) fn metrics(document: &Document) -> Vec<NamedNumber> {
                 metric("accesses that agree", Unit::Percent, 100.0 * d.agreement, Some(false)),
             ]
         }
+        Document::WhatIf(_) => Vec::new(),
+        Document::Sweep(d) => (d.summary.iter())
+            .map(|row| {
+                let name = format!("{}: median of fewer misses than {}", row.label(), row.against);
+                metric(name, Unit::Percent, 100.0 * row.p50, Some(false))
+            })
+            .collect(),
         Document::Run(d) => (d.figures.iter())
             .map(|(name, &n)| {
                 let cost = ["wall_s", "stall", "throttled", "errors", "lost"];
@@ -99,17 +123,30 @@ fn misses(policy: &str, memory: &str, percent: f64) -> NamedNumber {
 
 fn of_replay(d: &ReplayDocument) -> Vec<NamedNumber> {
     let many = d.traces().len() > 1;
+    let lines: Vec<_> = d.traces().iter().map(|trace| (trace.to_string(), Curves::of_replay(d, trace))).collect();
+    let near = |r: &ReplayRow| {
+        let line = lines.iter().find(|(trace, _)| *trace == r.trace);
+        let line = line.and_then(|(_, curves)| curves.all.iter().find(|line| line.policy == r.policy));
+        let at = r.memory_pages.filter(|_| r.group.is_none()).map(|pages| (pages * r.page_size) as f64);
+        line.zip(at).map_or(0.0, |(line, at)| line.near(at))
+    };
     let of = |r: &ReplayRow| {
         let memory = r.memory_pages.map_or("no limit".into(), |p| bytes((p * r.page_size) as f64));
         let group = r.group.as_ref().map_or(String::new(), |g| format!(" {g}"));
         let trace = if many { format!(" of {}", r.trace) } else { String::new() };
         let memory = format!("{memory}{group}{trace}");
         let refaults = r.sum(&["workingset_refault_anon", "workingset_refault_file"]);
-        let misses = misses(&r.policy, &memory, 100.0 * r.miss_ratio());
+        let misses = misses(&r.policy, &memory, 100.0 * r.miss_ratio()).spread(near(r));
         let refaults = metric(format!("{}, {memory}: refaults", r.policy), Unit::Count, refaults as f64, None);
         if r.counters.is_empty() { vec![misses] } else { vec![misses, refaults] }
     };
     d.rows.iter().flat_map(of).collect()
+}
+
+/// How far misses are from those with a little less and more memory, in points.
+fn spread(x: &TraceDetail) -> f64 {
+    let apart = |misses: u64| 100.0 * misses.abs_diff(x.misses) as f64 / x.accesses.max(1) as f64;
+    x.near.iter().map(|&(_, misses)| apart(misses)).fold(0.0, f64::max)
 }
 
 fn of_trace(d: &TraceDocument) -> Vec<NamedNumber> {
@@ -117,12 +154,17 @@ fn of_trace(d: &TraceDocument) -> Vec<NamedNumber> {
     for line in &Curves::of_trace(d).all {
         let knee = line.knee().map(|(at, _)| metric(format!("{}: knee", line.policy), Unit::Bytes, at, None));
         all.extend(knee.filter(|_| line.policy != "opt"));
-        all.extend(line.points.iter().map(|&(at, percent)| misses(&line.policy, &bytes(at), percent)));
+        let detail = d.detail(&line.policy).map_or(0.0, spread);
+        let of = |&(at, percent): &(f64, f64)| {
+            let here = if at == d.bytes(d.detail_pages as f64) { detail } else { 0.0 };
+            misses(&line.policy, &bytes(at), percent).spread(here.max(line.near(at)))
+        };
+        all.extend(line.points.iter().map(of));
     }
     let memory = bytes(d.bytes(d.detail_pages as f64));
     for x in &d.details {
         let percent = 100.0 * x.misses as f64 / x.accesses.max(1) as f64;
-        let own = misses(&x.policy, &memory, percent);
+        let own = misses(&x.policy, &memory, percent).spread(spread(x));
         all.extend((!all.iter().any(|m| m.name == own.name)).then_some(own));
         for name in ["pgscan_anon", "pgscan_file", "pgsteal_anon", "pgsteal_file", "pswpin", "pswpout"] {
             if let Some(&n) = x.counters.get(name) {
@@ -168,11 +210,11 @@ fn of_bench(d: &BenchDocument) -> Vec<NamedNumber> {
             let less = row.better.as_deref().map(|b| b == "lower");
             for f in &row.numbers {
                 let name = format!("{}, {}, {}", bench.name, row.label, f.variant);
-                all.extend(f.number.map(|n| metric(name, Unit::Number, n, less)));
+                all.extend(f.number.map(|n| metric(name, Unit::Number, n, less).spread(f.reach())));
             }
             for f in &row.ratios {
                 let name = format!("{}, {}: {} / {}", bench.name, row.label, f.of, f.to);
-                all.extend(f.number.map(|n| metric(name, Unit::Number, n, less)));
+                all.extend(f.number.map(|n| metric(name, Unit::Number, n, less).spread(f.reach())));
             }
         }
     }

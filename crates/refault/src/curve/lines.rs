@@ -49,6 +49,14 @@ impl CurveLine {
         Some(m0 + (m1 - m0) * (bytes - b0) / (b1 - b0))
     }
 
+    /// Distance of the misses from those with 2 % less or more memory, in points; 0: no size is
+    /// near.
+    pub fn near(&self, bytes: f64) -> f64 {
+        let Some(here) = self.at(bytes) else { return 0.0 };
+        let apart = |part: f64| self.at(bytes * part).map_or(0.0, |misses| (misses - here).abs());
+        apart(0.98).max(apart(1.02))
+    }
+
     /// The size beyond which memory is not worth its price.
     pub fn knee(&self) -> Option<(f64, f64)> {
         self.points.get(knee_by_price(&self.points)?).copied()

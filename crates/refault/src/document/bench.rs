@@ -82,6 +82,12 @@ impl Figure {
         (all.len() > 1).then_some(())?;
         Some((fold(f64::min)?, fold(f64::max)?))
     }
+
+    /// How far the number is from those of other seeds; 0: there are none.
+    pub fn reach(&self) -> f64 {
+        let ends = self.number.zip(self.spread());
+        ends.map_or(0.0, |(n, (low, high))| (n - low).max(high - n))
+    }
 }
 
 pub(super) fn read(value: Value) -> Result<BenchDocument, serde_json::Error> {

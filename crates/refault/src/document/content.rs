@@ -49,6 +49,18 @@ impl Kind {
                 each: &[],
                 filled: &[],
             },
+            Kind::Sweep => Content {
+                whole: &["refault", "sweep"],
+                list: "summary",
+                each: &["policy", "memory", "against", "traces", "p50"],
+                filled: &[],
+            },
+            Kind::WhatIf => Content {
+                whole: &["refault", "name", "about"],
+                list: "alternatives",
+                each: &["name", "effects"],
+                filled: &[],
+            },
             Kind::Run => Content { whole: &["refault", "wall_s"], list: "", each: &[], filled: &["command"] },
         }
     }
@@ -108,15 +120,18 @@ mod tests {
     use crate::document::Document;
     use serde_json::{Map, json};
 
-    const KINDS: [Kind; 6] = [Kind::Replay, Kind::Scenario, Kind::Bench, Kind::Size, Kind::Run, Kind::Verify];
+    const KINDS: [Kind; 8] =
+        [Kind::Replay, Kind::Scenario, Kind::Bench, Kind::Size, Kind::Run, Kind::Verify, Kind::WhatIf, Kind::Sweep];
 
     /// The least that a result of a kind has; types are those that its document reads.
     fn least(kind: Kind) -> Value {
         let value = |key: &str| match key {
             "memory_pages" | "footprint_pages" | "page_size" | "bytes" | "accesses" | "misses" => json!(1),
-            "value" | "scale" | "virtual_seconds" | "wall_s" => json!(1.0),
+            "traces" => json!(1),
+            "p50" | "value" | "scale" | "virtual_seconds" | "wall_s" => json!(1.0),
             "command" => json!(["true"]),
             "tasks" | "variants" | "rows" => json!([{}]),
+            "effects" => json!([]),
             _ => json!("x"),
         };
         let object = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), value(key))).collect::<Map<_, _>>();
@@ -132,6 +147,7 @@ mod tests {
             Kind::Size => &[("target", json!("x"))],
             Kind::Verify => &[("verdict", json!({})), ("windows", json!([]))],
             Kind::Run => &[("memory_max_bytes", json!(1))],
+            Kind::WhatIf => &[("today", json!({}))],
             _ => &[],
         };
         all.extend(known.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
@@ -169,7 +185,7 @@ mod tests {
             let read = |value: &Value| Document::from_json(&value.to_string());
             assert!(read(&whole).is_ok(), "{kind:?}: {:?}", read(&whole).err());
             for (key, less) in with_one_less(&whole) {
-                if ["windows", "verdict", "target", "memory_max_bytes"].contains(&key.as_str()) {
+                if ["windows", "verdict", "target", "memory_max_bytes", "today"].contains(&key.as_str()) {
                     continue;
                 }
                 let error = read(&less).expect_err(&key);

@@ -11,6 +11,8 @@
 //! | `size` | `refault size --json` |
 //! | `run` | `refault run --json` |
 //! | `verify` | `refault verify --json` |
+//! | `whatif` | `refault whatif --json` |
+//! | `sweep` | the summary of Python's `refault.sweep` |
 //!
 //! `input` tells which kind of result a file has, or makes; `content` that it has what is drawn.
 //!
@@ -23,8 +25,10 @@ pub mod replay;
 pub mod run;
 pub mod scenario;
 pub mod size;
+pub mod sweep;
 pub mod trace;
 pub mod verify;
+pub mod whatif;
 
 pub use input::{InputKind, read_text};
 
@@ -67,6 +71,8 @@ pub enum Document {
     Size(Box<size::SizeDocument>),
     Run(Box<run::RunDocument>),
     Verify(Box<verify::VerifyDocument>),
+    WhatIf(Box<whatif::WhatIfDocument>),
+    Sweep(Box<sweep::SweepDocument>),
 }
 
 /// Kind of result that a JSON text is.
@@ -79,6 +85,8 @@ pub enum Kind {
     Size,
     Run,
     Verify,
+    WhatIf,
+    Sweep,
 }
 
 impl Kind {
@@ -86,6 +94,8 @@ impl Kind {
     fn of(value: &Value) -> Option<Kind> {
         let has = |key: &str| value.get(key).is_some();
         match () {
+            () if has("summary") && has("sweep") => Some(Kind::Sweep),
+            () if has("alternatives") && has("today") => Some(Kind::WhatIf),
             () if has("rows") => Some(Kind::Replay),
             () if has("runs") => Some(Kind::Scenario),
             () if has("benchmarks") => Some(Kind::Bench),
@@ -105,7 +115,7 @@ impl Document {
     /// It is no JSON, or none of these results.
     pub fn from_json(text: &str) -> Result<Document, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("is no JSON: {e}"))?;
-        let unknown = "is JSON, but not of refault replay, size, bench, run or verify with --json";
+        let unknown = "is JSON, but not of refault replay, size, bench, run, verify or whatif with --json";
         let kind = Kind::of(&value).ok_or(unknown)?;
         content::check(kind, &value)?;
         let broken = |e: serde_json::Error| format!("is not what refault writes: {e}");
@@ -116,6 +126,8 @@ impl Document {
             Kind::Bench => Document::Bench(Box::new(bench::read(value).map_err(broken)?)),
             Kind::Size => Document::Size(Box::new(size::read(value).map_err(broken)?)),
             Kind::Run => Document::Run(Box::new(run::read(value).map_err(broken)?)),
+            Kind::Sweep => Document::Sweep(Box::new(sweep::read(value).map_err(broken)?)),
+            Kind::WhatIf => Document::WhatIf(Box::new(whatif::read(value).map_err(broken)?)),
             Kind::Verify => Document::Verify(Box::new(verify::VerifyDocument::from_value(value).map_err(broken)?)),
         };
         document.note(settings);
@@ -130,7 +142,8 @@ impl Document {
             Document::Scenario(d) => &mut d.notes,
             Document::Size(d) => &mut d.notes,
             Document::Verify(d) => &mut d.notes,
-            Document::Bench(_) | Document::Run(_) => return,
+            Document::WhatIf(d) => &mut d.notes,
+            Document::Bench(_) | Document::Run(_) | Document::Sweep(_) => return,
         };
         notes.extend(more);
     }
@@ -143,7 +156,8 @@ impl Document {
             Document::Scenario(d) => &d.notes,
             Document::Size(d) => &d.notes,
             Document::Verify(d) => &d.notes,
-            Document::Bench(_) | Document::Run(_) => &[],
+            Document::WhatIf(d) => &d.notes,
+            Document::Bench(_) | Document::Run(_) | Document::Sweep(_) => &[],
         };
         all.iter().take(MOST_NOTES).map(|note| sentence(note)).collect()
     }
@@ -158,6 +172,8 @@ impl Document {
             Document::Size(d) => d.facts(),
             Document::Run(d) => d.facts(),
             Document::Verify(d) => d.facts(),
+            Document::WhatIf(d) => d.facts(),
+            Document::Sweep(d) => d.facts(),
         }
     }
 }

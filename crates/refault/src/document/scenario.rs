@@ -44,7 +44,7 @@ pub struct Run {
     pub timeline: Vec<EventFacts>,
     /// Whom the out-of-memory killer took, in the order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub oom_victims: Vec<Victim>,
+    pub oom_victims: Vec<VictimFacts>,
     /// The columns of the time series, by name; JSON of older versions has none.
     pub series: BTreeMap<String, Vec<f64>>,
 }
@@ -70,7 +70,7 @@ pub struct Task {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are those of the reference page")]
-pub struct Victim {
+pub struct VictimFacts {
     pub at_seconds: f64,
     pub task: String,
     pub group: String,
@@ -185,7 +185,7 @@ impl Run {
     }
 
     /// The task that the out-of-memory killer took first.
-    pub fn killed_first(&self) -> Option<&Victim> {
+    pub fn killed_first(&self) -> Option<&VictimFacts> {
         self.oom_victims.first()
     }
 }
@@ -212,7 +212,7 @@ impl Run {
             groups: result.memcgs.iter().enumerate().map(|(n, group)| Group::of(group, n == 0)).collect(),
             swap: swap.collect(),
             timeline: result.timeline.iter().map(EventFacts::of).collect(),
-            oom_victims: result.oom_victims.iter().map(Victim::of).collect(),
+            oom_victims: result.oom_victims.iter().map(VictimFacts::of).collect(),
             series: points(&result.series).into_iter().map(|(name, column)| (name.to_owned(), column)).collect(),
         }
     }
@@ -235,9 +235,9 @@ impl Task {
     }
 }
 
-impl Victim {
-    fn of(victim: &OomVictim) -> Victim {
-        Victim {
+impl VictimFacts {
+    fn of(victim: &OomVictim) -> VictimFacts {
+        VictimFacts {
             at_seconds: victim.at_ns as f64 / 1e9,
             task: victim.task.clone(),
             group: victim.group.clone(),

@@ -29,6 +29,9 @@ pub struct TraceDocument {
     /// Remarks on it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Evidence, in words: the whole trace or a part of it, a warm start; older pages have none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rests_on: Vec<String>,
     /// Present limit in pages, if it was given.
     pub limit_pages: Option<u64>,
     /// Memory in pages at which the policies are told in detail.

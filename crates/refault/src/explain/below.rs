@@ -86,7 +86,7 @@ type Row = BTreeMap<String, String>;
 
 /// Two readings, and the seconds between them.
 #[derive(Debug)]
-pub(super) struct Dump {
+pub(super) struct BelowReadings {
     pub(super) before: Counters,
     pub(super) after: Counters,
     pub(super) seconds: f64,
@@ -98,7 +98,7 @@ pub(super) fn text(path: &Path) -> Option<Result<String, String>> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|of| of.is_file()))?;
     let mut file = file.take(MOST_BYTES);
     Read::by_ref(&mut file).take(4096).read_to_end(&mut bytes).ok()?;
-    if !is_dump(&String::from_utf8_lossy(&bytes)) {
+    if !is_of_below(&String::from_utf8_lossy(&bytes)) {
         return None;
     }
     file.read_to_end(&mut bytes).ok()?;
@@ -110,7 +110,7 @@ pub(super) fn text(path: &Path) -> Option<Result<String, String>> {
 }
 
 /// Whether a text begins as a dump does.
-fn is_dump(head: &str) -> bool {
+fn is_of_below(head: &str) -> bool {
     let head = head.trim_start_matches('\u{feff}').trim_start();
     let first = head.lines().next().unwrap_or_default();
     let is_table = |separator| first.split(separator).any(|title| ["Timestamp", "Datetime"].contains(&title));
@@ -122,7 +122,7 @@ fn is_dump(head: &str) -> bool {
 ///
 /// # Errors
 /// There are fewer than two rows of it, or columns are missing. `name` is what errors call it.
-pub(super) fn read(text: &str, name: &str, group: Option<&str>) -> Result<Dump, String> {
+pub(super) fn read(text: &str, name: &str, group: Option<&str>) -> Result<BelowReadings, String> {
     let rows = rows(text).map_err(|e| format!("{name}: {e}"))?;
     let path = |row: &Row| row.get("Full Path").or_else(|| row.get("Name")).map(|path| path.trim().to_owned());
     let groups: BTreeSet<String> = rows.iter().filter_map(path).collect();
@@ -133,7 +133,7 @@ pub(super) fn read(text: &str, name: &str, group: Option<&str>) -> Result<Dump, 
         (None, n) => {
             let some: Vec<_> = groups.iter().take(NAMED).map(|path| shown(path)).collect();
             let more = if n > NAMED { format!(", and {} more", n - NAMED) } else { String::new() };
-            return Err(format!("{name}: has {n} groups; give one by --cgroup: {}{more}", some.join(", ")));
+            return Err(format!("{name}: has groups, {n} of them; give one by --cgroup: {}{more}", some.join(", ")));
         }
     };
     let is_own = |row: &&Row| chosen.is_none() || path(row) == chosen;
@@ -162,7 +162,7 @@ pub(super) fn read(text: &str, name: &str, group: Option<&str>) -> Result<Dump, 
         true => Counters { machine: map, ..Counters::default() },
         false => Counters { group: map, ..Counters::default() },
     };
-    Ok(Dump { before: of(before), after: of(after), seconds })
+    Ok(BelowReadings { before: of(before), after: of(after), seconds })
 }
 
 /// Counters before and after: sums of rates from the second row on, and sizes of the last.
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn rates_become_counters_and_the_first_row_is_where_time_begins() {
-        assert!(is_dump(CSV));
+        assert!(is_of_below(CSV));
         let dump = read(CSV, "d", Some("/a")).expect("a dump");
         assert_eq!((dump.seconds, dump.before.group["workingset_refault_file"]), (10.0, 0));
         let after = &dump.after.group;
@@ -278,14 +278,14 @@ mod tests {
     #[test]
     fn a_dump_that_does_not_do_says_what_to_give() {
         let error = |text: &str, group| read(text, "d", group).expect_err("an error");
-        assert_eq!(error(CSV, None), "d: has 2 groups; give one by --cgroup: /a, /b");
+        assert_eq!(error(CSV, None), "d: has groups, 2 of them; give one by --cgroup: /a, /b");
         assert!(error(CSV, Some("/c")).starts_with("d: has no row of /c"));
         assert!(error(&CSV.replace("10:00:10,/a,1.0 GB", "/a"), Some("/a")).starts_with("d: line 4: has 7 fields"));
         assert!(error("Datetime,Pgscan,\n1,2,\n", None).starts_with("d: has no Timestamp"));
         assert!(error("Timestamp,Pgscan Direct,\n1,2,\n", None).contains("one moment"));
         assert!(error("Timestamp,Hostname,\n1,a,\n2,a,\n", None).contains("no column of memory"));
         assert!(error("[{", None).starts_with("d: is no JSON"));
-        assert!(!is_dump("nr_free_pages 5\n") && !is_dump("ts,key\n"));
+        assert!(!is_of_below("nr_free_pages 5\n") && !is_of_below("ts,key\n"));
         assert_eq!((number("-3"), number("nan"), number("1e400"), number("é")), (None, None, None, None));
     }
 }

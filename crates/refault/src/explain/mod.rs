@@ -130,7 +130,8 @@ pub fn explain_below(path: &Path, group: Option<&Path>) -> Option<Result<Explana
     let text = below::text(path)?;
     let group = group.map(|group| group.display().to_string());
     Some(
-        text.map_err(Failure::from).and_then(|text| explain_dump(&text, &path.display().to_string(), group.as_deref())),
+        text.map_err(Failure::from)
+            .and_then(|text| explain_below_text(&text, &path.display().to_string(), group.as_deref())),
     )
 }
 
@@ -138,7 +139,7 @@ pub fn explain_below(path: &Path, group: Option<&Path>) -> Option<Result<Explana
 ///
 /// # Errors
 /// As [`explain_below`].
-pub fn explain_dump(text: &str, name: &str, group: Option<&str>) -> Result<Explanation, Failure> {
+pub fn explain_below_text(text: &str, name: &str, group: Option<&str>) -> Result<Explanation, Failure> {
     let dump = below::read(text, name, group)?;
     explain(&dump.before, &dump.after, Some(dump.seconds))
 }

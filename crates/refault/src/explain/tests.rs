@@ -153,7 +153,7 @@ fn as_below(recording: &Recording) -> String {
 
 /// The group of this recording reads more files than its 24 MiB hold.
 #[test]
-fn a_dump_has_the_cause_of_the_recording_that_it_is_made_of() {
+fn output_of_below_has_the_cause_of_the_recording_that_it_is_made_of() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/orders.parquet");
     let source = refault_trace::open(path.as_ref(), &refault_trace::OpenOptions::default()).expect("a recording");
     let recording = source.header().recording.clone().expect("a recording");

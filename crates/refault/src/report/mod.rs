@@ -8,6 +8,7 @@
 //! | `subject` | [`ReportSubject`]: the trace in memory, and the machine if it is a recording |
 //! | `trace` | its curves, and what the policies do with it at one size |
 //! | `survey` | one walk over the accesses: objects, the heat map, working sets |
+//! | `evidence` | what its figures rest on, in words |
 //! | `folders` | objects of which there are too many to name each |
 //! | `detail` | one policy at one size, window by window |
 //! | `recorded` | a recording: the machine that was recorded |
@@ -16,6 +17,7 @@
 //! It replays with `replay`, `recording` and `scenario`; the result is a `document`.
 
 mod detail;
+mod evidence;
 mod folders;
 mod groups;
 mod input;

@@ -1,6 +1,7 @@
 //! A trace: its curves, and what the policies do with it at one size.
 
 use super::detail;
+use super::evidence::evidence;
 use super::recorded::MachineReplay;
 use super::request::ReportRequest;
 use super::survey::{Survey, survey};
@@ -167,6 +168,7 @@ impl Work<'_> {
                 duration_s: window_s.as_ref().and_then(|all| all.last().copied()),
             },
             notes: self.beyond().into_iter().chain(self.of_sample(limit_pages)?).collect(),
+            rests_on: evidence(self.request, header, self.trace.accesses.len() as u64, survey.writes),
             limit_pages,
             detail_pages,
             detail_why: detail_why.into(),

@@ -26,7 +26,13 @@
   const short = { ...units, count: n => Math.abs(n) >= 1e4 ? stepped(n, 1000, ["", "k", "M", "G", "T"]).trim() : digits(n) };
   short.number = short.count;
   const powers = Array.from({ length: 52 }, (_, n) => 2 ** n);
-  const text = (fmt, n) => n == null || !isFinite(n) ? "–" : fmt(n);
+  const text = (fmt, n) => n == null || !isFinite(n) ? "no value" : fmt(n);
+
+  // Misses or hits: one word on the whole page. Texts carry both, as words.rs writes them.
+  let showsHits = false;
+  const said = words => words.replace(/\ue000([^\ue001]*)\ue001([^\ue002]*)\ue002/g, (_, misses, hits) => showsHits ? hits : misses);
+  // Charts whose sizes are on a logarithmic axis.
+  const isLog = {};
 
   // Areas on top of each other: what is shown is the sum so far, what is told is the number itself.
   const stack = (data, hidden) => {
@@ -75,40 +81,46 @@
     for (const other of (c.time ? groups[c.time] : [u])) other.resetButton.hidden = reset;
   };
 
-  function chart(box, c) {
+  function chart(box, c, id) {
+    const flip = v => v == null || !c.share || !showsHits ? v : 100 - v;
     const X = units[c.x.unit], Y = units[c.y.unit];
-    const raw = [c.xs, ...c.series.map(s => s.values)];
+    const raw = [c.xs, ...c.series.map(s => s.values.map(flip))];
     const isStacked = c.shape === "stacked", isBars = c.shape === "bars";
     const start = isStacked ? stack(raw, () => false) : { stacked: raw, bands: [] };
     const xName = at => c.labels && c.labels.length ? c.labels[Math.round(at)] ?? "" : short[c.x.unit](at);
     const grid = { stroke: css("--rule"), width: 1 };
     const axis = { stroke: css("--soft"), grid, ticks: grid, font: "12px system-ui, DejaVu Sans, sans-serif",
       labelFont: "12px system-ui, DejaVu Sans, sans-serif", labelSize: 20, labelGap: 0 };
+    const first = c.xs[0], last = c.xs[c.xs.length - 1];
+    const canBeLog = c.x.unit === "bytes" && !(c.labels && c.labels.length) && first > 0 && last > 10 * first;
+    const log = canBeLog && isLog[id];
     const pad = c.labels && c.labels.length ? .5 : 0;
     // Names of marks have room above what is drawn.
     const above = c.marks.length > 2 ? 1.22 : c.marks.length ? 1.14 : 1.05;
     const series = c.series.map((s, i) => {
       const stroke = css("--c-" + s.colour);
       return {
-        label: s.name, stroke, width: isStacked ? 1 : s.dash === "solid" ? 3 : 2, dash: dashes[s.dash],
+        label: said(s.name), stroke, width: isStacked ? 1 : s.dash === "solid" ? 3 : 2, dash: dashes[s.dash],
         fill: isStacked ? stroke + "99" : isBars ? stroke + "cc" : undefined,
         paths: isBars ? uPlot.paths.bars({ size: [.85, 60], align: 0 }) : undefined,
         points: { show: !isStacked && !isBars && c.xs.length <= 40, size: 5, fill: stroke },
-        value: (u, _, __, at) => at == null ? "–" : text(Y, raw[i + 1][at]),
+        value: (u, _, __, at) => at == null ? "" : text(Y, raw[i + 1][at]),
       };
     });
     const options = {
       width: Math.max(260, box.clientWidth), height: box.clientWidth < 500 ? 260 : 300,
       padding: [12, c.labels && c.labels.length ? 34 : 22, 0, 0],
       scales: {
-        x: { time: false, range: (u, min, max) => min === max ? [min - 1, max + 1] : [min - (u.zoomed ? 0 : pad), max + (u.zoomed ? 0 : pad)] },
+        x: { time: false, distr: log ? 3 : 1, log: 2, range: (u, min, max) => min === max ? [min - 1, max + 1] : [min - (u.zoomed ? 0 : pad), max + (u.zoomed ? 0 : pad)] },
         y: { range: (u, min, max) => [Math.min(0, min ?? 0), (max > 0 ? max * above : 1)] },
       },
-      series: [{ label: c.x.label, value: (u, n, _, at) => at == null ? "–" : c.labels && c.labels.length ? c.labels[at] : text(X, n) }, ...series],
+      series: [{ label: said(c.x.label), value: (u, n, _, at) => at == null ? "" : c.labels && c.labels.length ? c.labels[at] : text(X, n) }, ...series],
       axes: [
-        { ...axis, size: 32, label: c.x.label, values: (u, at) => at.map(xName), space: c.labels && c.labels.length ? 80 : 70,
+        log ? { ...axis, size: 32, label: c.x.label, values: (u, at) => at.map(xName),
+          splits: u => powers.filter(n => n >= u.scales.x.min && n <= u.scales.x.max).filter((_, i, all) => i % Math.ceil(all.length * 70 / box.clientWidth) === 0) }
+        : { ...axis, size: 32, label: said(c.x.label), values: (u, at) => at.map(xName), space: c.labels && c.labels.length ? 80 : 70,
           incrs: c.x.unit === "bytes" ? powers : c.labels && c.labels.length ? powers : undefined },
-        { ...axis, label: c.y.label, values: (u, at) => at.map(short[c.y.unit]), size: 72,
+        { ...axis, label: said(c.y.label), values: (u, at) => at.map(short[c.y.unit]), size: 72,
           incrs: c.y.unit === "bytes" ? powers : c.y.unit === "count" ? [1, 2, 5].flatMap(n => Array.from({ length: 14 }, (_, p) => n * 10 ** p)).sort((a, b) => a - b) : undefined },
       ],
       bands: start.bands,
@@ -140,6 +152,13 @@
     u.over.addEventListener("dblclick", whole);
     u.resetButton = button;
     box.append(button);
+    let axisButton;
+    if (canBeLog) {
+      axisButton = document.createElement("button");
+      Object.assign(axisButton, { className: "axis-switch", type: "button", textContent: log ? "Even axis" : "Logarithmic axis" });
+      axisButton.onclick = () => { isLog[id] = !log; redrawOne(id); };
+      box.append(axisButton);
+    }
     if (c.time) (groups[c.time] ||= []).push(u);
     // The legend by keyboard.
     u.root.querySelectorAll(".u-legend .u-series").forEach((row, i) => {
@@ -163,7 +182,7 @@
     };
     return {
       resize: () => u.setSize({ width: Math.max(260, box.clientWidth), height: u.height }),
-      destroy: () => { if (c.time) groups[c.time] = groups[c.time].filter(other => other !== u); u.destroy(); button.remove(); },
+      destroy: () => { if (c.time) groups[c.time] = groups[c.time].filter(other => other !== u); u.destroy(); button.remove(); axisButton?.remove(); },
     };
   }
 
@@ -177,7 +196,7 @@
   function heat(box, h) {
     const X = units[h.x.unit];
     box.innerHTML = '<div class="heatrow"><div class="heatnames" aria-hidden="true"></div><div><canvas class="heat"></canvas>' +
-      '<div class="heataxis"></div><p class="facts even"></p></div></div><p class="readout" aria-live="polite"></p><p class="facts">none <span class="ramp"></span> <span class="most"></span></p>';
+      '<div class="heataxis"></div><p class="facts even"></p></div></div><p class="readout" aria-live="polite"></p><p class="facts steps"></p>';
     const canvas = box.querySelector("canvas"), readout = box.querySelector(".readout");
     canvas.width = h.columns; canvas.height = h.rows;
     canvas.style.imageRendering = "pixelated";
@@ -187,8 +206,14 @@
     const empty = css("--wash"), none = [0, 2, 4].map(i => parseInt(empty.slice(1 + i, 3 + i), 16));
     h.cells.forEach((n, i) => image.data.set([...(n > 0 ? shade(scale(n)) : none), 255], 4 * i));
     ctx.putImageData(image, 0, 0);
-    box.querySelector(".ramp").style.background = "linear-gradient(90deg," + [0, .25, .5, .75, 1].map(s => `rgb(${shade(s)})`) + ")";
-    box.querySelector(".most").textContent = digits(most) + " " + h.what + " (the scale is logarithmic)";
+    // The legend has the colours of cells: none, one, and steps up to the most.
+    const steps = [...new Set([0, ...[0, 1, 2, 3, 4].map(i => Math.round(most ** (i / 4)))])];
+    box.querySelector(".steps").append(h.what + " in a cell: ", ...steps.map(n => {
+      const step = document.createElement("span"), cell = document.createElement("i");
+      cell.style.background = n > 0 ? `rgb(${shade(scale(n))})` : empty;
+      step.append(cell, n === 0 ? "none" : units.count(n));
+      return step;
+    }));
     const axis = box.querySelector(".heataxis");
     [0, .25, .5, .75, 1].forEach(share => {
       const span = document.createElement("span");
@@ -225,16 +250,37 @@
     return { resize() {}, destroy() { box.innerHTML = ""; } };
   }
 
-  // All of them; again when colours change.
+  // All of them; again when colours or the word change.
   let drawn = [];
+  const drawOne = ({ id, kind, data }) => {
+    const box = document.querySelector(`[data-plot="${CSS.escape(id)}"]`);
+    return kind === "heat" ? heat(box, data) : chart(box, data, id);
+  };
   const draw = () => {
     drawn.forEach(one => one.destroy());
-    drawn = all.map(({ id, kind, data }) => {
-      const box = document.querySelector(`[data-plot="${CSS.escape(id)}"]`);
-      return kind === "heat" ? heat(box, data) : chart(box, data);
-    });
+    drawn = all.map(drawOne);
+  };
+  const redrawOne = id => {
+    const at = all.findIndex(one => one.id === id);
+    drawn[at].destroy();
+    drawn[at] = drawOne(all[at]);
   };
   draw();
+  const word = document.getElementById("word");
+  if (word) {
+    word.parentElement.hidden = false;
+    word.onclick = () => {
+      showsHits = !showsHits;
+      document.documentElement.dataset.word = showsHits ? "hits" : "misses";
+      draw();
+    };
+  }
+  // Passages are folded away until a link leads to one.
+  const unfold = () => document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("details")?.setAttribute("open", "");
+  document.querySelectorAll("a[href^='#']").forEach(link => link.addEventListener("click", () =>
+    document.getElementById(link.getAttribute("href").slice(1))?.closest("details")?.setAttribute("open", "")));
+  addEventListener("hashchange", unfold);
+  unfold();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   addEventListener("beforeprint", draw);
   addEventListener("afterprint", draw);

@@ -61,7 +61,12 @@ fn ratios(bench: &Benchmark) -> Option<Figure> {
     ];
     let meaning = "Ratios of one variant to another, such as after a change of the kernel to before it. Places are ratios, too: \
                    twice is as far as half.";
-    Some(Figure::new("Ratios", meaning, DOC, Body::Ranges(Ranges { unit: Unit::Number, log: true, rows, legend })))
+    Some(Figure::new(
+        "Ratios",
+        meaning,
+        DOC,
+        Body::Ranges(Ranges { unit: Unit::Number, share: false, log: true, rows, legend }),
+    ))
 }
 
 /// Unit of numbers, by its name in a scenario.

@@ -2,6 +2,7 @@
 
 use super::{TIME, share, time_axis, whole_time_axis};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
+use crate::words;
 use refault::document::trace::{GroupFacts, GroupsUnder, TraceDocument};
 use refault::units::{Unit, bytes};
 
@@ -105,8 +106,8 @@ fn table(d: &TraceDocument) -> Figure {
         "limits",
         "in memory, mean",
         "accesses",
-        "misses",
-        "miss ratio",
+        &words::misses(),
+        &words::either("miss rate", "hit rate"),
         "refaults",
         "read, in bytes",
     ];
@@ -119,8 +120,8 @@ fn table(d: &TraceDocument) -> Figure {
                 Cell::Text(g.limits.clone()),
                 Cell::Number(d.bytes(mean(&g.window_resident)), Unit::Bytes),
                 Cell::Number(g.accesses as f64, Unit::Count),
-                Cell::Number(g.misses as f64, Unit::Count),
-                Cell::Number(share(g.misses, g.accesses), Unit::Percent),
+                Cell::misses(g.misses, g.accesses),
+                Cell::share(share(g.misses, g.accesses)),
                 Cell::Number(g.refaults as f64, Unit::Count),
                 Cell::Number(d.bytes(g.misses as f64), Unit::Bytes),
             ]

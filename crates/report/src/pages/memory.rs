@@ -1,18 +1,19 @@
 //! How much memory is enough?
 
 use crate::model::{Axis, Body, Cell, Chart, Figure, Mark, Page, Series, Shape, Table, Verdict};
+use crate::words;
 use refault::curve::{CurveLine, Curves};
 use refault::units::{Unit, bytes};
 
 const QUESTION: &str = "How much memory is enough?";
 const DOC: &str = "reference/replay.md#sizes";
 
-const OF_TRACE: &str = "Each point is a replay of the whole trace with that memory.max. Lower is better. OPT knows the \
-    future: no policy that loads single pages can miss less, so what lies between a policy and OPT is the policy's, and \
-    what lies below OPT is not to be had with that memory.";
+const OF_TRACE: &str = "Each point is a replay of the whole trace with that memory.max. OPT knows the \
+    future: no policy that loads single pages can do better, so what lies between a policy and OPT is the policy's, and \
+    what lies beyond OPT is not to be had with that memory.";
 
 const OF_RECORDING: &str = "Each point is the recorded machine with that memory.max, with its readahead. A miss is a wait \
-    for a page that was not in memory: pages that are missing one after the other in one read are one. Lower is better.";
+    for a page that was not in memory: pages that are missing one after the other in one read are one.";
 
 /// Curves as lines of a chart; `suffix` tells them from those of another input.
 pub(crate) fn series(curves: &Curves, xs: &[f64], suffix: &str) -> Vec<Series> {
@@ -24,19 +25,19 @@ pub(crate) fn series(curves: &Curves, xs: &[f64], suffix: &str) -> Vec<Series> {
     curves.all.iter().map(line).collect()
 }
 
+/// Title of the curves.
+pub(crate) fn title() -> String {
+    words::either("Misses against memory", "Hits against memory")
+}
+
 /// The page; none: there are no two sizes to compare.
 pub(crate) fn page(curves: &Curves) -> Option<Page> {
     let xs = curves.sizes();
     if xs.len() < 2 {
         return None;
     }
-    let mut chart = Chart::new(
-        Shape::Lines,
-        Axis::new("memory", Unit::Bytes),
-        Axis::new("misses, % of accesses", Unit::Percent),
-        xs.clone(),
-        series(curves, &xs, ""),
-    );
+    let series = series(curves, &xs, "");
+    let mut chart = Chart::of_misses(Shape::Lines, Axis::new("memory", Unit::Bytes), xs.clone(), series);
     let knee = curves.main().and_then(CurveLine::knee);
     if let Some((at, _)) = knee {
         chart.marks.push(Mark { at, label: "knee".into() });
@@ -48,7 +49,7 @@ pub(crate) fn page(curves: &Curves) -> Option<Page> {
         true => OF_RECORDING,
         false => OF_TRACE,
     };
-    let figure = Figure::new("Misses against memory", meaning, DOC, Body::Chart(chart));
+    let figure = Figure::new(title(), meaning, DOC, Body::Chart(chart));
     let page = Page::new("memory", QUESTION, answer(curves, knee)).with(figure);
     Some(page.with_all(reads(curves, &xs)).with_all(steps(curves)))
 }
@@ -91,25 +92,27 @@ fn answer(curves: &Curves, knee: Option<(f64, f64)>) -> String {
     };
     let mut out = match knee {
         Some((at, misses)) => format!(
-            "The knee is at {} ({}): with {} there {} miss.{}",
+            "The knee is at {} ({}): with {} there {} of the accesses {}.{}",
             bytes(at),
             share(at),
             line.policy,
-            format_args!("{} of the accesses", Unit::Percent.text(misses)),
+            words::share(misses),
+            words::miss(),
             next(curves, line, at)
         ),
         None => format!("There is no knee: with {} more memory brings about as much at every size.", line.policy),
     };
     if let Some(limit) = curves.limit_bytes {
-        let misses = line.at(limit).map_or(String::new(), |m| format!(": {} miss there", Unit::Percent.text(m)));
+        let misses = line.at(limit).map_or(String::new(), |m| format!(": {} {} there", words::share(m), words::miss()));
         out += &format!(" Today's limit is {}{misses}.{}", bytes(limit), next(curves, line, limit));
     }
     // With less than all of it there is more to miss.
     if let Some(&(at, least)) = line.points.last().filter(|p| p.0 >= curves.footprint_bytes) {
         out += &format!(
-            " Even with {} {} miss: these are first touches, and what the kernel's own tables take.",
+            " Even with {} {} {}: misses there are first touches, and what the kernel's own tables take.",
             bytes(at),
-            Unit::Percent.text(least)
+            words::share(least),
+            words::miss()
         );
     }
     out
@@ -124,7 +127,7 @@ fn next(curves: &Curves, line: &CurveLine, at: f64) -> String {
     let one = |word: &str, b: f64| {
         let (misses, is_replayed) = replayed(b).map(|m| (m, true)).or_else(|| Some((line.at(b)?, false)))?;
         let about = if is_replayed { "" } else { ", estimated between the sizes that were replayed" };
-        Some((format!("tenth {word} ({}{about})", bytes(b)), Unit::Percent.difference(misses - here)))
+        Some((format!("tenth {word} ({}{about})", bytes(b)), words::change(misses - here)))
     };
     match (one("more", at + step), one("less", at - step)) {
         _ if step == 0.0 => String::new(),
@@ -140,19 +143,19 @@ fn next(curves: &Curves, line: &CurveLine, at: f64) -> String {
 fn steps(curves: &Curves) -> Option<Figure> {
     let line = curves.main()?;
     let mut heads = vec!["memory".to_owned(), "of the footprint".into()];
-    heads.extend(curves.all.iter().map(|l| format!("{} misses", l.policy)));
+    heads.extend(curves.all.iter().map(|l| format!("{} {}", l.policy, words::misses())));
     heads.push(format!("each MiB more, {}", line.policy));
     let mut last: Option<(f64, f64)> = None;
     let rows = curves.sizes().into_iter().map(|b| {
         let mut cells = vec![Cell::Text(bytes(b)), Cell::Number(100.0 * b / curves.footprint_bytes, Unit::Percent)];
-        cells.extend(curves.all.iter().map(|l| l.at(b).map_or(Cell::None, |m| Cell::Number(m, Unit::Percent))));
+        cells.extend(curves.all.iter().map(|l| l.at(b).map_or(Cell::None, Cell::share)));
         let here = line.at(b);
         let saves = last.zip(here).map(|((b0, m0), m)| (m0 - m) / ((b - b0) / 1_048_576.0));
-        cells.push(saves.map_or(Cell::None, |s| Cell::Difference(-s, Unit::Percent, Verdict::Neither)));
+        cells.push(saves.map_or(Cell::None, |s| Cell::EitherDifference(-s, Unit::Percent, Verdict::Neither)));
         last = here.map(|m| (b, m)).or(last);
         cells
     });
     let table = Table { heads, rows: rows.collect(), searchable: false };
-    let meaning = "What memory is worth: by how much each MiB beyond the row above changes the misses, in points.";
+    let meaning = "What memory is worth: by how much each MiB beyond the row above changes the share, in points.";
     Some(Figure::new("Step by step", meaning, DOC, Body::Table(table)))
 }

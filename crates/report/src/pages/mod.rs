@@ -11,12 +11,14 @@
 //! | `inside` | What goes on inside? |
 //! | `counters` | What did the kernel count, and when? |
 //! | `verify` | What did the kernel do? |
-//! | `replay`, `size`, `bench`, `scenario`, `run` | the pages of other results |
+//! | `replay`, `size`, `bench`, `scenario`, `run`, `whatif`, `sweep` | the pages of other results |
+//! | `by_owner` | tasks and groups of a scenario over time |
 //!
 //! It reads `document` and makes `model`; the crate's root calls it.
 
 mod access;
 mod bench;
+mod by_owner;
 mod counters;
 mod groups;
 mod inside;
@@ -27,7 +29,9 @@ mod replay;
 mod run;
 mod scenario;
 mod size;
+mod sweep;
 mod verify;
+mod whatif;
 mod when;
 
 use crate::model::{Axis, Page};
@@ -58,6 +62,8 @@ pub(crate) fn of(document: &Document) -> Vec<Page> {
         Document::Size(d) => vec![size::page(d)],
         Document::Run(d) => run::pages(d),
         Document::Verify(d) => vec![verify::page(d, None)],
+        Document::WhatIf(d) => whatif::pages(d),
+        Document::Sweep(d) => vec![sweep::page(d)],
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{TIME, policy, share, time_axis};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
+use crate::words;
 use refault::document::trace::{TraceDetail, TraceDocument};
 use refault::units::{Unit, bytes};
 
@@ -82,8 +83,8 @@ fn table(d: &TraceDocument, main: &TraceDetail) -> Figure {
         "in memory, mean",
         "accesses",
         "writes",
-        "misses",
-        "miss ratio",
+        &words::misses(),
+        &words::either("miss rate", "hit rate"),
         "of all misses",
         "read, in bytes",
     ];
@@ -96,8 +97,8 @@ fn table(d: &TraceDocument, main: &TraceDetail) -> Figure {
             Cell::Number(d.bytes(mean_resident(main, n)), Unit::Bytes),
             Cell::Number(object.accesses as f64, Unit::Count),
             Cell::Number(share(object.writes, object.accesses), Unit::Percent),
-            Cell::Number(misses as f64, Unit::Count),
-            Cell::Number(share(misses, object.accesses), Unit::Percent),
+            Cell::misses(misses, object.accesses),
+            Cell::share(share(misses, object.accesses)),
             Cell::Number(share(misses, main.misses), Unit::Percent),
             Cell::Number(d.bytes(misses as f64), Unit::Bytes),
         ]

@@ -2,6 +2,7 @@
 
 use super::share;
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table, Verdict};
+use crate::words;
 use refault::document::trace::{TraceDetail, TraceDocument};
 use refault::units::{Unit, bytes};
 
@@ -36,15 +37,18 @@ fn answer(d: &TraceDocument) -> String {
     let mut by_misses: Vec<_> = linux.collect();
     by_misses.sort_by_key(|x| x.misses);
     let Some(best) = by_misses.first() else { return format!("With {memory} no policy gets through.") };
-    let mut out =
-        format!("With {memory} {} misses least: {} of the accesses", best.policy, Unit::Percent.text(ratio(best)));
-    let others: Vec<_> =
-        by_misses[1..].iter().map(|x| format!("{} {}", x.policy, Unit::Percent.text(ratio(x)))).collect();
+    let mut out = format!(
+        "With {memory} {} is best: {} of the accesses {}",
+        best.policy,
+        words::share(ratio(best)),
+        words::miss()
+    );
+    let others: Vec<_> = by_misses[1..].iter().map(|x| format!("{} {}", x.policy, words::share(ratio(x)))).collect();
     if !others.is_empty() {
         out += &format!("; {}", others.join(", "));
     }
     out += match d.detail("opt") {
-        Some(opt) => format!("; {} is the least possible (OPT).", Unit::Percent.text(ratio(opt))),
+        Some(opt) => format!("; {} is the best possible (OPT).", words::share(ratio(opt))),
         None => ".".to_owned(),
     }
     .as_str();
@@ -65,7 +69,7 @@ fn beside(d: &TraceDocument) -> Figure {
         label: x.policy.clone(),
         band: None,
         points: vec![Point {
-            name: "misses".into(),
+            name: words::misses(),
             colour: Colour::of_policy(&x.policy),
             shape: "dot",
             value: ratio(x),
@@ -77,10 +81,10 @@ fn beside(d: &TraceDocument) -> Figure {
     let legend = vec![(
         Colour::Ink,
         "dot",
-        "misses, % of accesses; the bar is the span from 2 % less to 2 % more memory".into(),
+        format!("{}, % of accesses; the bar is the span from 2 % less to 2 % more memory", words::misses()),
     )];
-    let ranges = Ranges { unit: Unit::Percent, log: false, rows, legend };
-    let title = format!("Misses with {}", bytes(d.bytes(d.detail_pages as f64)));
+    let ranges = Ranges { unit: Unit::Percent, share: true, log: false, rows, legend };
+    let title = format!("{} with {}", words::either("Misses", "Hits"), bytes(d.bytes(d.detail_pages as f64)));
     let meaning = format!(
         "{} A long bar says that the policy is unstable there: what it makes of the trace depends on chance, and a \
          difference of that size says nothing.",
@@ -114,7 +118,7 @@ fn at_sizes(d: &TraceDocument) -> Figure {
                 label: format!("{}, {}", bytes(d.bytes(curve.pages[at] as f64)), curve.policy),
                 band: None,
                 points: vec![Point {
-                    name: "misses".into(),
+                    name: words::misses(),
                     colour: Colour::of_policy(&curve.policy),
                     shape: "dot",
                     value: 100.0 * misses,
@@ -124,10 +128,11 @@ fn at_sizes(d: &TraceDocument) -> Figure {
             });
         }
     }
-    let legend = vec![(Colour::Ink, "dot", "misses, % of accesses".into())];
+    let legend = vec![(Colour::Ink, "dot", format!("{}, % of accesses", words::misses()))];
     let meaning =
         "About a tenth, a quarter and half of the footprint: which policy is best may change with the memory.";
-    Figure::new("At other sizes", meaning, DOC, Body::Ranges(Ranges { unit: Unit::Percent, log: false, rows, legend }))
+    let ranges = Ranges { unit: Unit::Percent, share: true, log: false, rows, legend };
+    Figure::new("At other sizes", meaning, DOC, Body::Ranges(ranges))
 }
 
 /// Table of the misses of each object under this policy and another.
@@ -137,8 +142,8 @@ fn by_object(d: &TraceDocument) -> Option<Figure> {
     let heads = vec![
         "object".to_owned(),
         "accesses".into(),
-        format!("misses, {}", main.policy),
-        format!("misses, {}", other.policy),
+        format!("{}, {}", words::misses(), main.policy),
+        format!("{}, {}", words::misses(), other.policy),
         format!("{} instead of {}", other.policy, main.policy),
     ];
     let rows = d.objects.iter().enumerate().map(|(n, object)| {
@@ -152,9 +157,9 @@ fn by_object(d: &TraceDocument) -> Option<Figure> {
         vec![
             Cell::Text(object.name.clone()),
             Cell::Number(object.accesses as f64, Unit::Count),
-            Cell::Number(of(main), Unit::Count),
-            Cell::Number(of(other), Unit::Count),
-            Cell::Difference(change, Unit::Count, verdict),
+            Cell::misses(of(main) as u64, object.accesses),
+            Cell::misses(of(other) as u64, object.accesses),
+            Cell::EitherDifference(change, Unit::Count, verdict),
         ]
     });
     let table = Table { heads, rows: rows.collect(), searchable: true };
@@ -172,10 +177,10 @@ fn counters(d: &TraceDocument) -> Figure {
         ("swapped in", ["pswpin", ""]),
         ("swapped out", ["pswpout", ""]),
     ];
-    let mut heads = vec!["policy".to_owned(), "misses".into()];
+    let mut heads = vec!["policy".to_owned(), words::misses()];
     heads.extend(SUMS.iter().map(|(name, _)| (*name).to_owned()));
     let rows = d.details.iter().map(|x| {
-        let mut cells = vec![Cell::Text(x.policy.clone()), Cell::Number(x.misses as f64, Unit::Count)];
+        let mut cells = vec![Cell::Text(x.policy.clone()), Cell::misses(x.misses, x.accesses)];
         cells.extend(SUMS.iter().map(|(_, names)| {
             let sum: u64 = names.iter().filter_map(|name| x.counters.get(*name)).sum();
             if x.counters.is_empty() { Cell::None } else { Cell::Number(sum as f64, Unit::Count) }

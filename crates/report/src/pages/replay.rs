@@ -3,6 +3,7 @@
 use super::memory;
 use super::share;
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
+use crate::words;
 use refault::curve::Curves;
 use refault::document::replay::{ReplayDocument, ReplayRow};
 use refault::units::{Unit, bytes};
@@ -32,17 +33,19 @@ fn memory_text(row: &ReplayRow) -> String {
 fn policy(rows: &[&ReplayRow]) -> Page {
     let linux = || rows.iter().filter(|r| r.policy != "opt" && r.group.as_deref().is_none_or(|g| g == "/"));
     if let [only] = linux().collect::<Vec<_>>()[..] {
-        let misses = Unit::Percent.text(100.0 * only.miss_ratio());
-        let answer = format!("{} with {} misses {misses} of the accesses.", only.policy, memory_text(only));
+        let misses = words::share(100.0 * only.miss_ratio());
+        let miss = words::miss();
+        let answer = format!("Under {} with {} {misses} of the accesses {miss}.", only.policy, memory_text(only));
         return Page::new("rows", "Which policy?", answer).with_all(bars(rows)).with(table(rows));
     }
     let best = linux().min_by(|a, b| a.miss_ratio().total_cmp(&b.miss_ratio()));
     let answer = best.map_or(String::new(), |r| {
         format!(
-            "Of all rows {} with {} has the fewest misses: {} of the accesses.",
+            "Of all rows {} with {} is best: {} of the accesses {}.",
             r.policy,
             memory_text(r),
-            Unit::Percent.text(100.0 * r.miss_ratio())
+            words::share(100.0 * r.miss_ratio()),
+            words::miss()
         )
     });
     Page::new("rows", "Which policy?", answer).with_all(bars(rows)).with(table(rows))
@@ -73,20 +76,19 @@ fn bars(rows: &[&ReplayRow]) -> Option<Figure> {
             .map(|s| {
                 let row =
                     rows.iter().find(|r| r.memory_pages == *s && r.policy == policy && r.group.as_deref() == group);
-                row.map(|r| 100.0 - 100.0 * r.miss_ratio())
+                row.map(|r| 100.0 * r.miss_ratio())
             })
             .collect(),
     });
-    let mut chart = Chart::new(
+    let mut chart = Chart::of_misses(
         Shape::Lines,
         Axis::new("memory", Unit::Bytes),
-        Axis::new("hits, % of accesses", Unit::Percent),
         (0..sizes.len()).map(|n| n as f64).collect(),
         series.collect(),
     );
     chart.labels = sizes.iter().map(label).collect();
-    let meaning = "Share of the accesses that found their page in memory, for each size and policy that was replayed.";
-    Some(Figure::new("Hit rate", meaning, "reference/replay.md#hits", Body::Chart(chart)))
+    let meaning = "The share of the accesses for each size and policy that was replayed.";
+    Some(Figure::new(words::either("Miss rate", "Hit rate"), meaning, "reference/replay.md#hits", Body::Chart(chart)))
 }
 
 fn table(rows: &[&ReplayRow]) -> Figure {
@@ -94,9 +96,10 @@ fn table(rows: &[&ReplayRow]) -> Figure {
     let mut heads = vec!["policy".to_owned()];
     heads.extend(grouped.then(|| "group".to_owned()));
     heads.extend(
-        ["memory", "accesses", "misses", "miss ratio", "refaults", "evicted", "swapped in", "swapped out"]
+        ["memory", "accesses", &words::misses(), &words::either("miss rate", "hit rate"), "refaults", "evicted"]
             .map(String::from),
     );
+    heads.extend(["swapped in", "swapped out"].map(String::from));
     let row = |r: &&ReplayRow| {
         let mut cells = vec![Cell::Text(r.policy.clone())];
         cells.extend(grouped.then(|| Cell::Text(r.group.clone().unwrap_or_default())));
@@ -108,8 +111,8 @@ fn table(rows: &[&ReplayRow]) -> Figure {
         cells.extend([
             memory,
             Cell::Number(r.accesses as f64, Unit::Count),
-            Cell::Number(r.misses as f64, Unit::Count),
-            Cell::Number(share(r.misses, r.accesses), Unit::Percent),
+            Cell::misses(r.misses, r.accesses),
+            Cell::share(share(r.misses, r.accesses)),
             count(&["workingset_refault_anon", "workingset_refault_file"]),
             count(&["pgsteal_anon", "pgsteal_file"]),
             count(&["pswpin"]),
@@ -132,14 +135,13 @@ fn when(rows: &[&ReplayRow]) -> Option<Page> {
     let series = with.iter().map(|r| {
         let rates = (0..windows).map(|n| {
             let misses = r.window_misses.get(n).copied().unwrap_or(0) as f64;
-            100.0 - 100.0 * misses / (begin(n + 1) - begin(n)).max(1.0)
+            100.0 * misses / (begin(n + 1) - begin(n)).max(1.0)
         });
         Series::new(format!("{} {}", r.policy, memory_text(r)), Colour::of_policy(&r.policy), rates)
     });
-    let mut chart = Chart::new(
+    let mut chart = Chart::of_misses(
         Shape::Lines,
         Axis::new("access", Unit::Count),
-        Axis::new("hits, % of accesses", Unit::Percent),
         (0..windows).map(begin).collect(),
         series.collect(),
     );
@@ -151,7 +153,8 @@ fn when(rows: &[&ReplayRow]) -> Option<Page> {
         memory_text(with[0]),
         Unit::Count.text(begin(worst.0))
     );
-    let meaning = "Share of the accesses of each window that found their page in memory.";
-    let figure = Figure::new("Hit rate over the trace", meaning, "reference/replay.md#flags", Body::Chart(chart));
+    let meaning = "The share of the accesses of each window.";
+    let title = words::either("Miss rate over the trace", "Hit rate over the trace");
+    let figure = Figure::new(title, meaning, "reference/replay.md#flags", Body::Chart(chart));
     Some(Page::new("when", "When?", answer).with(figure))
 }

@@ -47,7 +47,7 @@ fn memory(d: &RunDocument) -> Page {
     let rows = names.iter().filter(|(name, _)| d.figures.contains_key(*name)).map(row).collect();
     let legend = vec![(Colour::Ink, "dot", "the limit".into()), (Colour::Blue, "dot", "what was taken".into())];
     let meaning = "The most of each, which need not have been at the same time.";
-    let ranges = Body::Ranges(Ranges { unit: Unit::Bytes, log: false, rows, legend });
+    let ranges = Body::Ranges(Ranges { unit: Unit::Bytes, share: false, log: false, rows, legend });
     Page::new("memory", "How much memory did it take?", answer).with(Figure::new("Memory", meaning, DOC, ranges))
 }
 
@@ -74,7 +74,7 @@ fn waits(d: &RunDocument) -> Page {
     let rows = names.iter().filter(|(name, ..)| d.figures.contains_key(*name)).map(row).collect();
     let legend = names.iter().map(|&(_, label, colour)| (colour, "dot", label.to_owned())).collect();
     let meaning = "What the limit cost in time, with the meanings of /proc/pressure/memory.";
-    let ranges = Body::Ranges(Ranges { unit: Unit::Seconds, log: false, rows, legend });
+    let ranges = Body::Ranges(Ranges { unit: Unit::Seconds, share: false, log: false, rows, legend });
     Page::new("waits", "What did it cost?", answer).with(Figure::new("Waiting", meaning, DOC, ranges))
 }
 

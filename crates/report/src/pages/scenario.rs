@@ -1,6 +1,8 @@
 //! The pages of runs of scenarios.
 
+use super::by_owner;
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
+use crate::words;
 use refault::document::scenario::{Run, ScenarioDocument, Swap};
 use refault::units::{Unit, bytes, counted};
 
@@ -18,7 +20,7 @@ pub(super) fn pages(d: &ScenarioDocument) -> Vec<Page> {
             question: format!("{head}{}", page.question),
             ..page
         };
-        all.extend([tasks(run), groups(run)].map(named));
+        all.extend([tasks(run, n), groups(run, n)].map(named));
         all.extend(when(run, n).map(named));
         all.extend(inside(run, n).map(named));
         all.extend(super::counters::page(run, n).map(named));
@@ -26,7 +28,7 @@ pub(super) fn pages(d: &ScenarioDocument) -> Vec<Page> {
     all
 }
 
-fn tasks(run: &Run) -> Page {
+fn tasks(run: &Run, n: usize) -> Page {
     let slowest = run.tasks.iter().max_by_key(|t| t.latency_ns.p99);
     let mut answer =
         format!("The run took {} of virtual time and {}", Unit::Seconds.text(run.virtual_seconds), run.end());
@@ -52,7 +54,7 @@ fn tasks(run: &Run) -> Page {
         "ops/s",
         "bytes/s",
         "accesses",
-        "hit rate",
+        &words::either("miss rate", "hit rate"),
         "p50",
         "p99",
         "longest",
@@ -67,7 +69,7 @@ fn tasks(run: &Run) -> Page {
             Cell::Number(t.ops_per_s, Unit::Number),
             Cell::Number(t.bytes_per_s, Unit::Bytes),
             Cell::Number(t.accesses as f64, Unit::Count),
-            t.hit_rate.map_or(Cell::None, |rate| Cell::Number(100.0 * rate, Unit::Percent)),
+            t.hit_rate.map_or(Cell::None, |rate| Cell::share(100.0 - 100.0 * rate)),
             Cell::Number(t.latency_ns.p50 as f64, Unit::Nanoseconds),
             Cell::Number(t.latency_ns.p99 as f64, Unit::Nanoseconds),
             Cell::Number(t.latency_ns.max as f64, Unit::Nanoseconds),
@@ -79,7 +81,12 @@ fn tasks(run: &Run) -> Page {
     let table = Table { heads: heads.map(str::to_owned).to_vec(), rows: rows.collect(), searchable: true };
     let meaning = "Phases that count, over all copies of a task. Operations a second, and how long one takes.";
     let tasks = Figure::new("Tasks", meaning, DOC, Body::Table(table));
-    Page::new("tasks", "How do the tasks fare?", answer).with_all(rates(run)).with(tasks).with_all(events(run))
+    Page::new("tasks", "How do the tasks fare?", answer)
+        .with_all(rates(run))
+        .with(tasks)
+        .with_all(by_owner::victims(run))
+        .with_all(events(run))
+        .with_all(by_owner::of_tasks(run, n))
 }
 
 /// Outcomes of the events of the scenario; none if it has none.
@@ -123,7 +130,7 @@ fn rates(run: &Run) -> Option<Figure> {
     Some(Figure::new("Operations a second", "What each task got done, all copies together.", DOC, Body::Chart(chart)))
 }
 
-fn groups(run: &Run) -> Page {
+fn groups(run: &Run, n: usize) -> Page {
     let below = || run.groups.iter().filter(|g| g.path != "/");
     let most = below().max_by_key(|g| g.peak_bytes).or(run.groups.first());
     let waits = below().max_by_key(|g| g.pressure.some.total_us).or(run.groups.first());
@@ -164,12 +171,9 @@ fn groups(run: &Run) -> Page {
     let table = Table { heads, rows: rows.collect(), searchable: true };
     let meaning = "The machine (/), of which there is no peak, and each memory cgroup. Stalled: the share of the time in which some task of it, or every \
                    task that had work, waited for memory.";
-    Page::new("groups", "Who takes the memory, who waits?", answer).with(Figure::new(
-        "Groups",
-        meaning,
-        DOC,
-        Body::Table(table),
-    ))
+    Page::new("groups", "Who takes the memory, who waits?", answer)
+        .with(Figure::new("Groups", meaning, DOC, Body::Table(table)))
+        .with_all(by_owner::of_groups(run, n))
 }
 
 /// The name that charts of the time of a run share; of other runs it is another.
@@ -212,6 +216,14 @@ pub(super) fn columns(
     names.iter().filter_map(one).collect()
 }
 
+/// The same, of values that are percent of the accesses that miss.
+pub(super) fn shared(body: Option<Body>) -> Option<Body> {
+    match body? {
+        Body::Chart(chart) => Some(Body::Chart(Chart { share: true, ..chart })),
+        other => Some(other),
+    }
+}
+
 /// When most gets done, if it is not the same all the time.
 fn busiest(ops: &[Option<f64>], seconds: &[f64]) -> Option<String> {
     let known: Vec<(usize, f64)> = ops.iter().enumerate().filter_map(|(n, ops)| Some((n, (*ops)?))).collect();
@@ -240,6 +252,18 @@ fn reclaim_cpu(run: &Run, n: usize) -> Option<Body> {
     timed(run, n, Shape::Lines, Axis::new("% of a CPU", Unit::Percent), columns(run, &busy, percent))
 }
 
+/// Percent of the accesses of all tasks that miss.
+fn miss_rate(run: &Run, n: usize) -> Option<Body> {
+    let (hits, all) = (rate(run, "hits")?, rate(run, "accesses")?);
+    let values = hits.iter().zip(&all).map(|(hits, all)| {
+        let (hits, all) = ((*hits)?, (*all)?);
+        (all > 0.0).then(|| 100.0 - (100.0 * hits / all).min(100.0))
+    });
+    let series = Series { values: values.collect(), ..Series::new(words::misses(), Colour::Green, []) };
+    let y = Axis::new(format!("{}, % of accesses", words::misses()), Unit::Percent);
+    shared(timed(run, n, Shape::Lines, y, vec![series]))
+}
+
 fn when(run: &Run, n: usize) -> Option<Page> {
     let Some(seconds) = run.series.get("seconds") else {
         let answer = "This JSON has no time series: refault wrote none at that time. Give the scenario itself, or run it \
@@ -249,16 +273,6 @@ fn when(run: &Run, n: usize) -> Option<Page> {
     let answer = busiest(&rate(run, "ops")?, seconds)?;
     let rate_of = |name: &str| rate(run, name);
     let work = columns(run, &[("operations", "ops", Colour::Blue)], rate_of);
-    let hit_rate = match (rate(run, "hits"), rate(run, "accesses")) {
-        (Some(hits), Some(all)) => {
-            let values = hits.iter().zip(&all).map(|(hits, all)| {
-                let (hits, all) = ((*hits)?, (*all)?);
-                (all > 0.0).then(|| (100.0 * hits / all).min(100.0))
-            });
-            vec![Series { values: values.collect(), ..Series::new("hits", Colour::Green, []) }]
-        }
-        _ => Vec::new(),
-    };
     let memory = [
         ("anonymous", "anon_pages", Colour::Vermillion),
         ("files", "file_pages", Colour::Blue),
@@ -275,11 +289,7 @@ fn when(run: &Run, n: usize) -> Option<Page> {
             "Operations a second of all tasks.",
             timed(run, n, Shape::Lines, Axis::new("ops/s", Unit::Count), work),
         ),
-        (
-            "Hit rate",
-            "Share of the accesses that found their page in memory.",
-            timed(run, n, Shape::Lines, Axis::new("hits, % of accesses", Unit::Percent), hit_rate),
-        ),
+        (&words::either("Miss rate", "Hit rate"), "The share of the accesses of all tasks.", miss_rate(run, n)),
         (
             "Memory",
             "What memory is used for.",
@@ -409,11 +419,11 @@ mod tests {
     fn a_machine_without_groups_is_no_group_that_waits_most() {
         let mut run = series(&[]);
         run.groups = vec![Group { path: "/".into(), ..Group::default() }];
-        let page = groups(&run);
+        let page = groups(&run, 0);
         assert_eq!(page.answer, "Some task waited for memory 0.0 % of the time. There is one group, the machine.");
         let Body::Table(table) = &page.figures[0].body else { panic!("a table") };
         assert!(!table.heads.contains(&"memory, peak".to_owned()), "{:?}", table.heads);
-        assert!(tasks(&run).answer.contains("and ended at the time that the scenario sets."));
+        assert!(tasks(&run, 0).answer.contains("and ended at the time that the scenario sets."));
     }
 
     #[test]

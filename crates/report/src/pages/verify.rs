@@ -1,7 +1,8 @@
 //! Page on the kernel beside the lab.
 
 use super::share;
-use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
+use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table, Verdict};
+use crate::words;
 use refault::document::trace::TraceDocument;
 use refault::document::verify::{BothSides, VerifyDocument};
 use refault::units::Unit;
@@ -18,11 +19,12 @@ pub(super) fn page(d: &VerifyDocument, beside: Option<&TraceDocument>) -> Page {
 fn answer(d: &VerifyDocument) -> String {
     let (kernel, lab) = d.total().hit_rates();
     format!(
-        "Linux {} hit {} of the accesses, the lab ({}) {}: {}.",
+        "Under Linux {} {} of the accesses {}, in the lab ({}) {}: {}.",
         d.kernel,
-        Unit::Percent.text(kernel),
+        words::share(100.0 - kernel),
+        words::miss(),
         d.policy,
-        Unit::Percent.text(lab),
+        words::share(100.0 - lab),
         d.verdict.text
     )
 }
@@ -37,8 +39,8 @@ fn apart_from(d: &VerifyDocument, trace: &TraceDocument) -> String {
     let (_, lab) = d.total().hit_rates();
     let same = trace.details.iter().find(|x| x.policy == d.policy && d.memory_pages == Some(trace.detail_pages));
     let other = same.map_or(String::new(), |x| {
-        let misses = Unit::Percent.text(share(x.misses, x.accesses));
-        format!(": with the same limit {misses} miss there, {} here", Unit::Percent.text(100.0 - lab))
+        let misses = words::share(share(x.misses, x.accesses));
+        format!(": with the same limit {misses} {} there, {} here", words::miss(), words::share(100.0 - lab))
     });
     format!(
         " The other pages have other misses{other}. There each page that is not in memory is a miss, and nothing is read \
@@ -71,12 +73,22 @@ fn over_windows(d: &VerifyDocument, y: Axis, lines: [Line<'_>; 2]) -> Body {
 }
 
 fn hit_rates(d: &VerifyDocument) -> Figure {
-    let y = Axis::new("hits, % of accesses", Unit::Percent);
-    let lines: [Line<'_>; 2] =
-        [("the kernel", Colour::Ink, &|w| w.hit_rates().0), ("the lab", Colour::Vermillion, &|w| w.hit_rates().1)];
-    let meaning = "Share of the accesses of each window that found their page in memory: what the recorded kernel did, and \
-                   what the engine does with the same accesses, limit and settings.";
-    Figure::new("The kernel beside us", meaning, DOC, over_windows(d, y, lines))
+    let y = Axis::new(format!("{}, % of accesses", words::misses()), Unit::Percent);
+    let lines: [Line<'_>; 2] = [
+        ("the kernel", Colour::Ink, &|w| 100.0 - w.hit_rates().0),
+        ("the lab", Colour::Vermillion, &|w| 100.0 - w.hit_rates().1),
+    ];
+    let meaning = "What the recorded kernel did in each window, and what the engine does with the same accesses, limit and \
+                   settings.";
+    Figure::new("The kernel beside us", meaning, DOC, shared(over_windows(d, y, lines)))
+}
+
+/// The same, of values that are percent of the accesses that miss.
+fn shared(body: Body) -> Body {
+    match body {
+        Body::Chart(chart) => Body::Chart(Chart { share: true, ..chart }),
+        other => other,
+    }
 }
 
 fn apart(d: &VerifyDocument) -> Figure {
@@ -94,21 +106,25 @@ fn apart(d: &VerifyDocument) -> Figure {
 }
 
 fn objects(d: &VerifyDocument) -> Option<Figure> {
-    let heads = ["object", "accesses", "misses, kernel", "misses, lab", "lab less kernel", "hits, kernel", "hits, lab"];
+    let word = |of: &str| format!("{}, {of}", words::misses());
+    let rate = |of: &str| format!("{}, {of}", words::either("miss rate", "hit rate"));
+    let own = ["object", "accesses", "lab less kernel"].map(str::to_owned);
+    let [object, accesses, difference] = own;
+    let heads = vec![object, accesses, word("kernel"), word("lab"), difference, rate("kernel"), rate("lab")];
     let row = |b: &BothSides| {
         let (kernel, lab) = b.hit_rates();
         vec![
             Cell::Text(b.name.clone()),
             Cell::Number(b.accesses as f64, Unit::Count),
-            Cell::Number(b.kernel_misses as f64, Unit::Count),
-            Cell::Number(b.lab_misses as f64, Unit::Count),
-            Cell::Number(b.lab_misses as f64 - b.kernel_misses as f64, Unit::Count),
-            Cell::Number(kernel, Unit::Percent),
-            Cell::Number(lab, Unit::Percent),
+            Cell::misses(b.kernel_misses, b.accesses),
+            Cell::misses(b.lab_misses, b.accesses),
+            Cell::EitherDifference(b.lab_misses as f64 - b.kernel_misses as f64, Unit::Count, Verdict::Neither),
+            Cell::share(100.0 - kernel),
+            Cell::share(100.0 - lab),
         ]
     };
     let rows: Vec<_> = d.objects.iter().map(row).collect();
-    let table = Table { heads: heads.map(str::to_owned).to_vec(), rows, searchable: true };
+    let table = Table { heads, rows, searchable: true };
     let meaning = "The objects whose misses differ most, at most ten.";
     (!table.rows.is_empty())
         .then(|| Figure::new("Objects with the largest difference", meaning, DOC, Body::Table(table)))

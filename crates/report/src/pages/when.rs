@@ -2,6 +2,7 @@
 
 use super::{TIME, policy, share, time_axis, when_text, whole_time_axis};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Page, Series, Shape};
+use crate::words;
 use refault::document::trace::{TraceDetail, TraceDocument};
 use refault::units::{Unit, bytes};
 
@@ -11,7 +12,7 @@ const DOC: &str = "reference/report.md#time";
 pub(super) fn page(d: &TraceDocument) -> Page {
     let page = Page::new("when", "When?", answer(d));
     let Some(main) = d.main() else { return page };
-    page.with(hit_rate(d)).with_all(counters(d, main)).with_all(swap(d, main))
+    page.with(miss_rate(d)).with_all(counters(d, main)).with_all(swap(d, main))
 }
 
 fn window_accesses(d: &TraceDocument) -> Vec<u64> {
@@ -44,33 +45,34 @@ fn answer(d: &TraceDocument) -> String {
     };
     format!(
         "{shape}: half of them fall into {} of the windows of equally many accesses. In the worst window, from {} on, {} of \
-         the accesses miss; over the whole trace {} do ({}, {}).",
+         the accesses {}; over the whole trace {} do ({}, {}).",
         Unit::Percent.text(part),
         when_text(d, worst),
-        Unit::Percent.text(share(misses[worst], all[worst])),
-        Unit::Percent.text(share(main.misses, main.accesses)),
+        words::share(share(misses[worst], all[worst])),
+        words::miss(),
+        words::share(share(main.misses, main.accesses)),
         main.policy,
         bytes(d.bytes(d.detail_pages as f64))
     )
 }
 
-fn hit_rate(d: &TraceDocument) -> Figure {
+fn miss_rate(d: &TraceDocument) -> Figure {
     let all = window_accesses(d);
     let line = |x: &TraceDetail| {
-        let rates = x.window_misses.iter().zip(&all).map(|(&m, &a)| 100.0 - share(m, a));
+        let rates = x.window_misses.iter().zip(&all).map(|(&m, &a)| share(m, a));
         Series::of_policy(&x.policy, rates)
     };
     let series = d.details.iter().map(line).collect();
     let (x, xs) = time_axis(d);
-    let y = Axis::new("hits, % of accesses", Unit::Percent);
-    let mut chart = Chart::new(Shape::Lines, x, y, xs, series);
+    let mut chart = Chart::of_misses(Shape::Lines, x, xs, series);
     chart.time = Some(TIME);
     let meaning = format!(
-        "Share of the accesses of each window that found their page in memory. {} Drag to zoom: all charts of time \
+        "Share of the accesses of each window whose page was {} memory. {} Drag to zoom: all charts of time \
          follow; a double click shows all of it again.",
+        words::either("not in", "in"),
         policy::why(d)
     );
-    Figure::new("Hit rate", meaning, DOC, Body::Chart(chart))
+    Figure::new(words::either("Miss rate", "Hit rate"), meaning, DOC, Body::Chart(chart))
 }
 
 /// Counts of windows over time.

@@ -15,9 +15,11 @@ mod ranges;
 mod table;
 
 use crate::documentation;
+use crate::lead;
 use crate::model::Page;
 use crate::names::{escaped, script_safe};
 use crate::rounded::round_all;
+use crate::words;
 use refault::document::Source;
 use std::fmt::Write as _;
 
@@ -53,11 +55,18 @@ pub(crate) fn html(title: &str, pages: &[Page], sources: &[Source], made: &Made)
         assets::UPLOT_CSS,
         assets::CSS
     );
-    let _ =
-        write!(out, "<header>\n<p class=\"brand\">refault report</p>\n<h1>{title}</h1>\n{}</header>\n", facts(sources));
+    let _ = write!(
+        out,
+        "<header>\n<p class=\"brand\">refault report</p>\n<h1>{title}</h1>\n{}{}</header>\n",
+        lead::html(sources),
+        facts(sources)
+    );
     let named = pages.iter().flat_map(|page| &page.figures).filter_map(|figure| figure.doc).collect();
     let passages = documentation::section(&named, &made.version);
-    let _ = write!(out, "{}<main>\n{body}{passages}</main>\n{}", contents(pages), footer(made, !sources.is_empty()));
+    let word =
+        if words::has_both(&charts) || out.contains("w-hits\"") || body.contains("w-hits\"") { SWITCH } else { "" };
+    let _ =
+        write!(out, "{}{word}<main>\n{body}{passages}</main>\n{}", contents(pages), footer(made, !sources.is_empty()));
     let _ = writeln!(out, "<script type=\"application/json\" id=\"refault-charts\">{charts}</script>");
     let _ = writeln!(out, "{CARRIED}{}</script>", script_safe(&carried_json(sources)));
     let _ = writeln!(out, "<!--\n{}\n-->", assets::UPLOT_LICENCE.trim());
@@ -79,9 +88,14 @@ pub(crate) fn carried(html: &str) -> Option<&str> {
     Some(&html[start..start + end])
 }
 
-/// Facts on each input, below the title.
+/// Switch between the two words.
+const SWITCH: &str = "<p class=\"switch\" hidden><button type=\"button\" id=\"word\">Show \
+                      <span class=\"w-misses\">hits in the place of misses</span>\
+                      <span class=\"w-hits\">misses in the place of hits</span></button></p>\n";
+
+/// Facts and notes on each input, folded away.
 fn facts(sources: &[Source]) -> String {
-    let mut out = String::new();
+    let mut out = String::from("<details class=\"about\"><summary>About the input, and notes</summary>\n");
     for source in sources {
         let _ = write!(out, "<p class=\"facts\">");
         if sources.len() > 1 {
@@ -92,7 +106,7 @@ fn facts(sources: &[Source]) -> String {
             let _ = writeln!(out, "<p class=\"facts\">note: {}</p>", escaped(&note));
         }
     }
-    out
+    out + "</details>\n"
 }
 
 /// The questions, as links.
@@ -116,7 +130,7 @@ fn section(page: &Page, charts: &mut Vec<serde_json::Value>) -> String {
     let mut out = format!(
         "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n{of}<h2 id=\"{id}-h\">{}</h2>\n<p class=\"answer\">{}</p>\n",
         escaped(&page.question),
-        escaped(&page.answer)
+        words::html(&page.answer)
     );
     for (n, figure) in page.figures.iter().enumerate() {
         out += &figure::figure(figure, &format!("{}-{}", page.id, n + 1), charts);

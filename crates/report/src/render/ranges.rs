@@ -3,6 +3,7 @@
 
 use crate::model::{Cell, Point, RangeRow, Ranges, Table};
 use crate::names::escaped;
+use crate::words;
 use refault::units::Unit;
 use std::fmt::Write as _;
 
@@ -88,8 +89,28 @@ fn nice(step: f64) -> f64 {
     }
 }
 
-/// The drawing: a label, a scale and a verdict for each row.
+/// The drawing; of shares one of what misses, and one of what hits.
 pub(super) fn svg(ranges: &Ranges, title: &str) -> String {
+    if !ranges.share {
+        return drawing(ranges, title);
+    }
+    let hits = hits(ranges);
+    let titled = |class: &str, of: &Ranges| format!("<div class=\"{class}\">\n{}</div>\n", drawing(of, title));
+    titled("w-misses", ranges) + &titled("w-hits", &hits)
+}
+
+/// The same of what hits.
+fn hits(ranges: &Ranges) -> Ranges {
+    let mut out = ranges.clone();
+    for point in out.rows.iter_mut().flat_map(|row| &mut row.points) {
+        point.value = 100.0 - point.value;
+        point.spread = point.spread.map(|(low, high)| (100.0 - high, 100.0 - low));
+    }
+    out
+}
+
+/// A label, a scale and a verdict for each row.
+fn drawing(ranges: &Ranges, title: &str) -> String {
     let scale = Scale::of(ranges);
     let ticks = scale.ticks();
     let grid: String = ticks.iter().map(|&tick| line("grid", scale.place(tick), (0.0, ROW))).collect();
@@ -120,7 +141,7 @@ fn legend(ranges: &Ranges) -> String {
             out,
             "<span><svg viewBox=\"-7 -7 14 14\" aria-hidden=\"true\">{}</svg> {}</span> ",
             sign(shape, colour.name()),
-            escaped(what)
+            words::html(what)
         );
     }
     out + "</p>\n"
@@ -176,7 +197,7 @@ fn sign(shape: &str, colour: &str) -> String {
 }
 
 fn hover(row: &RangeRow, ranges: &Ranges) -> String {
-    let one = |p: &Point| format!("{}: {}", p.name, ranges.unit.text(p.value));
+    let one = |p: &Point| format!("{}: {}", words::plain(&p.name), ranges.unit.text(p.value));
     let points: Vec<_> = row.points.iter().map(one).collect();
     format!("{} ({})", row.label, points.join(", "))
 }
@@ -192,7 +213,8 @@ pub(super) fn table(ranges: &Ranges) -> Table {
         }
     }
     let names = heads[1..].to_vec();
-    let text = |n: f64| ranges.unit.text(n);
+    let number = |n: f64| if ranges.share { Cell::share(n) } else { Cell::Number(n, ranges.unit) };
+    let text = |n: f64| if ranges.share { words::share(n) } else { ranges.unit.text(n) };
     let spread = |row: &RangeRow| {
         let spreads = row.points.iter().filter_map(|p| p.spread.map(|(l, h)| format!("{} to {}", text(l), text(h))));
         spreads.collect::<Vec<_>>().join("; ")
@@ -209,7 +231,7 @@ pub(super) fn table(ranges: &Ranges) -> Table {
         let mut cells = vec![Cell::Text(row.label.clone())];
         for name in &names {
             let point = row.points.iter().find(|p| p.name == *name).filter(|p| p.value.is_finite());
-            cells.push(point.map_or(Cell::None, |p| Cell::Number(p.value, ranges.unit)));
+            cells.push(point.map_or(Cell::None, |p| number(p.value)));
         }
         let others = [
             Cell::Text(spread(row)),

@@ -3,6 +3,7 @@
 use crate::model::{Cell, Chart, Heat, Table, Verdict};
 use crate::names::escaped;
 use crate::rounded::rounded;
+use crate::words;
 use refault::units::Unit;
 use std::fmt::Write as _;
 
@@ -27,7 +28,7 @@ pub(super) fn html(table: &Table, caption: &str) -> String {
     for (n, head) in table.heads.iter().enumerate() {
         let is_text = table.rows.first().is_some_and(|row| matches!(row.get(n), Some(Cell::Text(_))));
         let class = if is_text { " class=\"t\"" } else { "" };
-        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escaped(head));
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", words::html(head));
     }
     out += "</tr></thead>\n<tbody>\n";
     for row in &table.rows {
@@ -41,24 +42,29 @@ pub(super) fn html(table: &Table, caption: &str) -> String {
 fn cell(out: &mut String, cell: &Cell, first: bool, sortable: bool) {
     let by = |n: f64| if sortable { format!(" data-v=\"{}\"", rounded(n)) } else { String::new() };
     let _ = match cell {
-        Cell::Text(text) if first => write!(out, "<th scope=\"row\">{}</th>", escaped(text)),
-        Cell::Text(text) => write!(out, "<td class=\"t\">{}</td>", escaped(text)),
+        Cell::Text(text) if first => write!(out, "<th scope=\"row\">{}</th>", words::html(text)),
+        Cell::Text(text) => write!(out, "<td class=\"t\">{}</td>", words::html(text)),
         Cell::Number(n, unit) => write!(out, "<td{}>{}</td>", by(*n), unit.text(*n)),
-        Cell::Difference(n, unit, verdict) => {
-            let class = match verdict {
-                Verdict::Better => "better",
-                Verdict::Worse => "worse",
-                Verdict::Neither => "same",
-            };
-            let word = match verdict {
-                Verdict::Better => " better",
-                Verdict::Worse => " worse",
-                Verdict::Neither => "",
-            };
-            write!(out, "<td class=\"{class}\"{}>{}{word}</td>", by(*n), unit.difference(*n))
+        Cell::Difference(n, unit, verdict) => difference(out, &unit.difference(*n), &by(*n), *verdict),
+        Cell::EitherDifference(n, unit, verdict) => {
+            let both = words::either(&unit.difference(*n), &unit.difference(-n));
+            difference(out, &both, &by(*n), *verdict)
+        }
+        Cell::Either(misses, hits, unit) => {
+            let both = words::either(&unit.text(*misses), &unit.text(*hits));
+            write!(out, "<td{}>{}</td>", by(*misses), words::html(&both))
         }
         Cell::None => write!(out, "<td>–</td>"),
     };
+}
+
+fn difference(out: &mut String, text: &str, by: &str, verdict: Verdict) -> std::fmt::Result {
+    let (class, word) = match verdict {
+        Verdict::Better => ("better", " better"),
+        Verdict::Worse => ("worse", " worse"),
+        Verdict::Neither => ("same", ""),
+    };
+    write!(out, "<td class=\"{class}\"{by}>{}{word}</td>", words::html(text))
 }
 
 /// A chart as a table: of many points evenly chosen ones.
@@ -71,7 +77,8 @@ pub(super) fn of_chart(chart: &Chart) -> Table {
             Some(label) => Cell::Text(label.clone()),
             None => Cell::Text(chart.x.unit.text(chart.xs[at])),
         };
-        let value = |n: Option<f64>| n.map_or(Cell::None, |n| Cell::Number(n, chart.y.unit));
+        let one = |n: f64| if chart.share { Cell::share(n) } else { Cell::Number(n, chart.y.unit) };
+        let value = |n: Option<f64>| n.map_or(Cell::None, one);
         let values = chart.series.iter().map(|series| value(series.values.get(at).copied().flatten()));
         std::iter::once(x).chain(values).collect()
     };

@@ -5,7 +5,7 @@ import { chromium } from "playwright-core";
 const [executablePath, ...pages] = process.argv.slice(2);
 const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const seen = { pages: 0, charts: 0, heats: 0, ranges: 0, tables: 0, hovers: 0, toggles: 0, zooms: 0, searches: 0, passages: 0 };
+const seen = { pages: 0, charts: 0, heats: 0, ranges: 0, tables: 0, hovers: 0, toggles: 0, zooms: 0, searches: 0, passages: 0, words: 0, logs: 0 };
 const complaints = [];
 
 // In the page: how many colours a canvas has.
@@ -53,7 +53,7 @@ async function chart(page, plot, say) {
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
   const values = () => plot.locator(".u-legend .u-series .u-value").allTextContents();
   const shown = await values();
-  if (shown[0] === "–" || shown.every(text => text === "–")) say(`${id}: hovering shows no values: ${shown}`);
+  if (shown[0] === "" || shown.every(text => text === "")) say(`${id}: hovering shows no values: ${shown}`);
   seen.hovers++;
   const head = plot.locator(".u-legend .u-series th").nth(1);
   const isOff = () => plot.locator(".u-legend .u-series").nth(1).evaluate(row => row.classList.contains("u-off"));
@@ -76,6 +76,47 @@ async function chart(page, plot, say) {
   }
   seen.zooms++;
   seen.charts++;
+}
+
+// The first screen answers: a line, what it rests on, and no word of the other kind.
+async function head(page, say) {
+  const lead = await page.locator("header .lead").first();
+  if (!await lead.count() || (await lead.innerText()).trim().length < 8) return say("it does not begin with a line that answers");
+  const box = await lead.boundingBox();
+  if (box.y > 320) say(`the answer stands ${box.y} pixels down`);
+  const trust = page.locator("header .trust").first();
+  if (!await trust.count() || !/^Rests on: ./.test(await trust.innerText())) say("nothing says what the answer rests on");
+  if (/[\ue000-\ue002]/.test(await page.evaluate(() => document.body.innerText))) say("a sign of the switch is shown");
+  const about = page.locator("header details.about");
+  if (await about.evaluate(one => one.open)) say("notes are not folded away");
+}
+
+// The switch between misses and hits changes every text and chart.
+async function words(page, say) {
+  const word = page.locator("#word");
+  if (!await word.count()) return;
+  const both = () => page.evaluate(() => [".w-misses", ".w-hits"].map(kind =>
+    [...document.querySelectorAll(kind)].filter(one => one.getClientRects().length).length));
+  const [misses, hits] = await both();
+  if (!misses || hits) say(`it shows ${misses} texts of misses and ${hits} of hits at first`);
+  await word.click();
+  const [less, more] = await both();
+  if (less || !more) say(`the switch leaves ${less} texts of misses and shows ${more} of hits`);
+  await plots(page, say, "hits");
+  await word.click();
+  seen.words++;
+}
+
+// An axis of sizes that span a decade can be logarithmic, and even again.
+async function logs(page, say) {
+  for (const plot of await page.locator(".plot:has(.axis-switch)").all()) {
+    await plot.scrollIntoViewIfNeeded();
+    await plot.locator(".axis-switch").click();
+    if (await plot.locator("canvas").first().evaluate(colours) < 3) say("a logarithmic axis draws nothing");
+    if (await plot.locator(".axis-switch").innerText() !== "Even axis") say("the axis does not say how it goes back");
+    await plot.locator(".axis-switch").click();
+    seen.logs++;
+  }
 }
 
 async function heat(page, plot, say) {
@@ -111,9 +152,12 @@ for (const file of pages) {
   for (const bad of await page.locator("body > script:not([type])").all())
     if ((await bad.textContent()).includes("hostile")) say("a name is a script");
   await plots(page, say, "light");
+  await head(page, say);
+  await words(page, say);
+  await logs(page, say);
   for (const plot of await page.locator(".plot").all())
     await (await plot.locator("canvas.heat").count() ? heat : chart)(page, plot, say);
-  for (const ranges of await page.locator(".ranges").all()) {
+  for (const ranges of await page.locator(".ranges:visible").all()) {
     const box = await ranges.boundingBox();
     if (!box || box.height < 30 || !await ranges.locator(".dot, .ring").count()) say("a drawing of ranges is empty");
     seen.ranges++;
@@ -134,7 +178,9 @@ for (const file of pages) {
   const passage = page.locator("figure a.doc").first();
   if (await passage.count()) {
     const to = await passage.getAttribute("href");
+    if (await page.locator("#documentation details").evaluate(one => one.open)) say("the documentation is not folded away");
     await passage.click();
+    if (!await page.locator("#documentation details").evaluate(one => one.open)) say("a link does not unfold the documentation");
     if (!await page.locator(`article${to} p, article${to} table`).count()) say(`${to}: the passage is empty`);
     if (await page.locator(`article${to}`).evaluate(article => article !== document.querySelector(":target"))) say(`${to}: is not the target`);
     seen.passages++;
@@ -160,10 +206,13 @@ for (const file of pages) {
   await plots(page, say, "print");
   await page.emulateMedia({ media: "screen" });
   await broken(page, say, "wide");
-  await page.setViewportSize({ width: 375, height: 800 });
-  await page.waitForTimeout(250);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  if (wide > 376) say(`on a phone it is ${wide} wide`);
+  for (const width of [1400, 800, 360]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.waitForTimeout(250);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (wide > width) say(`of ${width} pixels it is ${wide} wide`);
+    seen.widths = (seen.widths ?? 0) + 1;
+  }
   await plots(page, say, "phone");
   await broken(page, say, "phone");
   await page.evaluate(() => document.querySelectorAll("figure details").forEach(details => details.open = true));

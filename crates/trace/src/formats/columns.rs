@@ -129,7 +129,7 @@ impl ColumnLines {
     /// Counts a line that is passed over, by the word for which it is.
     fn count_passed(&mut self, text: &[u8]) {
         if self.columns.pattern.as_ref().is_some_and(|pattern| pattern.fields(text).is_none()) {
-            // Of the lines that do not match the first is shown.
+            // The first of the lines that do not match is shown.
             match self.passed.first_mut() {
                 Some((_, lines)) => *lines += 1,
                 None => self.passed.push((quote(text), 1)),
