@@ -145,7 +145,7 @@ mod tests {
 
     /// Flags and words that name what is read, folders, and files that a watcher goes on with:
     /// these are no results, and take a live kernel.
-    const INPUTS: [&str; 18] = [
+    const INPUTS: [&str; 19] = [
         "traces",
         "trace",
         "from",
@@ -164,6 +164,7 @@ mod tests {
         "names",
         "state",
         "json",
+        "history",
     ];
 
     fn outputs(command: &clap::Command, words: &str, found: &mut Vec<String>) {

@@ -103,7 +103,8 @@ fn a_watcher_that_was_stopped_says_what_it_lost() {
 fn two_watchers_see_the_same() {
     let Some((dir, _)) = recordable() else { return };
     let (one, two) = (dir.path().join("one"), dir.path().join("two"));
-    let mut both = ["one", "two"].map(|name| watch(dir.path(), &["--json", name]).spawn().expect("it runs"));
+    let mut both =
+        ["one", "two"].map(|name| watch(dir.path(), &["--ring", "16M", "--json", name]).spawn().expect("it runs"));
     read_until(dir.path(), || [&one, &two].iter().all(|path| lines(path).last().is_some_and(is_trusted)));
     for watcher in &mut both {
         signal(watcher, "-INT");

@@ -68,10 +68,11 @@ pub(crate) fn calibrate(rings: &mut Rings) -> Result<Calibration, String> {
     let mut file = fs::File::open(path).map_err(fail)?;
     let mut page = [0; 4096];
     file.read_exact(&mut page).map_err(fail)?;
-    file.read_exact_at(&mut page, 0).map_err(fail)?;
     let own = std::process::id();
     let mut events = Vec::new();
     for _ in 0..50 {
+        // Anew each time: where others fill a small ring, the event of one read may be lost.
+        file.read_exact_at(&mut page, 0).map_err(fail)?;
         std::thread::sleep(STEP);
         rings.take(&mut events, false);
         let mut reads = events.iter().filter(|event| event.pid == own).filter_map(|event| match event.kind {

@@ -6,7 +6,7 @@ use super::{FOLDERS, markdown, none, pages};
 const COLUMNS: usize = 100;
 
 /// Most lines of all pages together.
-const LINES: usize = 8_560;
+const LINES: usize = 8_500;
 
 /// Most lines of the page, or of all pages below the folder, that a name begins with.
 const MOST: [(&str, usize); 12] = [
@@ -14,11 +14,11 @@ const MOST: [(&str, usize); 12] = [
     ("docs/architecture.md", 240),
     ("docs/explanation/", 370),
     ("docs/glossary.md", 130),
-    ("docs/how-to/", 1410),
+    ("docs/how-to/", 1400),
     ("docs/kernels.md", 180),
     ("docs/measurements/", 1535),
     ("docs/mechanisms.md", 1090),
-    ("docs/reference/", 2480),
+    ("docs/reference/", 2500),
     ("docs/tutorial", 300),
     ("crates/run/docs/measurements/", 150),
     ("crates/run/docs/", 740),

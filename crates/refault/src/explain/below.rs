@@ -280,7 +280,7 @@ mod tests {
         let error = |text: &str, group| read(text, "d", group).expect_err("an error");
         assert_eq!(error(CSV, None), "d: has groups, 2 of them; give one by --cgroup: /a, /b");
         assert!(error(CSV, Some("/c")).starts_with("d: has no row of /c"));
-        assert!(error(&CSV.replace("10:00:10,/a,1.0 GB", "/a"), Some("/a")).starts_with("d: line 4: has 7 fields"));
+        assert!(error(&CSV.replace("10:00:10,/a,1.0 GB", "/a"), Some("/a")).starts_with("d: line 4: has 8 fields"));
         assert!(error("Datetime,Pgscan,\n1,2,\n", None).starts_with("d: has no Timestamp"));
         assert!(error("Timestamp,Pgscan Direct,\n1,2,\n", None).contains("one moment"));
         assert!(error("Timestamp,Hostname,\n1,a,\n2,a,\n", None).contains("no column of memory"));

@@ -133,6 +133,8 @@ fn as_below(recording: &Recording) -> String {
         ("Workingset Activate File", "workingset_activate_file"),
         ("Pgscan", "pgscan"),
     ];
+    // A counter that the recording lacks is no column.
+    let rates: Vec<_> = rates.into_iter().filter(|(_, name)| at(name).is_some()).collect();
     let sizes = [("Inactive File", "inactive_file"), ("Active File", "active_file"), ("Mem Total", "usage")];
     let titles = rates.iter().chain(&sizes).map(|(title, _)| *title).collect::<Vec<_>>().join(",");
     let mut out = format!("Full Path,{titles},Timestamp,\n");

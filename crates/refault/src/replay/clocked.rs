@@ -14,7 +14,7 @@ const NOTES: usize = 1 << 16;
 const FIRST_EVERY: u64 = 64;
 
 /// Pages of a chunk above which it is handed on in parts.
-const PART: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+const PART: u64 = 1 << 20;
 
 /// Records that are read ahead, so that it is known how many pages they stand for.
 const AHEAD: u64 = 1 << 16;
@@ -300,11 +300,11 @@ mod tests {
     /// Parts of ranges are the same accesses.
     #[test]
     fn parts_of_ranges_are_the_same_trace() {
-        let ranges = [(7, 3), (0, 1_300), (5, 1), (1_300, 9)];
+        let ranges = [(7, 3), (0, 1_060_000), (5, 1), (1_060_000, 9)];
         let load = |mut source: Box<dyn RecordSource>, max| {
             Trace::load(&mut source, &LoadOptions { max_accesses: max, ..LoadOptions::default() }).expect("loads")
         };
-        for max in [None, Some(1_200)] {
+        for max in [None, Some(1_050_000)] {
             let clocked = Clocked::new(Box::new(Ranges::new(&ranges)), max, &Watch::default());
             assert_eq!(load(Box::new(clocked), max), load(Box::new(Ranges::new(&ranges)), max));
         }

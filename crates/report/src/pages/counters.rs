@@ -151,7 +151,8 @@ mod tests {
             }
             run.series.insert("seconds".into(), vec![1.0, 2.0, 3.0]);
             if column == "hits" {
-                run.series.insert("accesses".into(), moved.to_vec());
+                // Half of them miss.
+                run.series.insert("accesses".into(), moved.map(|hits| 2.0 * hits).to_vec());
             }
             run.series.insert(column.clone(), moved.to_vec());
             let pages = super::super::scenario::pages(&ScenarioDocument { runs: vec![run], ..Default::default() });
