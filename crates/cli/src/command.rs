@@ -145,7 +145,7 @@ mod tests {
 
     /// Flags and words that name what is read, folders, and files that a watcher goes on with:
     /// these are no results, and take a live kernel.
-    const INPUTS: [&str; 19] = [
+    const INPUTS: [&str; 20] = [
         "traces",
         "trace",
         "from",
@@ -165,6 +165,7 @@ mod tests {
         "state",
         "json",
         "history",
+        "page",
     ];
 
     fn outputs(command: &clap::Command, words: &str, found: &mut Vec<String>) {
