@@ -8,7 +8,7 @@ use refault::document::InputKind;
 use refault::runner::parse_scale;
 use refault::settings::partial_flags;
 use refault::size::{
-    FlagsOf, Limit, SAID_BY_RESULT, SizeKind, SizeRange, SizeRequest, Sizing, Subject, MetricTarget, check_flags,
+    FlagsOf, Limit, MetricTarget, SAID_BY_RESULT, SizeKind, SizeRange, SizeRequest, Sizing, Subject, check_flags,
     policy_of_groups, size as find,
 };
 use refault::{Failure, Watch};
