@@ -87,6 +87,57 @@ impl Latency {
     }
 }
 
+/// Equal latencies in a row: most of a task's are, and one entry of a histogram takes them together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EqualLatencies {
+    ns: u64,
+    count: u64,
+}
+
+impl EqualLatencies {
+    /// Counts `count` more of one latency. Returns the row before, and how many it was, if this
+    /// ends it.
+    #[inline]
+    pub(crate) fn push(&mut self, ns: u64, count: u64) -> Option<(u64, u64)> {
+        if ns == self.ns {
+            self.count += count;
+            return None;
+        }
+        std::mem::replace(self, EqualLatencies { ns, count }).get()
+    }
+
+    /// The row, unless it is empty.
+    pub(crate) fn get(&self) -> Option<(u64, u64)> {
+        (self.count > 0).then_some((self.ns, self.count))
+    }
+}
+
+/// A distribution to which one latency after the other is added.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LatencyRecorder {
+    /// Without the latest row.
+    earlier: Latency,
+    latest: EqualLatencies,
+}
+
+impl LatencyRecorder {
+    /// Records `count` equal latencies.
+    #[inline]
+    pub(crate) fn record(&mut self, ns: u64, count: u64) {
+        if let Some((ns, count)) = self.latest.push(ns, count) {
+            self.earlier.record_many(ns, count);
+        }
+    }
+
+    /// Adds all latencies to `sum`.
+    pub(crate) fn add_to(&self, sum: &mut Latency) {
+        sum.merge(&self.earlier);
+        if let Some((ns, count)) = self.latest.get() {
+            sum.record_many(ns, count);
+        }
+    }
+}
+
 /// Figures of a distribution that are asked for most, in nanoseconds: a few bytes instead of its
 /// histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -378,16 +429,21 @@ mod tests {
     proptest! {
         #[test]
         fn a_merge_is_as_if_one_had_recorded_all(parts in prop::collection::vec(prop::collection::vec(any::<u64>(), 0..50), 0..5)) {
-            let (mut merged, mut whole) = (Latency::new(), Latency::new());
+            let (mut merged, mut whole, mut recorded) = (Latency::new(), Latency::new(), Latency::new());
             for part in &parts {
                 let mut latency = Latency::new();
+                let mut recorder = LatencyRecorder::default();
                 for &ns in part {
-                    latency.record(ns >> (ns % 64));
-                    whole.record(ns >> (ns % 64));
+                    let (ns, count) = (ns >> (ns % 64), 1 + ns % 3);
+                    latency.record_many(ns, count);
+                    (0..count).for_each(|_| recorder.record(ns, 1));
+                    whole.record_many(ns, count);
                 }
                 merged.merge(&latency);
+                recorder.add_to(&mut recorded);
             }
-            prop_assert_eq!(merged, whole);
+            prop_assert_eq!(&merged, &whole);
+            prop_assert_eq!(recorded, whole);
         }
 
         #[test]

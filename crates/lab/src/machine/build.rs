@@ -4,6 +4,7 @@ use refault_mm::{Config, Engine, NodeConfig, SwapDeviceConfig};
 
 use super::load::{copies, objects, traces};
 use super::requests::Requests;
+use super::sample::SampledLatencies;
 use super::state::Machine;
 use super::watch::WatchState;
 use crate::contention::{Contention, LockHolds};
@@ -51,7 +52,7 @@ impl Machine {
             watching: vec![WatchState::default(); spec.events.len()],
             records: Records::default(),
             series: series(spec, tiering.is_some()),
-            latencies: (0, Vec::new()),
+            latencies: SampledLatencies::new(spec.tasks.len()),
             usage: Usage::default(),
             direct_reclaim_ns: 0,
             tiering,

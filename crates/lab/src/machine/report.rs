@@ -139,7 +139,7 @@ impl Machine {
                 r.run_delay_seconds += waited(Wait::Cpu);
                 r.iowait_seconds += waited(Wait::Io);
                 r.throttled_seconds += waited(Wait::Reclaim);
-                r.latency.merge(&done.latency);
+                done.latency.add_to(&mut r.latency);
                 first = first.min(done.first_ns.unwrap_or(u64::MAX));
                 last = last.max(done.last_ns);
             }

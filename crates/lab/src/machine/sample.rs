@@ -10,6 +10,22 @@ use crate::scenario::group_columns;
 use crate::sched::{Event, Resource, Thread, Threads};
 use crate::task::{RecentLatency, Task};
 
+/// Latencies of the tasks at the last sample.
+#[derive(Debug, Default)]
+pub(super) struct SampledLatencies {
+    at_ns: u64,
+    /// By task specification: the median and the 99th percentile, in nanoseconds.
+    of_tasks: Vec<[f64; 2]>,
+    /// All copies of one task together; empty between samples.
+    of_copies: RecentLatency,
+}
+
+impl SampledLatencies {
+    pub(super) fn new(tasks: usize) -> SampledLatencies {
+        SampledLatencies { of_tasks: vec![[0.0; 2]; tasks], ..SampledLatencies::default() }
+    }
+}
+
 impl Machine {
     /// A row of the time series, and the next one announced.
     pub(super) fn take_sample(&mut self) -> Result<(), String> {
@@ -64,22 +80,20 @@ impl Machine {
     /// Appends the columns of the tasks, all copies of each together. Latencies begin anew, but for
     /// a row that takes the place of one of the same time.
     fn sample_tasks(&mut self, now_ns: u64, row: &mut Vec<f64>) {
-        let mut all = Vec::with_capacity(self.spec.tasks.len());
+        let is_again = std::mem::replace(&mut self.latencies.at_ns, now_ns) == now_ns;
         for n in 0..self.spec.tasks.len() {
-            let (mut sum, mut recent) = ([0; 3], RecentLatency::default());
+            let mut sum = [0; 3];
             for thread in Threads::of_task(&self.spec, n) {
                 let Some(task) = self.threads[thread].task_mut() else { continue };
                 sum = task.all_done().fold(sum, |sum, d| [sum[0] + d.ops, sum[1] + d.accesses, sum[2] + d.hits]);
-                recent.take(&mut task.recent);
+                self.latencies.of_copies.take(&mut task.recent);
             }
-            let quantiles = [0.5, 0.99].map(|share| recent.quantile_ns(share));
-            let before = self.latencies.1.get(n).copied().filter(|_| self.latencies.0 == now_ns).unwrap_or_default();
-            let quantiles = [0, 1].map(|at| quantiles[at].unwrap_or(before[at]));
+            let before = &mut self.latencies.of_tasks[n];
+            let none = if is_again { *before } else { [0.0; 2] };
+            *before = self.latencies.of_copies.take_quantiles_ns([0.5, 0.99]).unwrap_or(none);
             row.extend(sum.map(|n: u64| n as f64));
-            row.extend(quantiles);
-            all.push(quantiles);
+            row.extend(*before);
         }
-        self.latencies = (now_ns, all);
     }
 
     /// Appends the columns of a group; zeros while the group does not exist.

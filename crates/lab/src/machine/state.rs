@@ -3,6 +3,7 @@
 use refault_mm::Engine;
 
 use super::requests::Requests;
+use super::sample::SampledLatencies;
 use super::watch::WatchState;
 use crate::groups::Groups;
 use crate::kernel::{CallCost, LabKernel};
@@ -30,8 +31,7 @@ pub struct Machine {
     pub(super) requests: Requests,
     pub(super) records: Records,
     pub(super) series: MetricSeries,
-    /// When the last sample was, and the latencies of each task then.
-    pub(super) latencies: (u64, Vec<[f64; 2]>),
+    pub(super) latencies: SampledLatencies,
     /// CPU time of the threads of the kernel.
     pub(super) usage: Usage,
     /// CPU time of reclaim that tasks did themselves, in all phases.

@@ -1,9 +1,7 @@
 //! Rows of accesses that are hits, with nothing between them.
 
-use super::recent::RecentLatency;
 use super::stream::{Block, Direction, Stream};
 use super::{Access, Task};
-use crate::metric::Latency;
 use crate::scenario::PhaseSpec;
 
 /// Nanoseconds of hits in a row.
@@ -40,12 +38,9 @@ impl Hits {
         alike.1 += 1;
     }
 
-    fn record(&self, latency: &mut Latency, recent: &mut RecentLatency) {
-        let all = self.alike.iter().chain(&self.others);
-        for &(ns, count) in all.filter(|(_, count)| *count > 0) {
-            latency.record_many(ns, count);
-            recent.record(ns, count);
-        }
+    /// Latencies, and how many accesses had each.
+    fn latencies(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.alike.iter().chain(&self.others).copied().filter(|(_, count)| *count > 0)
     }
 }
 
@@ -114,6 +109,6 @@ impl Task {
         self.done.hits += hits.count;
         self.done.ops += hits.count;
         self.done.last_ns = now_ns;
-        hits.record(&mut self.done.latency, &mut self.recent);
+        hits.latencies().for_each(|(ns, count)| self.record_latency(ns, count));
     }
 }

@@ -371,7 +371,7 @@ impl Task {
             self.done.ops += 1;
             match self.is_held_up {
                 true => self.held_up_since_ns = Some(start),
-                false => self.record_latency(now_ns - start),
+                false => self.record_latency(now_ns - start, 1),
             }
         }
         self.not_before_ns = now_ns + spec.think_ns;
@@ -382,15 +382,16 @@ impl Task {
         }
     }
 
-    fn record_latency(&mut self, ns: u64) {
-        self.done.latency.record(ns);
-        self.recent.record(ns, 1);
+    #[inline]
+    fn record_latency(&mut self, ns: u64, count: u64) {
+        self.done.latency.record(ns, count);
+        self.recent.record(ns, count);
     }
 
     /// Goes on after an operation that was held up in the end: that is over now.
     pub(crate) fn close_op(&mut self, now_ns: u64) {
         if let Some(start) = self.held_up_since_ns.take() {
-            self.record_latency(now_ns - start);
+            self.record_latency(now_ns - start, 1);
             self.done.last_ns = now_ns;
         }
     }

@@ -1,5 +1,7 @@
 //! Latencies since the last sample of the time series, in few bytes: each thread has one of these.
 
+use crate::metric::EqualLatencies;
+
 /// Bins of each power of two: a bin is an eighth wide.
 const BINS: u64 = 8;
 /// Bins in all, up to the longest time that there is.
@@ -10,6 +12,11 @@ const ALL: usize = (64 * BINS) as usize;
 pub(crate) struct RecentLatency {
     /// Empty until something is recorded.
     bins: Vec<u32>,
+    /// Bins from this one to the highest may have operations: a sample looks at no others.
+    lowest: usize,
+    highest: usize,
+    /// Not in the bins yet.
+    latest: EqualLatencies,
 }
 
 /// Bin of a time, and the longest time in it.
@@ -28,38 +35,66 @@ fn longest(bin: usize) -> f64 {
 }
 
 impl RecentLatency {
+    #[inline]
     pub(crate) fn record(&mut self, ns: u64, count: u64) {
-        if self.bins.is_empty() {
-            self.bins = vec![0; ALL];
+        if let Some((ns, count)) = self.latest.push(ns, count) {
+            self.add(bin(ns), u32::try_from(count).unwrap_or(u32::MAX));
         }
-        let one = &mut self.bins[bin(ns)];
-        *one = one.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
     }
 
-    /// Adds what another has, which is empty then.
+    fn add(&mut self, bin: usize, count: u32) {
+        if self.bins.is_empty() {
+            self.bins = vec![0; ALL];
+            self.lowest = bin;
+        }
+        self.lowest = self.lowest.min(bin);
+        self.highest = self.highest.max(bin);
+        self.bins[bin] = self.bins[bin].saturating_add(count);
+    }
+
+    /// Has all operations in the bins.
+    fn settle(&mut self) {
+        if let Some((ns, count)) = std::mem::take(&mut self.latest).get() {
+            self.add(bin(ns), u32::try_from(count).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Adds the operations of another, which has none then.
     pub(crate) fn take(&mut self, other: &mut RecentLatency) {
+        other.settle();
         if other.bins.is_empty() {
             return;
         }
-        if self.bins.is_empty() {
-            self.bins = vec![0; ALL];
+        for bin in other.lowest..=other.highest {
+            match std::mem::take(&mut other.bins[bin]) {
+                0 => {}
+                count => self.add(bin, count),
+            }
         }
-        for (mine, theirs) in self.bins.iter_mut().zip(&mut other.bins) {
-            *mine = mine.saturating_add(std::mem::take(theirs));
-        }
+        (other.lowest, other.highest) = (ALL - 1, 0);
     }
 
-    /// Time that this share of the operations does not exceed, in nanoseconds, rounded up to a bin;
-    /// none: there was no operation.
-    pub(crate) fn quantile_ns(&self, share: f64) -> Option<f64> {
-        let all: u64 = self.bins.iter().map(|&n| u64::from(n)).sum();
-        let wanted = ((all as f64 * share).ceil() as u64).max(1);
-        let mut so_far = 0;
-        let at = self.bins.iter().position(|&n| {
-            so_far += u64::from(n);
-            so_far >= wanted
-        })?;
-        Some(longest(at))
+    /// Times that these shares of the operations do not exceed, in nanoseconds, rounded up to a
+    /// bin; none: there was no operation. No operation is left then.
+    pub(crate) fn take_quantiles_ns(&mut self, shares: [f64; 2]) -> Option<[f64; 2]> {
+        self.settle();
+        if self.bins.is_empty() || self.lowest > self.highest {
+            return None;
+        }
+        let bins = &mut self.bins[self.lowest..=self.highest];
+        let all: u64 = bins.iter().map(|&n| u64::from(n)).sum();
+        let quantiles = shares.map(|share| {
+            let wanted = ((all as f64 * share).ceil() as u64).max(1);
+            let mut so_far = 0;
+            let at = bins.iter().position(|&n| {
+                so_far += u64::from(n);
+                so_far >= wanted
+            });
+            longest(self.lowest + at.unwrap_or(bins.len() - 1))
+        });
+        bins.fill(0);
+        (self.lowest, self.highest) = (ALL - 1, 0);
+        Some(quantiles)
     }
 }
 
@@ -70,15 +105,20 @@ mod tests {
     #[test]
     fn quantiles_are_right_to_an_eighth() {
         let mut all = RecentLatency::default();
-        assert_eq!(all.quantile_ns(0.5), None);
-        let mut other = RecentLatency::default();
-        (1..=1000u64).for_each(|n| if n % 2 == 0 { all.record(n * 1000, 1) } else { other.record(n * 1000, 1) });
-        all.take(&mut other);
-        assert_eq!(other.quantile_ns(0.5), None);
-        for (share, right) in [(0.5, 500_000.0), (0.99, 990_000.0), (0.001, 1000.0), (1.0, 1_000_000.0)] {
-            let said = all.quantile_ns(share).unwrap_or(0.0);
-            assert!(said >= right && said <= right * 1.125 + 1.0, "{share}: {said}");
+        assert_eq!(all.take_quantiles_ns([0.5; 2]), None);
+        for shares in [[0.5, 0.99], [0.001, 1.0]] {
+            let mut other = RecentLatency::default();
+            (1..=1000u64).for_each(|n| if n % 2 == 0 { all.record(n * 1000, 1) } else { other.record(n * 1000, 1) });
+            all.take(&mut other);
+            assert_eq!(other.take_quantiles_ns([0.5; 2]), None);
+            let said = all.take_quantiles_ns(shares).unwrap_or_default();
+            for (share, said) in shares.into_iter().zip(said) {
+                let right = share * 1_000_000.0;
+                assert!(said >= right && said <= right * 1.125 + 1.0, "{share}: {said}");
+            }
+            assert_eq!(all.take_quantiles_ns(shares), None, "no operation is left");
         }
         [0, 1, 3, u64::MAX].iter().for_each(|&ns| all.record(ns, u64::MAX));
+        assert_eq!(all.take_quantiles_ns([0.0, 1.0]), Some([longest(0), longest(ALL - 1)]));
     }
 }

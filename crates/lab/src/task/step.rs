@@ -2,7 +2,7 @@
 
 use refault_mm::PageId;
 
-use crate::metric::Latency;
+use crate::metric::LatencyRecorder;
 
 /// Kinds of waits, as `sched` tells them apart.
 pub(crate) const WAITS: usize = 3;
@@ -24,7 +24,7 @@ pub(crate) struct TaskTotals {
     pub(crate) reclaim_ns: u64,
     /// Time without a CPU, by what the task waited for; without sleep of its own will.
     pub(crate) waited_ns: [u64; WAITS],
-    pub(crate) latency: Latency,
+    pub(crate) latency: LatencyRecorder,
 }
 
 /// Next thing to do.
