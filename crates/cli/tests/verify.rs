@@ -534,3 +534,33 @@ fn grouped(n: u64) -> String {
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|part| String::from_utf8_lossy(part)).collect();
     groups.join(",")
 }
+
+/// Page cache events of a machine that reads a file of 400 pages in rounds and keeps all of it, and
+/// of one that lost the pages before each round.
+#[test]
+fn hits_and_misses_of_io_tracer_are_compared() {
+    let s = Sandbox::new();
+    let events = |name: &str, misses: &dyn Fn(u64) -> bool| {
+        let line = |i: u64, event: &str| {
+            let page = i * 37 % 400;
+            format!("2024-01-15 10:30:{:02}.{:06},7,a,{event},9,{page},400,0,2049,1\n", i / 100, i % 100 * 10_000)
+        };
+        let both = |i| if misses(i) { line(i, "MISS") + &line(i, "HIT") } else { line(i, "HIT") };
+        s.write(name, (0..4000).map(both).collect::<String>().as_bytes());
+    };
+    events("kept.csv", &|i| i < 400);
+    events("lost.csv", &|i| i % 400 < 200 || i < 400);
+    let verify =
+        |name: &str, flags: &[&str]| s.run(&[&["verify", name, "--read-ahead", "0", "--json"], flags].concat());
+    let kept: Value = serde_json::from_str(&ok(&verify("kept.csv", &["--memory", "4M", "--strict"]))).expect("JSON");
+    assert_eq!((&kept["kernel_hit_rate"], &kept["lab_hit_rate"]), (&0.9.into(), &0.9.into()));
+    assert_eq!((&kept["accesses"], &kept["kernel_pages"]["added"]), (&4000.into(), &400.into()));
+    let lost = verify("lost.csv", &["--memory", "4M", "--policy", "lru", "--strict"]);
+    assert_eq!(lost.status.code(), Some(1));
+    let lost: Value = serde_json::from_slice(&lost.stdout).expect("JSON");
+    assert_eq!((&lost["kernel_hit_rate"], &lost["lab_hit_rate"]), (&0.45.into(), &0.9.into()));
+    assert_eq!(lost["policy"], "lru");
+    for flags in [&[][..], &["--memory", "50%"], &["--memory", "max"]] {
+        assert!(error(&verify("kept.csv", flags)).contains("give --memory SIZE"), "{flags:?}");
+    }
+}

@@ -57,6 +57,11 @@ impl Size {
         self.amount == Amount::Max
     }
 
+    /// Whether it is a share of a footprint.
+    pub fn is_share(&self) -> bool {
+        matches!(self.amount, Amount::Percent(_))
+    }
+
     /// Whether the size is a share of more than the whole.
     pub fn is_beyond_all(&self) -> bool {
         matches!(self.amount, Amount::Percent(percent) if percent > 100.0)

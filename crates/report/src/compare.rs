@@ -132,7 +132,7 @@ pub(crate) fn in_a_line(sources: &[Source]) -> Option<String> {
         if other.common() == 0 || apart.is_some() {
             return format!("{name} cannot be compared with {}: it is of other work.", first.name);
         }
-        let most = |verdict: Verdict| largest(&comparison.rows, n, verdict);
+        let most = |verdict: Verdict| comparison.largest(n, verdict).map_or(String::new(), in_brackets);
         let spread = if *within > 0 { format!("; {within} within their spread") } else { String::new() };
         match (better, worse) {
             (0, 0) => format!("{name} is neither better nor worse than {} in anything{spread}.", first.name),
@@ -147,25 +147,14 @@ pub(crate) fn in_a_line(sources: &[Source]) -> Option<String> {
     Some(comparison.others.iter().enumerate().map(of).collect::<Vec<_>>().join(" "))
 }
 
-/// The number that differs most of those with a verdict, with its difference: of percents in
-/// points, and where there is none in parts of the first value.
-fn largest(rows: &[ComparedNumber], other: usize, verdict: Verdict) -> String {
-    let differing: Vec<(&ComparedNumber, Difference)> =
-        rows.iter().filter_map(|row| Some((row, row.others[other].filter(|o| o.verdict == verdict)?))).collect();
-    let apart = |(row, to): &&(&ComparedNumber, Difference)| (to.value - row.value).abs();
-    let part = |of: &&(&ComparedNumber, Difference)| apart(of) / of.0.value.abs().max(1e-9);
-    let percents = differing.iter().filter(|(row, _)| row.unit == Unit::Percent);
-    let most = percents
-        .max_by(|a, b| apart(a).total_cmp(&apart(b)))
-        .or_else(|| differing.iter().max_by(|a, b| part(a).total_cmp(&part(b))));
-    most.map_or(String::new(), |(row, to)| {
-        let name = row.name.strip_suffix("misses").filter(|_| row.unit == Unit::Percent);
-        let (name, change) = match name {
-            Some(head) => (format!("{head}{}", words::misses()), words::change(to.value - row.value)),
-            None => (row.name.clone(), row.unit.difference(to.value - row.value)),
-        };
-        format!(" (most: {name} {change})")
-    })
+/// A number and its difference, in brackets.
+fn in_brackets((row, to): (&ComparedNumber, Difference)) -> String {
+    let name = row.name.strip_suffix("misses").filter(|_| row.unit == Unit::Percent);
+    let (name, change) = match name {
+        Some(head) => (format!("{head}{}", words::misses()), words::change(to.value - row.value)),
+        None => (row.name.clone(), row.unit.difference(to.value - row.value)),
+    };
+    format!(" (most: {name} {change})")
 }
 
 /// A policy of Linux that all have: the one that pages tell most of, if it is.

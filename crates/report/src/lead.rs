@@ -6,18 +6,14 @@ use crate::compare;
 use crate::names::escaped;
 use crate::pages;
 use crate::words::{self, either, share};
-use refault::curve::{CurveLine, Curves};
+use refault::curve::{CurveAnswer, Curves, EnoughMemory, MoreMemory, OtherPolicy, TARGET_MISSES_PERCENT};
+use refault::document::bench::Benchmark;
 use refault::document::scenario::{Run, ScenarioDocument};
-use refault::document::trace::{TraceDetail, TraceDocument};
+use refault::document::trace::TraceDocument;
 use refault::document::whatif::WhatIfDocument;
 use refault::document::{Document, Source};
 use refault::units::{Unit, bytes, counted};
 use std::fmt::Write as _;
-
-/// Misses in percent that most services are content with.
-const TARGET: f64 = 5.0;
-/// Misses in points that more memory must save to be said to help.
-const POINT: f64 = 1.0;
 
 /// The lines: of several results the comparison first, then each by its name.
 pub(crate) fn html(sources: &[Source]) -> String {
@@ -57,10 +53,9 @@ fn answer(document: &Document) -> String {
         },
         Document::Scenario(d) => of_scenario(d),
         Document::Bench(d) => {
-            let of = d.benchmarks.iter().flat_map(|b| &b.rows).flat_map(|r| r.numbers.iter().chain(&r.ratios));
-            let verdicts: Vec<bool> = of.filter_map(|f| f.within).collect();
-            let met = verdicts.iter().filter(|met| **met).count();
-            format!("{met} of {} are met.", counted(verdicts.len() as u64, "band"))
+            let (met, all) =
+                d.benchmarks.iter().map(Benchmark::bands_met).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+            format!("{met} of {} are met.", counted(all as u64, "band"))
         }
         Document::WhatIf(d) => of_whatif(d),
         Document::Size(_) | Document::Run(_) | Document::Verify(_) | Document::Sweep(_) => first(document),
@@ -82,78 +77,51 @@ fn first(document: &Document) -> String {
 /// How much is enough, what there is today, whether more of it helps; `policy` says whether another
 /// policy does.
 fn of_curves(curves: &Curves, policy: String) -> String {
-    let Some(line) = curves.main() else { return String::new() };
-    let mut out = enough(line);
-    let knee = line.knee();
-    let here = match (curves.limit_bytes, knee) {
-        (Some(limit), _) => {
-            let misses = line.at(limit).map_or(String::new(), |m| format!(" ({} {})", share(m), words::misses()));
-            out += &format!("; today {}{misses}", bytes(limit));
-            Some(limit)
+    let Some(CurveAnswer { enough, limit, knee, more }) = curves.answer() else { return String::new() };
+    let mut out = enough_in_words(enough);
+    let in_brackets = |misses: f64| format!(" ({} {})", share(misses), words::misses());
+    match (limit, knee) {
+        (Some((limit, misses)), _) => {
+            out += &format!("; today {}{}", bytes(limit), misses.map_or(String::new(), in_brackets));
         }
-        (None, Some((at, misses))) => {
-            out += &format!("; most is won by {} ({} {})", bytes(at), share(misses), words::misses());
-            Some(at)
+        (None, Some((at, misses))) => out += &format!("; most is won by {}{}", bytes(at), in_brackets(misses)),
+        (None, None) => {}
+    }
+    match more {
+        Some(MoreMemory::Untried) => out += "; more memory was not tried",
+        Some(MoreMemory::SavesLittle) => out += "; more memory does not help",
+        Some(MoreMemory::Helps { bytes: to, misses_percent }) => {
+            out += &format!("; more memory helps (up to {}: {})", bytes(to), share(misses_percent));
         }
-        (None, None) => None,
-    };
-    if let Some(here) = here {
-        out += &format!("; {}", more(line, here));
+        None => {}
     }
     format!("{out}{policy}.")
 }
 
-/// The smallest size from which on the target is met, or the best that there is.
-fn enough(line: &CurveLine) -> String {
-    let at_most = |most: f64| {
-        let from = line.points.iter().rposition(|&(_, misses)| misses > most).map_or(0, |at| at + 1);
-        Some((from, line.points.get(from)?.0))
-    };
+fn enough_in_words(enough: EnoughMemory) -> String {
+    const TARGET: f64 = TARGET_MISSES_PERCENT;
     let target = either(&format!("{TARGET} % misses"), &format!("{} % hits", 100.0 - TARGET));
-    if let Some((from, size)) = at_most(TARGET) {
-        let less = if from == 0 { " or less" } else { "" };
-        return format!("For {target} {}{less}", bytes(size));
-    }
-    let best = line.points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
-    let within =
-        at_most(best + POINT).map_or(String::new(), |(_, size)| format!(", within a point from {} on", bytes(size)));
-    format!("No size has {target}: {} is the best{within}", share(best))
-}
-
-/// Whether more memory than that helps.
-fn more(line: &CurveLine, here: f64) -> String {
-    let Some(now) = line.at(here) else { return "more memory was not tried".into() };
-    let above: Vec<_> = line.points.iter().filter(|&&(size, _)| size > here).collect();
-    let best = above.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
-    match above.is_empty() {
-        true => "more memory was not tried".into(),
-        false if now - best > POINT && best < 0.9 * now => {
-            let to = above.iter().find(|p| p.1 <= best + 0.1 * (now - best)).map_or(here, |p| p.0);
-            format!("more memory helps (up to {}: {})", bytes(to), share(line.at(to).unwrap_or(best)))
+    match enough {
+        EnoughMemory::From { bytes: from, is_smallest } => {
+            format!("For {target} {}{}", bytes(from), if is_smallest { " or less" } else { "" })
         }
-        false => "more memory does not help".into(),
+        EnoughMemory::Never { misses_percent, near_from_bytes } => {
+            let near = near_from_bytes.map_or(String::new(), |b| format!(", within a point from {} on", bytes(b)));
+            format!("No size has {target}: {} is the best{near}", share(misses_percent))
+        }
     }
 }
 
-/// Whether a policy of Linux is better by more than both spread.
+/// Whether another policy of Linux is better.
 fn other_policy(d: &TraceDocument) -> String {
-    let Some(main) = d.main().filter(|x| x.oom_at.is_none()) else { return String::new() };
-    let percent = |misses: u64, x: &TraceDetail| 100.0 * misses as f64 / x.accesses.max(1) as f64;
-    let span = |x: &TraceDetail| {
-        let all = x.near.iter().map(|&(_, misses)| percent(misses, x)).chain([percent(x.misses, x)]);
-        all.fold((f64::INFINITY, 0f64), |(low, high), n| (low.min(n), high.max(n)))
-    };
-    let others = d.details.iter().filter(|x| x.policy != "opt" && x.policy != main.policy && x.oom_at.is_none());
-    let Some(best) = others.min_by_key(|x| x.misses) else { return String::new() };
-    match span(best).1 < span(main).0 {
-        true => format!(
-            ", and so does {} in the place of {} ({} with {})",
-            best.policy,
-            main.policy,
-            share(percent(best.misses, best)),
+    match d.best_other_policy() {
+        None => String::new(),
+        Some(OtherPolicy { policy, than, misses_percent, is_better: true }) => format!(
+            ", and so does {policy} in the place of {than} ({} with {})",
+            share(misses_percent),
             bytes(d.bytes(d.detail_pages as f64))
         ),
-        false => format!(", another policy than {} does not", main.policy),
+        Some(OtherPolicy { than, .. }) => format!(", another policy than {than} does not"),
     }
 }
 
@@ -162,27 +130,20 @@ fn of_scenario(d: &ScenarioDocument) -> String {
     let many = d.runs.len() > 1;
     let one = |run: &Run| {
         let head = if many { format!("{}: ", run.policy) } else { String::new() };
-        let waited = |us: u64| 100.0 * us as f64 / 1e6 / run.virtual_seconds.max(1e-9);
-        let below = run.groups.iter().filter(|g| g.path != "/").max_by_key(|g| g.pressure.some.total_us);
-        let who = match below.or(run.groups.first()) {
+        let who = match run.most_stalled_group() {
             Some(g) if g.pressure.some.total_us == 0 => "nobody waits for memory".to_owned(),
-            Some(g) if g.path == "/" => {
-                format!(
-                    "some task waits for memory {} of the time",
-                    Unit::Percent.text(waited(g.pressure.some.total_us))
-                )
-            }
             Some(g) => {
-                format!(
-                    "{} suffers most: some task of it waits for memory {} of the time",
-                    g.path,
-                    Unit::Percent.text(waited(g.pressure.some.total_us))
-                )
+                let waits = Unit::Percent.text(run.percent_of_time(g.pressure.some.total_us));
+                match &*g.path {
+                    "/" => format!("some task waits for memory {waits} of the time"),
+                    path => {
+                        format!("{path} suffers most: some task of it waits for memory {waits} of the time")
+                    }
+                }
             }
             None => String::new(),
         };
-        let slowest = run.tasks.iter().filter(|t| t.latency_ns.p99 > 0).max_by_key(|t| t.latency_ns.p99);
-        let slowest = slowest.map_or(String::new(), |t| {
+        let slowest = run.slowest_task().map_or(String::new(), |t| {
             format!("; slowest is {}, p99 {}", t.name, Unit::Nanoseconds.text(t.latency_ns.p99 as f64))
         });
         let killed = match (run.oom_kills, run.killed_first()) {
@@ -275,42 +236,23 @@ fn trust(document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn curves(points: &[(f64, f64)], limit: Option<f64>) -> Curves {
-        let line = CurveLine { policy: "lru".into(), points: points.to_vec(), reads: Vec::new() };
-        Curves { all: vec![line], limit_bytes: limit, page_size: 4096.0, footprint_bytes: 4096.0, ..Curves::default() }
-    }
+    use refault::curve::CurveLine;
 
     #[test]
     fn a_line_answers_how_much_what_there_is_and_whether_more_helps() {
         const M: f64 = 1_048_576.0;
+        let said = |points: &[(f64, f64)], limit_bytes: Option<f64>| {
+            let line = CurveLine { policy: "lru".into(), points: points.to_vec(), reads: Vec::new() };
+            let curves = Curves { all: vec![line], limit_bytes, ..Curves::default() };
+            words::plain(&of_curves(&curves, String::new()))
+        };
         let falls = [(M, 60.0), (2.0 * M, 30.0), (4.0 * M, 12.0), (8.0 * M, 4.0), (16.0 * M, 3.9)];
-        let said = words::plain(&of_curves(&curves(&falls, Some(4.0 * M)), String::new()));
-        assert_eq!(said, "For 5 % misses 8 MiB; today 4 MiB (12.0 % misses); more memory helps (up to 8 MiB: 4.00 %).");
-        let said = words::plain(&of_curves(&curves(&falls, Some(8.0 * M)), String::new()));
-        assert!(said.ends_with("more memory does not help."), "{said}");
-        let flat = [(M, 60.0), (2.0 * M, 59.5)];
-        let said = words::plain(&of_curves(&curves(&flat, None), String::new()));
-        assert_eq!(said, "No size has 5 % misses: 59.5 % is the best, within a point from 1 MiB on.");
-    }
-
-    #[test]
-    fn another_policy_helps_only_beyond_the_spread() {
-        let detail = |policy: &str, misses: u64, near: u64| TraceDetail {
-            policy: policy.into(),
-            accesses: 1000,
-            misses,
-            near: vec![(9, near)],
-            ..TraceDetail::default()
-        };
-        let d = |other: TraceDetail| TraceDocument {
-            details: vec![detail("mglru", 200, 190), other],
-            ..TraceDocument::default()
-        };
-        assert!(other_policy(&d(detail("lru", 180, 195))).ends_with("another policy than mglru does not"));
-        assert!(
-            words::plain(&other_policy(&d(detail("lru", 150, 160))))
-                .contains("so does lru in the place of mglru (15.0 %")
+        assert_eq!(
+            said(&falls, Some(4.0 * M)),
+            "For 5 % misses 8 MiB; today 4 MiB (12.0 % misses); more memory helps (up to 8 MiB: 4.00 %)."
         );
+        assert!(said(&falls, Some(8.0 * M)).ends_with("more memory does not help."));
+        let flat = [(M, 60.0), (2.0 * M, 59.5)];
+        assert_eq!(said(&flat, None), "No size has 5 % misses: 59.5 % is the best, within a point from 1 MiB on.");
     }
 }

@@ -16,7 +16,7 @@ use crate::given::{GivenFlags, GivenSettings};
 use crate::replay::{check_output, write};
 use crate::trace_cmd::note;
 use crate::{Failure, Watch, print};
-use refault::recording::LoadedRecording;
+use refault::recording::{LoadedRecording, has_cache_events};
 use refault::verify::{beside, verify};
 use serde::Serialize;
 use std::path::Path;
@@ -51,13 +51,13 @@ pub fn run(args: &VerifyArgs, given: &GivenFlags) -> Result<bool, Failure> {
 }
 
 fn recorded(args: &VerifyArgs, settings: &GivenSettings, path: &Path) -> Result<(String, bool), Failure> {
-    let recording = load(path)?;
+    let recording = load(path, Some(args))?;
     let verified = verify(&recording, &args.request()?, &Watch::default())?;
     Ok((shown(args, settings, &verified, text::render)?, verified.verdict.is_within))
 }
 
 fn two(args: &VerifyArgs, settings: &GivenSettings, first: &Path, second: &Path) -> Result<(String, bool), Failure> {
-    let compared = beside(&load(first)?, &load(second)?)?;
+    let compared = beside(&load(first, None)?, &load(second, None)?)?;
     Ok((shown(args, settings, &compared, text::beside)?, compared.is_within))
 }
 
@@ -80,7 +80,8 @@ fn shown<T: Serialize>(
     })
 }
 
-fn load(path: &Path) -> Result<LoadedRecording, Failure> {
+/// Reads a recording; with flags for the machine also page cache events, which do not tell it.
+fn load(path: &Path, machine: Option<&VerifyArgs>) -> Result<LoadedRecording, Failure> {
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default()).map_err(|e| {
         // There is no flag for the format of a recording: it has one.
         let is_other = e.to_string().contains("--format");
@@ -91,7 +92,13 @@ fn load(path: &Path) -> Result<LoadedRecording, Failure> {
             Failure::from(e)
         }
     })?;
-    let loaded = LoadedRecording::read(&mut source)?;
+    let loaded = match machine.filter(|_| has_cache_events(&*source)) {
+        Some(args) => {
+            let machine = args.events_machine().map_err(|e| format!("{}: {e}", path.display()))?;
+            LoadedRecording::of_cache_events(&mut source, machine)?
+        }
+        None => LoadedRecording::read(&mut source)?,
+    };
     note(source.header(), path);
     Ok(loaded)
 }

@@ -33,6 +33,24 @@ pub struct Comparison {
     pub rows: Vec<ComparedNumber>,
 }
 
+impl Comparison {
+    /// The number that differs most from that of the other result with this number, among those
+    /// with this verdict: of percents in points, and where there is none in parts of the first
+    /// value.
+    pub fn largest(&self, other: usize, verdict: DifferenceVerdict) -> Option<(&ComparedNumber, Difference)> {
+        let differing: Vec<(&ComparedNumber, Difference)> = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row, row.others[other].filter(|o| o.verdict == verdict)?)))
+            .collect();
+        let apart = |(row, to): &(&ComparedNumber, Difference)| (to.value - row.value).abs();
+        let part = |of: &(&ComparedNumber, Difference)| apart(of) / of.0.value.abs().max(1e-9);
+        let percents = differing.iter().copied().filter(|(row, _)| row.unit == Unit::Percent);
+        let most = percents.max_by(|a, b| apart(a).total_cmp(&apart(b)));
+        most.or_else(|| differing.iter().copied().max_by(|a, b| part(a).total_cmp(&part(b))))
+    }
+}
+
 /// A result beside the first.
 #[derive(Clone, Debug)]
 pub struct OtherResult {

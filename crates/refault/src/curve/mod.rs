@@ -2,14 +2,17 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `answer` | how much memory is enough, whether more helps, whether another policy does |
 //! | `lines` | [`Curves`] and [`CurveLine`]: the curves of a result, by bytes |
 //! | `knee` | the size beyond which memory is not worth its price |
 //!
 //! It replays with `replay`, and reads `document`.
 
+mod answer;
 mod knee;
 mod lines;
 
+pub use answer::{CurveAnswer, EnoughMemory, MoreMemory, OtherPolicy, TARGET_MISSES_PERCENT};
 pub use knee::knee_by_price;
 pub use lines::{CurveLine, Curves};
 

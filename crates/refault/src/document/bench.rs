@@ -90,6 +90,15 @@ impl Figure {
     }
 }
 
+impl Benchmark {
+    /// Bands that are met, and all bands that were judged.
+    pub fn bands_met(&self) -> (usize, usize) {
+        let figures = self.rows.iter().flat_map(|r| r.numbers.iter().chain(&r.ratios));
+        let verdicts: Vec<bool> = figures.filter_map(|f| f.within).collect();
+        (verdicts.iter().filter(|met| **met).count(), verdicts.len())
+    }
+}
+
 pub(super) fn read(value: Value) -> Result<BenchDocument, serde_json::Error> {
     let mut all: BenchDocument = serde_json::from_value(value)?;
     all.benchmarks.truncate(100);

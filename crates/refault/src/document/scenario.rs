@@ -184,6 +184,22 @@ impl Run {
         }
     }
 
+    /// The group that waits longest for memory; without groups the machine.
+    pub fn most_stalled_group(&self) -> Option<&Group> {
+        let below = self.groups.iter().filter(|g| g.path != "/").max_by_key(|g| g.pressure.some.total_us);
+        below.or(self.groups.first())
+    }
+
+    /// The task with the longest p99; none: no task had an operation.
+    pub fn slowest_task(&self) -> Option<&Task> {
+        self.tasks.iter().filter(|t| t.latency_ns.p99 > 0).max_by_key(|t| t.latency_ns.p99)
+    }
+
+    /// Share of the run that so many microseconds are, in percent.
+    pub fn percent_of_time(&self, us: u64) -> f64 {
+        100.0 * us as f64 / 1e6 / self.virtual_seconds.max(1e-9)
+    }
+
     /// The task that the out-of-memory killer took first.
     pub fn killed_first(&self) -> Option<&VictimFacts> {
         self.oom_victims.first()

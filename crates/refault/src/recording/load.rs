@@ -128,18 +128,29 @@ impl File {
 impl LoadedRecording {
     /// Reads it. A trace that is no recording is an error.
     pub fn read(source: &mut dyn RecordSource) -> Result<LoadedRecording, String> {
-        let name = source.name().to_owned();
         let Some(recording) = source.header().recording.clone() else {
-            return Err(format!("{name}: is no recording of a kernel: refault record makes one"));
+            return Err(format!("{}: is no recording of a kernel: refault record makes one", source.name()));
         };
+        LoadedRecording::read_as(source, recording, &mut |_, _| {})
+    }
+
+    /// Reads the records of a machine; `change` sees all of it first.
+    pub(super) fn read_as(
+        source: &mut dyn RecordSource,
+        mut recording: Recording,
+        change: &mut dyn FnMut(&mut Recording, &mut [Record]),
+    ) -> Result<LoadedRecording, String> {
+        let name = source.name().to_owned();
         sampled::of_header(&name, recording.sample)?;
-        let objects = source.header().objects.clone();
         let mut records = Vec::new();
         let mut chunk = Vec::with_capacity(CHUNK);
         let fail = |e: TraceError| e.to_string();
         while source.next_chunk(&mut chunk).map_err(fail)? {
             records.extend_from_slice(&chunk);
         }
+        change(&mut recording, &mut records);
+        // A text names its objects as it goes.
+        let objects = source.header().objects.clone();
         let is_shmem = shmem_objects(&objects, &records);
         let shmem_touches = records.iter().filter(|r| r.kind.is_touch() && is_shmem[r.object as usize]);
         let shmem_touches = shmem_touches.map(|r| u64::from(r.pages)).sum();

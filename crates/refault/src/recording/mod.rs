@@ -4,6 +4,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `load` | a recording in memory: its records, its files |
+//! | `events` | page cache events of another tool, as a recording |
 //! | `start` | the state of memory when it began |
 //! | `by_address` | pages that DAMON reclaimed, in recordings that hold them for dropped |
 //! | `settings` | limit, policy, kernel and readahead, as the recording says |
@@ -30,6 +31,7 @@ mod cache;
 mod calls;
 mod count;
 mod estimate;
+mod events;
 mod length;
 mod load;
 mod machine;
@@ -46,6 +48,7 @@ mod warm;
 
 pub use count::{Agreement, Compared};
 pub use estimate::{Estimate, Interval};
+pub use events::{EventsMachine, has_cache_events};
 pub use load::LoadedRecording;
 pub use machine::{CellSettings, MachineFacts, RecordObserver, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};

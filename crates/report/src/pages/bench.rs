@@ -12,16 +12,10 @@ pub(super) fn pages(d: &BenchDocument) -> Vec<Page> {
 }
 
 fn page(n: usize, bench: &Benchmark) -> Page {
-    let verdicts: Vec<bool> =
-        bench.rows.iter().flat_map(|r| r.numbers.iter().chain(&r.ratios)).filter_map(|f| f.within).collect();
-    let met = verdicts.iter().filter(|met| **met).count();
+    let (met, all) = bench.bands_met();
     let source = bench.source.as_ref().map_or(String::new(), |s| format!(" Published: {s}."));
-    let answer = format!(
-        "{} {met} of {} met, at scale {}.{source}",
-        bench.about,
-        counted(verdicts.len() as u64, "band"),
-        bench.scale
-    );
+    let answer =
+        format!("{} {met} of {} met, at scale {}.{source}", bench.about, counted(all as u64, "band"), bench.scale);
     let question = format!("{}: does it agree with what was published?", bench.name);
     Page::new(&format!("b{}", n + 1), &question, answer)
         .with_all(ratios(bench))

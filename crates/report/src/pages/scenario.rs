@@ -29,7 +29,6 @@ pub(super) fn pages(d: &ScenarioDocument) -> Vec<Page> {
 }
 
 fn tasks(run: &Run, n: usize) -> Page {
-    let slowest = run.tasks.iter().max_by_key(|t| t.latency_ns.p99);
     let mut answer =
         format!("The run took {} of virtual time and {}", Unit::Seconds.text(run.virtual_seconds), run.end());
     if run.oom_kills > 0 {
@@ -41,7 +40,7 @@ fn tasks(run: &Run, n: usize) -> Page {
         answer += &format!("{and} {} by events", counted(killed, "kill"));
     }
     answer += ".";
-    if let Some(t) = slowest {
+    if let Some(t) = run.slowest_task() {
         answer += &format!(
             " {} waits longest: 99 % of its operations take less than {}.",
             t.name,
@@ -131,16 +130,14 @@ fn rates(run: &Run) -> Option<Figure> {
 }
 
 fn groups(run: &Run, n: usize) -> Page {
-    let below = || run.groups.iter().filter(|g| g.path != "/");
-    let most = below().max_by_key(|g| g.peak_bytes).or(run.groups.first());
-    let waits = below().max_by_key(|g| g.pressure.some.total_us).or(run.groups.first());
+    let below = run.groups.iter().filter(|g| g.path != "/");
+    let most = below.max_by_key(|g| g.peak_bytes).or(run.groups.first());
     let mut answer = String::new();
     if let Some(g) = most.filter(|g| g.peak_bytes.is_some()) {
         answer += &format!("{} had most at one time: {}. ", g.path, bytes(g.peak_bytes.unwrap_or(0) as f64));
     }
-    if let Some(g) = waits {
-        let stalled = 100.0 * g.pressure.some.total_us as f64 / 1e6 / run.virtual_seconds.max(1e-9);
-        let stalled = Unit::Percent.text(stalled);
+    if let Some(g) = run.most_stalled_group() {
+        let stalled = Unit::Percent.text(run.percent_of_time(g.pressure.some.total_us));
         answer += &match g.path.as_str() {
             "/" => format!("Some task waited for memory {stalled} of the time. There is one group, the machine."),
             path => format!("{path} waited for memory most: some task of it {stalled} of the time."),
@@ -155,7 +152,7 @@ fn groups(run: &Run, n: usize) -> Page {
     );
     let rows = run.groups.iter().map(|g| {
         let count = |name: &str| Cell::Number(g.counters.get(name).copied().unwrap_or(0) as f64, Unit::Count);
-        let stalled = |us: u64| Cell::Number(100.0 * us as f64 / 1e6 / run.virtual_seconds.max(1e-9), Unit::Percent);
+        let stalled = |us: u64| Cell::Number(run.percent_of_time(us), Unit::Percent);
         let mut cells = vec![Cell::Text(g.path.clone())];
         cells.extend(has_peaks.then(|| g.peak_bytes.map_or(Cell::None, |n| Cell::Number(n as f64, Unit::Bytes))));
         cells.extend([
