@@ -24,6 +24,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Lines of a row group: they are held in memory before they are written.
 const GROUP_LINES: usize = 500;
 
+/// Milliseconds without history that are a gap.
+const GAP_MS: u64 = 2 * 3_600_000;
+
 /// Columns of the files of Parquet.
 const SCHEMA: &str = "message watch {
     required int64 time_ms;
@@ -84,28 +87,39 @@ impl History {
     /// # Errors
     /// A folder that cannot be written.
     pub fn add(&mut self, groups: &[GroupReport]) -> Result<Option<String>, String> {
-        let time_ms = now_ms();
+        self.add_at(groups, now_ms())
+    }
+
+    fn add_at(&mut self, groups: &[GroupReport], time_ms: u64) -> Result<Option<String>, String> {
         if hour(time_ms) != self.hour {
             self.turn(time_ms)?;
         }
         append(&self.folder.join(format!("{}.jsonl", self.hour)), groups, time_ms)
     }
 
-    /// Another hour begins: those that are over are packed, and old ones go.
+    /// Another hour begins: those that are over are packed, and old ones go. After a gap none goes
+    /// before the next hour: a clock that jumped ahead is set right by then.
     fn turn(&mut self, time_ms: u64) -> Result<(), String> {
-        self.hour = hour(time_ms);
+        let before = std::mem::replace(&mut self.hour, hour(time_ms));
         let oldest = hour(time_ms.saturating_sub(self.keep.as_millis() as u64));
         let failed = |e: std::io::Error| format!("{}: cannot be read: {e}", self.folder.display());
-        for entry in fs::read_dir(&self.folder).map_err(failed)?.flatten() {
-            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            let Some((of, kind)) = name.split_once('.').filter(|(of, _)| is_hour(of)) else { continue };
+        let all: Vec<(PathBuf, String)> = fs::read_dir(&self.folder)
+            .map_err(failed)?
+            .flatten()
+            .map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()))
+            .collect();
+        let hours = || all.iter().filter_map(|(path, name)| Some((path, name.split_once('.')?)));
+        let hours = || hours().filter(|(_, (of, _))| is_hour(of));
+        let last = hour(time_ms.saturating_sub(GAP_MS));
+        let is_gap = before < last && hours().all(|(_, (of, _))| of < last.as_str());
+        for (path, (of, kind)) in hours() {
             let gone = |e: std::io::Error| format!("{}: cannot be removed: {e}", path.display());
-            if of < oldest.as_str() {
-                fs::remove_file(&path).map_err(gone)?;
+            if of < oldest.as_str() && !is_gap {
+                fs::remove_file(path).map_err(gone)?;
             } else if kind == "jsonl" && of != self.hour {
-                mend(&path).map_err(|e| format!("{}: cannot be mended: {e}", path.display()))?;
-                pack(&path, &self.free_name(of))?;
-                fs::remove_file(&path).map_err(gone)?;
+                mend(path).map_err(|e| format!("{}: cannot be mended: {e}", path.display()))?;
+                pack(path, &self.free_name(of))?;
+                fs::remove_file(path).map_err(gone)?;
             }
         }
         Ok(())

@@ -50,8 +50,11 @@ fn an_hour_that_is_over_becomes_parquet_and_an_old_one_goes() {
     file.write_all(b"{\"time_ms\":6,\"gro").expect("writable");
     fs::write(folder.path().join("2020-01-01T00.parquet"), "old").expect("writable");
     fs::write(folder.path().join("notes.txt"), "mine").expect("writable");
+    let before = hour(now_ms() - 3_600_000);
+    fs::write(folder.path().join(format!("{before}.parquet")), "the hour before").expect("writable");
     let mut history = History::open(folder.path(), Duration::from_secs(86_400)).expect("a folder");
     assert_eq!(history.add(&[report("/a")]), Ok(None));
+    fs::remove_file(folder.path().join(format!("{before}.parquet"))).expect("kept");
     let packed = left.with_extension("parquet");
     let now = format!("{}.jsonl", history.hour);
     assert_eq!(
@@ -87,4 +90,30 @@ fn what_is_no_line_is_named() {
     let to = folder.path().join("x.parquet");
     let e = pack(&path, &to).expect_err("no curve");
     assert!(e.contains("T00.jsonl:1: has no curve") && !to.exists(), "{e}");
+}
+
+/// A clock that jumped ahead made all history old, and it was removed.
+#[test]
+fn regression_a_clock_that_jumps_removes_no_history() {
+    const HOUR_MS: u64 = 3_600_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut history = History::open(folder.path(), Duration::from_secs(86_400)).expect("a folder");
+    let now = now_ms();
+    let at = |history: &mut History, time_ms| {
+        assert_eq!(history.add_at(&[report("/a")], time_ms), Ok(None));
+        names(folder.path())
+    };
+    at(&mut history, now);
+    let year = now + 365 * 24 * HOUR_MS;
+    let (today, ahead) = (format!("{}.parquet", hour(now)), hour(year));
+    assert_eq!(at(&mut history, year), [today.clone(), format!("{ahead}.jsonl")]);
+    // Back: hours that have not come stay, and the hour is there a second time.
+    let back = at(&mut history, now);
+    assert_eq!(back, [format!("{}.jsonl", hour(now)), today.clone(), format!("{ahead}.parquet")]);
+    let second = format!("{}.2.parquet", hour(now));
+    let next = at(&mut history, now + HOUR_MS);
+    assert_eq!(next, [second, today, format!("{}.jsonl", hour(now + HOUR_MS)), format!("{ahead}.parquet")]);
+    // In time the old ones go.
+    let later = (2..30).map(|n| at(&mut history, now + n * HOUR_MS)).last().expect("some");
+    assert_eq!(later.len(), 26, "{later:?}");
 }
