@@ -78,7 +78,7 @@ fn regression_advice_is_taken_by_the_command_that_gives_it() {
         &["replay", "tiny.toml"],
         &["report", "trace.parquet", "-o", "out"],
     ];
-    for words in lines.into_iter().step_by(one_in(5)) {
+    for words in lines.into_iter().step_by(one_in(9)) {
         for said in refused(&s, words) {
             assert!(said.contains("are needed, and --max-memory is ") || said.contains("itself has "), "{said}");
             // Flags of the advice with their values, as far as they have some.
@@ -101,7 +101,7 @@ fn regression_advice_is_taken_by_the_command_that_gives_it() {
 #[test]
 fn regression_a_stream_of_long_ranges_takes_little_memory() {
     let s = Sandbox::new();
-    let lines: String = (0..40u64).map(|i| format!("{} 1048576 0 {i}\n", i % 2)).collect();
+    let lines: String = (0..short_or_long(16, 40u64)).map(|i| format!("{} 1048576 0 {i}\n", i % 2)).collect();
     let words = ["replay", "ranges.lis", "--memory", "10%", "--policy", "lru", "--max-memory", "100M"];
     s.write("ranges.lis", lines.as_bytes());
     assert!(error(&s.run(&words)).contains("--stream"));

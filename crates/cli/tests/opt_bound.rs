@@ -3,6 +3,7 @@
 use crate::common::{opt_misses, replay};
 use proptest::prelude::*;
 use refault_mm::{Config, Policy};
+use refault_testing::short_or_long;
 use refault_trace::generate::{Interleave, Pattern, Phase, Stream, Workload};
 use refault_trace::{LoadOptions, ObjectKind, Trace, Via};
 
@@ -56,7 +57,7 @@ fn trace(workload: &Workload) -> Option<Trace> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: short_or_long(64, 512), ..ProptestConfig::default() })]
 
     #[test]
     fn opt_is_never_beaten(

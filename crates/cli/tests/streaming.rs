@@ -1,7 +1,7 @@
 //! `refault replay --stream`: the rows of a trace in memory, whatever the length of the trace.
 
 use crate::common::command::{Sandbox, error, ok};
-use refault_testing::{one_in, only_long};
+use refault_testing::{one_in, only_long, short_or_long};
 use serde_json::Value;
 
 /// More than a piece of a stream, with writes, mapped and anonymous pages.
@@ -26,7 +26,7 @@ fn rows_are_those_of_a_trace_in_memory() {
     let dir = Sandbox::new();
     let trace = dir.generate("t.parquet", &PHASES);
     let cases = [
-        &["--policy", "lru,mglru,sieve", "--windows", "7", "--threads", "2"][..],
+        &["--policy", short_or_long("mglru", "lru,mglru,sieve"), "--windows", "7", "--threads", "2"][..],
         &["--policy", "lru,mglru", "--swap-max", "0", "-m", "1%"],
         &["--policy", "mglru", "--lru-gen", "--threads", "1", "--via", "map"],
         &["--policy", "lru", "--max-accesses", "1048577", "--swap-map"],
