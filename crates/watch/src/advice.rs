@@ -3,6 +3,7 @@
 
 use crate::figures::Figures;
 use crate::group::{AT_LIMIT, Curve, CurvePoint, PERCENT};
+use refault::curve::{CurveLine, MoreMemory};
 use refault::memory_size::human;
 use serde::Serialize;
 
@@ -87,6 +88,9 @@ pub struct LimitAdvice {
     pub less: Option<SizeChange>,
     /// A tenth more.
     pub more: Option<SizeChange>,
+    /// The larger size that saves nine tenths of what can be saved; none: no larger size saves a
+    /// point, a tenth of the misses, and more than the bar.
+    pub helps: Option<SizeChange>,
 }
 
 /// Two standard errors of a point, and what may be in lost events.
@@ -100,9 +104,8 @@ impl LimitAdvice {
         let (trust, why) = trust(curve, figures);
         let at_limit = &curve.points[AT_LIMIT];
         let is_known = trust > CurveTrust::NotYet && at_limit.fits;
-        let change = |percent: u64| {
-            let at = PERCENT.iter().position(|&known| known == percent)?;
-            let point = curve.points.get(at).filter(|point| point.fits && is_known)?;
+        let change_to = |bytes: u64| {
+            let point = curve.points.iter().find(|point| point.bytes == bytes && point.fits && is_known)?;
             // Both sizes are of the same sample: what they share cancels out.
             let bar = (bar(curve, point) - bar(curve, at_limit)).abs().max(curve.lost);
             Some(SizeChange {
@@ -112,14 +115,29 @@ impl LimitAdvice {
                 reads: (at_limit.read_bytes_per_s > 0.0).then(|| point.read_bytes_per_s / at_limit.read_bytes_per_s),
             })
         };
+        let change = |percent: u64| {
+            let at = PERCENT.iter().position(|&known| known == percent)?;
+            change_to(curve.points.get(at)?.bytes)
+        };
+        let helps = match line(curve).more_than(at_limit.bytes as f64) {
+            MoreMemory::Helps { bytes, .. } => change_to(bytes as u64).filter(|to| to.hit_rate > to.bar),
+            MoreMemory::Untried | MoreMemory::SavesLittle => None,
+        };
         let smallest = is_known.then(|| {
             let by = |errors: f64| smallest(curve, growth, errors);
             let tried = curve.points.iter().find(|point| point.fits).map_or(0, |point| point.bytes);
             Smallest { bytes: by(0.0), low_bytes: by(-1.0), high_bytes: by(1.0), is_at_most: by(0.0) <= tried }
         });
         let (trust, why) = doubts_of(smallest, curve, trust, why);
-        LimitAdvice { trust, why, smallest, less: change(90), more: change(110) }
+        LimitAdvice { trust, why, smallest, less: change(90), more: change(110), helps }
     }
+}
+
+/// The curve of sizes that have room: bytes, and misses in percent.
+fn line(curve: &Curve) -> CurveLine {
+    let fits = curve.points.iter().filter(|point| point.fits);
+    let points = fits.map(|point| (point.bytes as f64, 100.0 * (1.0 - point.hit_rate))).collect();
+    CurveLine { policy: String::new(), points, reads: Vec::new() }
 }
 
 /// The trust, and the reasons, with what speaks against the smallest size.
@@ -244,6 +262,20 @@ mod tests {
         let smallest = advice.smallest.expect("known");
         assert!((88 << 20..=90 << 20).contains(&smallest.bytes), "{smallest:?}");
         assert_eq!((advice.trust, advice.less.expect("known").hit_rate), (CurveTrust::Good, 0.0));
+    }
+
+    #[test]
+    fn more_memory_that_helps_is_named() {
+        let at = |misses: [f64; 15], error: f64| {
+            let mut curve = curve(misses);
+            curve.points[12..].iter_mut().for_each(|point| point.error = Some(error));
+            LimitAdvice::of(&curve, &Figures::default(), 0.1).helps.map(|to| (to.bytes >> 20, to.hit_rate))
+        };
+        let mut misses = [0.9; 15];
+        (misses[13], misses[14]) = (0.25, 0.2);
+        assert_eq!(at(misses, 0.0), Some((200, 0.65)));
+        assert_eq!(at(misses, 0.4), None, "the bar is wider");
+        assert_eq!(at([0.9; 15], 0.0), None);
     }
 
     #[test]

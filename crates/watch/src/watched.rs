@@ -5,6 +5,7 @@ use crate::counts::Accesses;
 use crate::figures::Figures;
 use crate::group::{AT_LIMIT, Curve, GroupCurve, Totals};
 use crate::state::State;
+use refault::memory_size::human;
 use refault_record::Cgroup;
 
 /// State of a group, for people.
@@ -28,6 +29,17 @@ pub struct GroupReport {
     pub is_old: bool,
     /// Conclusions.
     pub advice: LimitAdvice,
+}
+
+impl GroupReport {
+    /// Whether more memory helps, and what speaks against the curve, in words.
+    pub fn remarks(&self) -> Vec<String> {
+        let helps = self.advice.helps.map(|to| {
+            let hits = 100.0 * (self.curve.points[AT_LIMIT].hit_rate + to.hit_rate);
+            format!("more memory helps: {hits:.1} % hits with {}", human(to.bytes))
+        });
+        helps.into_iter().chain(self.advice.why.iter().cloned()).collect()
+    }
 }
 
 /// A group that is watched.

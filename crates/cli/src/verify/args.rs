@@ -4,7 +4,6 @@ use crate::GivenFlags;
 use crate::flags::memory::MaxMemoryArgs;
 use crate::flags::size::Size;
 use clap::Args;
-use refault::recording::EventsMachine;
 use refault::verify::Verify;
 use refault_mm::Policy;
 use std::path::{Path, PathBuf};
@@ -121,17 +120,6 @@ impl VerifyArgs {
             large_folios: self.large_folios,
             files_only: self.files_only,
         })
-    }
-
-    /// The machine of page cache events of another tool.
-    pub(super) fn events_machine(&self) -> Result<EventsMachine, String> {
-        let pages =
-            self.memory.first().filter(|size| !size.is_share() && !size.is_max()).map(|size| size.pages(4096, 0));
-        let memory_pages = pages.ok_or(
-            "has page cache events of another tool, and no size: give --memory SIZE, what the page cache of that machine had, \
-             and --policy lru if it had no multi-gen LRU",
-        )?;
-        Ok(EventsMachine { memory_pages, policy: self.policy()?.unwrap_or(Policy::Mglru) })
     }
 
     pub(super) fn policy(&self) -> Result<Option<Policy>, String> {

@@ -34,10 +34,7 @@ pub fn run(args: &VerifyArgs, given: &GivenFlags) -> Result<bool, Failure> {
         check_output(args.inputs(), output)?;
     }
     args.check_play(given)?;
-    let settings = match args.play {
-        Some(_) => given.settings(&OF_PLAYED),
-        None => given.settings(&INPUTS),
-    };
+    let settings = given.settings(if args.play.is_some() { &OF_PLAYED[..] } else { &INPUTS });
     let (text, is_within) = match (&args.recording, &args.beside) {
         (None, _) => play::run(args, &settings)?,
         (Some(path), None) => recorded(args, &settings, path)?,
@@ -84,19 +81,13 @@ fn shown<T: Serialize>(
 fn load(path: &Path, machine: Option<&VerifyArgs>) -> Result<LoadedRecording, Failure> {
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default()).map_err(|e| {
         // There is no flag for the format of a recording: it has one.
-        let is_other = e.to_string().contains("--format");
-        let name = path.display();
-        if is_other {
-            format!("{name}: is no recording of a kernel: refault record makes one").into()
-        } else {
-            Failure::from(e)
+        match e.to_string().contains("--format") {
+            true => format!("{}: is no recording of a kernel: refault record makes one", path.display()).into(),
+            false => Failure::from(e),
         }
     })?;
     let loaded = match machine.filter(|_| has_cache_events(&*source)) {
-        Some(args) => {
-            let machine = args.events_machine().map_err(|e| format!("{}: {e}", path.display()))?;
-            LoadedRecording::of_cache_events(&mut source, machine)?
-        }
+        Some(args) => LoadedRecording::of_cache_events(&mut source, args.memory.first(), args.policy()?)?,
         None => LoadedRecording::read(&mut source)?,
     };
     note(source.header(), path);

@@ -37,8 +37,8 @@ pub(super) fn table(groups: &[GroupReport], counts: &HostCounts, args: &WatchArg
     if counts.unwatched > 0 {
         let _ = writeln!(text, "{} of groups beyond --groups", counted(counts.unwatched, "event", "events"));
     }
-    for group in groups.iter().filter(|group| !group.advice.why.is_empty()) {
-        let _ = writeln!(text, "{}: {}", printable(&name(group)), printable(&group.advice.why.join("; ")));
+    for (group, remarks) in groups.iter().map(|group| (group, group.remarks())).filter(|(_, all)| !all.is_empty()) {
+        let _ = writeln!(text, "{}: {}", printable(&name(group)), printable(&remarks.join("; ")));
     }
     text
 }

@@ -2,18 +2,10 @@
 //! in it, its machine is not.
 
 use super::LoadedRecording;
+use crate::memory_size::Size;
 use refault_mm::Policy;
 use refault_trace::{Format, Record, RecordKind, RecordSource, Recording};
 use std::collections::HashMap;
-
-/// Settings of the machine that the events do not tell.
-#[derive(Clone, Copy, Debug)]
-pub struct EventsMachine {
-    /// Pages of memory that its page cache had.
-    pub memory_pages: u64,
-    /// The policy of its kernel.
-    pub policy: Policy,
-}
 
 /// Whether a source has page cache events, and nothing of the machine.
 pub fn has_cache_events(source: &dyn RecordSource) -> bool {
@@ -21,16 +13,28 @@ pub fn has_cache_events(source: &dyn RecordSource) -> bool {
 }
 
 impl LoadedRecording {
-    /// Reads page cache events of a machine: `verify` compares their hits and misses with the lab.
+    /// Reads page cache events of a machine, of whose page cache the size must be given: `verify`
+    /// compares their hits and misses with the lab. Without a policy its kernel had multi-gen LRU.
     ///
     /// # Errors
-    /// A damaged file, or one without an access.
-    pub fn of_cache_events(source: &mut dyn RecordSource, machine: EventsMachine) -> Result<LoadedRecording, String> {
+    /// No size, a damaged file, or one without an access.
+    pub fn of_cache_events(
+        source: &mut dyn RecordSource,
+        memory: Option<&Size>,
+        policy: Option<Policy>,
+    ) -> Result<LoadedRecording, String> {
+        let memory = memory.filter(|size| !size.is_share() && !size.is_max()).ok_or_else(|| {
+            let name = source.name();
+            format!(
+                "{name}: has page cache events of another tool, and no size: give --memory SIZE, what the page cache of \
+                 that machine had, and --policy lru if it had no multi-gen LRU"
+            )
+        })?;
         let recording = Recording {
             target: format!("page cache events of {}", source.name()),
             kernel: "of unknown release".into(),
-            memory_max: Some(machine.memory_pages.saturating_mul(4096)),
-            lru_gen: machine.policy == Policy::Mglru,
+            memory_max: Some(memory.pages(4096, 0).saturating_mul(4096)),
+            lru_gen: policy.is_none_or(|policy| policy == Policy::Mglru),
             ..Recording::default()
         };
         LoadedRecording::read_as(source, recording, &mut |recording, records| {

@@ -48,7 +48,7 @@ mod warm;
 
 pub use count::{Agreement, Compared};
 pub use estimate::{Estimate, Interval};
-pub use events::{EventsMachine, has_cache_events};
+pub use events::has_cache_events;
 pub use load::LoadedRecording;
 pub use machine::{CellSettings, MachineFacts, RecordObserver, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};
