@@ -1,5 +1,5 @@
-//! Settings of Python, texts and flags, as types of the library. A mistake has the text that the
-//! command has for the same flag.
+//! Settings of Python, texts and flags, as types of the library. A mistake has the keyword, and the
+//! words that the command has for the same flag.
 
 use pyo3::prelude::*;
 use refault::loaded::LoadedReplay;
@@ -23,9 +23,14 @@ pub(crate) type Set = (String, String);
 /// Threads that can be asked for.
 pub(crate) const THREADS: RangeInclusive<i64> = 1..=1024;
 
-/// The mistake in a value of a flag.
+/// The mistake in a value, under its keyword; of a setting of the engine its key is that.
 fn wrong(flag: &str, text: &str, what: impl Display) -> Failure {
-    format!("invalid value '{text}' for '--{flag}': {what}; --help says more").into()
+    let keyword = flag.split(' ').next().unwrap_or(flag).replace('-', "_");
+    let (keyword, text) = match text.split_once('=').filter(|_| keyword == "set") {
+        Some((key, value)) => (key.to_owned(), value),
+        None => (keyword, text),
+    };
+    format!("{keyword}='{text}': {what}").into()
 }
 
 /// A value of a flag, which is written `NAME <KIND>`.
@@ -86,19 +91,13 @@ pub(crate) fn via(text: &Text) -> Result<Via, Failure> {
     match text.as_deref() {
         None | Some("fd") => Ok(Via::Fd),
         Some("map") => Ok(Via::Map),
-        Some(text) => {
-            let what = "[possible values: map, fd]; --help says more";
-            Err(format!("invalid value '{text}' for '--via <HOW>'; {what}").into())
-        }
+        Some(text) => Err(wrong("via <HOW>", text, "is neither map nor fd")),
     }
 }
 
 /// The kernel whose rules hold.
 pub(crate) fn kernel(text: &Text) -> Result<Option<Kernel>, Failure> {
-    let read = |name: &str| {
-        let wrong = |e| wrong("kernel <NAME>", name, format!("{e}; list prints what each is"));
-        name.parse::<Kernel>().map_err(wrong)
-    };
+    let read = |name: &str| name.parse::<Kernel>().map_err(|e| wrong("kernel <NAME>", name, e));
     text.as_deref().map(read).transpose()
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,18 @@ import refault
 from sweep_cells import ASKED
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+# Code for a process of its own: `peak()` is the most bytes that it has had. `getrusage` may have those
+# of the process that started it.
+PEAK = "def peak(): return next(int(line.split()[1]) << 10 for line in open('/proc/self/status') if 'VmHWM' in line)\n"
+
+
+def in_python(said: str, key: str) -> str:
+    """The line of the command on a value of a flag, as Python says it of a keyword."""
+    words = r"error: invalid value '(.*?)' for '--.*?': (.*?)(; list prints what each is)?; --help says more\n"
+    found = re.fullmatch(words, said)
+    return f"{key}='{found[1].removeprefix(key + '=')}': {found[2]}" if found else said.removeprefix("error: ").rstrip()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from conftest import PEAK
 
 import refault
 
@@ -199,8 +200,7 @@ def test_a_trace_is_not_written_over_itself(tmp_path):
 def test_an_array_is_copied_once(tmp_path):
     """The trace takes 4 bytes an access, and nothing near the array comes on top."""
     code = (
-        "import resource, numpy as np, refault\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10\n"
+        PEAK + "import numpy as np, refault\n"
         "pages = np.arange(16 << 20, dtype=np.int64) % 5000\n"
         "before = peak()\n"
         "trace = refault.Trace.from_numpy(pages)\n"
