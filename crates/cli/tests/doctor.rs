@@ -2,9 +2,8 @@
 //! `refault-run` is there.
 
 use crate::common::command::{Sandbox, error};
-use refault_testing::{Need, absent};
+use refault_testing::{Need, absent, install};
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
 /// Runs a copy of the command in a folder of its own, where `refault-run` is what is put there.
@@ -12,15 +11,15 @@ fn alone(s: &Sandbox, args: &[&str]) -> Output {
     let copy = s.path("bin/refault");
     if !copy.exists() {
         std::fs::create_dir_all(s.path("bin")).expect("ours");
-        std::fs::copy(env!("CARGO_BIN_EXE_refault"), &copy).expect("a copy");
+        install(env!("CARGO_BIN_EXE_refault").as_ref(), &copy);
     }
     let mut command = Command::new(copy);
     command.args(args).env("PATH", "/nowhere").stdin(Stdio::null()).output().expect("it runs")
 }
 
 fn put_run(s: &Sandbox, script: &str) {
-    let file = s.write("bin/refault-run", format!("#!/bin/sh\n{script}\n").as_bytes());
-    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    let file = s.write("bin/refault-run.sh", format!("#!/bin/sh\n{script}\n").as_bytes());
+    install(&file, &s.path("bin/refault-run"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::common::command::{Sandbox, error, ok};
 use crate::record::{info, record, recordable};
-use refault_testing::{Need, require};
+use refault_testing::{Need, install, require};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -27,7 +27,7 @@ fn without_rights_the_right_is_named() {
     // A user who may enter the folders above can run it as nobody.
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
     let copy = dir.path().join("refault");
-    std::fs::copy(env!("CARGO_BIN_EXE_refault"), &copy).expect("copied");
+    install(env!("CARGO_BIN_EXE_refault").as_ref(), &copy);
     let mut command = Command::new("./refault");
     command.args(["record", "-o", "t.parquet", "--", "true"]).current_dir(dir.path()).uid(65534).gid(65534);
     let output = match command.output() {

@@ -2,10 +2,9 @@
 
 use crate::common::command::{Sandbox, error, ok, rows};
 use crate::verify::made_up;
-use refault_testing::{Need, only_long, require};
+use refault_testing::{Need, install, only_long, require};
 use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record};
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -163,8 +162,7 @@ fn a_page_is_opened_or_it_is_said_that_it_was_not() {
     let trace = sandbox.generate("t.parquet", &["2000: A:zipf:300"]);
     let before = std::env::var("PATH").unwrap_or_default();
     let run = |opener: &str| {
-        let path = sandbox.write("xdg-open", opener.as_bytes());
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("to be run");
+        install(&sandbox.write("xdg-open.sh", opener.as_bytes()), &sandbox.path("xdg-open"));
         let path = format!("{}:{before}", sandbox.path(".").display());
         let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));
         command.args(["report", "--open", "-o", "out.html"]).arg(&trace).current_dir(sandbox.path("."));

@@ -4,12 +4,14 @@
 //! No shipped crate depends on it. Unit tests of `refault-mm` take only what does not name its
 //! types: in there they would be those of another build of the crate.
 
+mod install;
 mod needs;
 mod program;
 mod rng;
 mod shared;
 mod world;
 
+pub use install::install;
 pub use needs::{Need, absent, require};
 pub use program::{Program, is_alone, role, test_name};
 pub use rng::Rng;
