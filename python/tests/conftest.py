@@ -15,8 +15,8 @@ from sweep_cells import ASKED
 ROOT = Path(__file__).resolve().parents[2]
 
 
-# Code for a process of its own: `peak()` is the most bytes that it has had. `getrusage` may have those
-# of the process that started it.
+# Code for a process of its own: `peak()` is the most bytes that it has had. `getrusage` may have
+# those of the process that started it.
 PEAK = "def peak(): return next(int(line.split()[1]) << 10 for line in open('/proc/self/status') if 'VmHWM' in line)\n"
 
 

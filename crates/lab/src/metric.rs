@@ -87,7 +87,7 @@ impl Latency {
     }
 }
 
-/// Equal latencies in a row: most of a task's are, and one entry of a histogram takes them together.
+/// Equal latencies in a row: most of a task are, and a histogram takes them together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EqualLatencies {
     ns: u64,
