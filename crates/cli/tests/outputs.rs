@@ -102,8 +102,8 @@ impl Writes {
     }
 }
 
-/// Every command that the machine can do, in a folder of its own with its inputs.
-/// Checks each command that writes, or one of three where tests are short.
+/// Checks each command that writes and that the machine can do, or one of five where tests are
+/// short, in a folder of its own with its inputs.
 fn each(check: impl Fn(&Writes, &Sandbox)) {
     for command in ALL.iter().step_by(one_in(5)) {
         println!("{:?}", command.words); // shown when it fails
