@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refault_cli::api::replay_recording;
+use refault::recording::{LoadedRecording, Settings, run};
 use refault_fuzz::assembled;
 use refault_trace::{
     DirectIo, Format, Header, ObjectInfo, ObjectKind, Record, RecordKind, RecordSource, Recording, Series, Snapshot,
@@ -29,6 +29,14 @@ impl RecordSource for Source {
         *out = std::mem::take(&mut self.records);
         Ok(!out.is_empty())
     }
+}
+
+/// Replays a recording on a machine with so many pages, or with what it says of its own.
+fn replay(source: &mut Source, memory_pages: Option<u64>) -> Result<(), refault::Failure> {
+    let loaded = LoadedRecording::read(source)?;
+    let mut settings = Settings::of(&loaded.recording, None, None, false);
+    settings.memory_pages = memory_pages.or(settings.memory_pages);
+    run(&loaded, &settings).map(drop)
 }
 
 /// Pages of a file that is not taken: what exists of a file takes memory in a replay.
@@ -69,7 +77,7 @@ fuzz_target!(|bytes: &[u8]| {
     });
     for memory_pages in [None, Some(u64::from(size)), Some(4096)] {
         let mut source = Source { header: header.clone(), records: records.clone() };
-        if let Err(error) = replay_recording(&mut source, memory_pages) {
+        if let Err(error) = replay(&mut source, memory_pages) {
             assert_eq!(error.to_string().lines().count(), 1, "{error}");
         }
     }

@@ -7,27 +7,13 @@ use crate::replay::ReplayArgs;
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, GivenFlags, Watch, bars, page, replay};
 use refault::open_metrics::Metrics;
-use refault::recording;
 use refault_lab::scenario::Scenario;
-use refault_trace::{RecordSource, Recording};
+use refault_trace::Recording;
 use std::path::Path;
 
 /// `refault replay` with its printing, as the command has it.
 pub fn run_replay(args: &ReplayArgs, given: &GivenFlags) -> Result<(), Failure> {
     replay::run(args, given)
-}
-
-/// A recording of a kernel on the engine, as `refault verify` replays it: its accesses, and the
-/// misses of the lab. `memory_pages` is the limit; none: that of the recording.
-///
-/// # Errors
-/// The source is no recording, or holds no access.
-pub fn replay_recording(source: &mut dyn RecordSource, memory_pages: Option<u64>) -> Result<(u64, u64), Failure> {
-    let loaded = recording::LoadedRecording::read(source)?;
-    let mut settings = recording::Settings::of(&loaded.recording, None, None, false);
-    settings.memory_pages = memory_pages.or(settings.memory_pages);
-    let compared = recording::run(&loaded, &settings)?;
-    Ok((compared.total.accesses, compared.total.lab_misses))
 }
 
 /// The same handle, whose work is shown on a terminal.

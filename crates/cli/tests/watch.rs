@@ -76,7 +76,9 @@ fn a_watcher_that_is_killed_leaves_nothing_and_its_curves_go_on() {
     ok(&{ next }.output().expect("it runs"));
     let after = lines(&dir.path().join("after"));
     let line = after.last().expect("the group is known by the state");
-    assert!(line["is_old"] == true && is_trusted(line), "{line}");
+    // The group is that of all tests: where others read, a new curve may say more than the old one.
+    let others_read = line["curve"]["sampled"].as_u64().is_some_and(|sampled| sampled > PAGES as u64);
+    assert!(is_trusted(line) && (line["is_old"] == true || others_read), "{line}");
     assert_eq!(line["curve"]["points"].as_array().map(Vec::len), Some(refault_watch::PERCENT.len()));
 }
 

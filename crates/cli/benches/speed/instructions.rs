@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refault_lab::scenario::Scenario;
 use refault_mm::{CacheExtPolicy, Policy};
@@ -160,6 +161,27 @@ fn count(name: &str) -> Result<u64, String> {
     collected.filter(|&n| n > 0).ok_or_else(|| format!("{name}: callgrind counted nothing: {text}"))
 }
 
+/// Instructions of all paths, in their order. Counts are of the program alone, so that several are
+/// counted at a time.
+fn count_all() -> Result<Vec<u64>, String> {
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let each = || -> Result<Vec<(usize, u64)>, String> {
+        let mut counts = Vec::new();
+        loop {
+            let path = next.fetch_add(1, Ordering::Relaxed);
+            let Some((name, _)) = PATHS.get(path) else { return Ok(counts) };
+            counts.push((path, count(name)?));
+        }
+    };
+    let counts = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(each)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("no panic")).collect::<Result<Vec<_>, String>>()
+    })?;
+    let counts: BTreeMap<usize, u64> = counts.into_iter().flatten().collect();
+    Ok(counts.into_values().collect())
+}
+
 /// `--instructions`.
 pub fn run() -> Result<ExitCode, String> {
     let (rustc, arch) = (rustc()?, std::env::consts::ARCH.to_owned());
@@ -168,8 +190,7 @@ pub fn run() -> Result<ExitCode, String> {
     let same = before.as_ref().is_some_and(|b| (&b.rustc, &b.arch) == (&now.rustc, &now.arch));
     println!("{:32} {:>14} {:>14} {:>8}", "instructions", "before", "now", "now/old");
     let mut more = Vec::new();
-    for (name, _) in PATHS {
-        let count = count(name)?;
+    for ((name, _), count) in PATHS.into_iter().zip(count_all()?) {
         now.instructions.insert(name.into(), count);
         let was = before.as_ref().and_then(|b| b.instructions.get(name)).copied();
         let ratio = was.map(|was| count as f64 / was as f64);
