@@ -36,7 +36,7 @@ fn replay(source: &mut Source, memory_pages: Option<u64>) -> Result<(), refault:
     let loaded = LoadedRecording::read(source)?;
     let mut settings = Settings::of(&loaded.recording, None, None, false);
     settings.memory_pages = memory_pages.or(settings.memory_pages);
-    run(&loaded, &settings).map(drop)
+    Ok(run(&loaded, &settings).map(drop)?)
 }
 
 /// Pages of a file that is not taken: what exists of a file takes memory in a replay.

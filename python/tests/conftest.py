@@ -24,7 +24,10 @@ def in_python(said: str, key: str) -> str:
     """The line of the command on a value of a flag, as Python says it of a keyword."""
     words = r"error: invalid value '(.*?)' for '--.*?': (.*?)(; list prints what each is)?; --help says more\n"
     found = re.fullmatch(words, said)
-    return f"{key}='{found[1].removeprefix(key + '=')}': {found[2]}" if found else said.removeprefix("error: ").rstrip()
+    if found:
+        return f"{key}='{found[1].removeprefix(key + '=')}': {found[2]}"
+    plain = said.removeprefix("error: ").rstrip()
+    return re.sub(r"^--([a-z-]+) (.*?): ", lambda of: f"{of[1].replace('-', '_')}='{of[2]}': ", plain)
 
 
 @pytest.fixture(scope="session")

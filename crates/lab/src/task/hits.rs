@@ -2,6 +2,7 @@
 
 use super::stream::{Block, Direction, Stream};
 use super::{Access, Task};
+use crate::metric::EqualLatencies;
 use crate::scenario::PhaseSpec;
 
 /// Nanoseconds of hits in a row.
@@ -10,9 +11,8 @@ pub(crate) struct Hits {
     count: u64,
     user_ns: u64,
     system_ns: u64,
-    /// By kind of access: the latency of the last accesses, and how many accesses in a row had it.
-    /// It seldom changes; earlier latencies are in `others`.
-    alike: [(u64, u64); KINDS],
+    /// By kind of access: the last ones, for latencies seldom change. Earlier ones are in `others`.
+    latest: [EqualLatencies; KINDS],
     others: Vec<(u64, u64)>,
 }
 
@@ -31,16 +31,14 @@ impl Hits {
         self.count += 1;
         self.user_ns += user_ns;
         self.system_ns += system_ns;
-        let (ns, alike) = (user_ns + system_ns, &mut self.alike[kind % KINDS]);
-        if alike.0 != ns {
-            self.others.push(std::mem::replace(alike, (ns, 0)));
+        if let Some(row) = self.latest[kind % KINDS].push(user_ns + system_ns, 1) {
+            self.others.push(row);
         }
-        alike.1 += 1;
     }
 
     /// Latencies, and how many accesses had each.
     fn latencies(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.alike.iter().chain(&self.others).copied().filter(|(_, count)| *count > 0)
+        self.latest.iter().filter_map(EqualLatencies::get).chain(self.others.iter().copied())
     }
 }
 
