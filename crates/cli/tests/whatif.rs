@@ -190,6 +190,32 @@ fn of_rules(folder: &Path) -> Vec<Truth> {
     all
 }
 
+/// Real programs that a guest of Linux 6.12 ran under both lists, each recorded in one limit: each
+/// recording says what the other lists would do.
+fn of_lists() -> Vec<Truth> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/lists");
+    let rate = |path: &Path| {
+        let said = Sandbox::new().run(&["verify", path.to_str().expect("plain text"), "--json"]);
+        let result: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+        result["kernel_hit_rate"].as_f64().expect("a rate")
+    };
+    let mut all = Vec::new();
+    for program in ["sqlite-20M", "rocksdb-24M", "git-12M"] {
+        let of = |policy: &str| folder.join(format!("{program}-{policy}.parquet"));
+        for [from, to] in [["lru", "mglru"], ["mglru", "lru"]] {
+            all.push(Truth {
+                name: format!("{program}, {from} of 6.12"),
+                input: of(from),
+                words: vec!["--policy".into(), to.into()],
+                change: format!("policy {to}"),
+                today: vec![rate(&of(from))],
+                then: vec![rate(&of(to))],
+            });
+        }
+    }
+    all
+}
+
 /// Hits, in percentage points, from which a difference has a row of its own.
 const SHOWN: f64 = 0.5;
 
@@ -235,7 +261,7 @@ fn predicted_beside_true() {
         return;
     }
     let (Some(recorded), Some(played)) = (recordings(), oracle()) else { return };
-    let truths = of_limits(&recorded).into_iter().chain(of_rules(&played));
+    let truths = of_limits(&recorded).into_iter().chain(of_lists()).chain(of_rules(&played));
     let all: Vec<Predicted> = truths.map(|truth| row(&truth)).collect();
     let inside = all.iter().filter(|of| of.is_inside).count();
     let mut table = String::new();
