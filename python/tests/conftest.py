@@ -27,7 +27,8 @@ def in_python(said: str, key: str) -> str:
     if found:
         return f"{key}='{found[1].removeprefix(key + '=')}': {found[2]}"
     plain = said.removeprefix("error: ").rstrip()
-    return re.sub(r"^--([a-z-]+) (.*?): ", lambda of: f"{of[1].replace('-', '_')}='{of[2]}': ", plain)
+    led = re.sub(r"^--([a-z-]+) (.*?): ", lambda of: f"{of[1].replace('-', '_')}='{of[2]}': ", plain)
+    return re.sub(r"--([a-z][a-z-]*)", lambda of: of[1].replace("-", "_"), led)
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,7 @@ def test_a_recording_is_replayed_as_the_machine_that_was_recorded(run):
     assert rows[0]["read_pages"] >= rows[0]["reads"] > 0
     assert rows[0]["misses"] < refault.replay(recording, page_by_page=True).column("misses")[0]
     for settings in [{"swap_max": "1M"}, {"thp": "64k=always"}, {"via": "map"}]:
-        with pytest.raises(ValueError, match="is a recording.*page-by-page"):
+        with pytest.raises(ValueError, match="is a recording.*page_by_page"):
             refault.replay(recording, **settings)
         assert refault.replay(recording, page_by_page=True, memory="10%", **settings).rows
 
