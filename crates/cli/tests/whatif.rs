@@ -200,7 +200,7 @@ fn of_lists() -> Vec<Truth> {
         result["kernel_hit_rate"].as_f64().expect("a rate")
     };
     let mut all = Vec::new();
-    for program in ["sqlite-20M", "rocksdb-24M", "git-12M"] {
+    for program in ["sqlite-10M", "rocksdb-24M", "git-16M"] {
         let of = |policy: &str| folder.join(format!("{program}-{policy}.parquet"));
         for [from, to] in [["lru", "mglru"], ["mglru", "lru"]] {
             all.push(Truth {
