@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use refault_cli::{Failure, one_line};
 use refault_trace::{ErrorKind, TraceError};
 
-/// A line of the command in Python's words: keywords in place of flags, but where it shows a command.
+/// A line of the command with keywords in place of flags, except in a command that it shows.
 fn in_keywords(line: &str) -> String {
     let line = line.replace("; --set help lists what there is", "").replace("; --set help lists the keys", "");
     let line = line.replace("--set ", "");

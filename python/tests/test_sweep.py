@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -33,7 +33,8 @@ class Dask:
         words = ["scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-show"]
         self.scheduler = self.begin([*words, "--scheduler-file", str(file)])
         for _ in range(300):
-            if file.exists():
+            # Dask opens the file and then writes into it: for a moment it is there and empty.
+            with suppress(FileNotFoundError, json.JSONDecodeError):
                 self.address = json.loads(file.read_text())["address"]
                 return
             time.sleep(0.1)
