@@ -13,6 +13,7 @@
 //! | `access` | accesses, as the engine sees them |
 //! | `calls` | reads of one call |
 //! | `advice` | advice of programs |
+//! | `in_use` | touches of mapped pages that a recording does not have |
 //! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
 //! | `length` | how long files are as they grow: readahead stops there |
 //! | `reads` | what both read from disks: pages and requests |
@@ -32,6 +33,7 @@ mod calls;
 mod count;
 mod estimate;
 mod events;
+mod in_use;
 mod length;
 mod load;
 mod machine;

@@ -3,6 +3,7 @@
 use super::cache::Cache;
 use super::calls::CallPart;
 use super::count::Compared;
+use super::in_use::InUse;
 use super::length::Lengths;
 use super::load::LoadedRecording;
 use super::machine::RecordObserver;
@@ -56,6 +57,8 @@ pub(super) struct Run<'a> {
     pub(super) stolen_before: u64,
     /// Reads of the kernel from disks.
     pub(super) kernel_reads: KernelReads,
+    /// Touches of mapped pages; none: as recorded, which is their faults alone.
+    pub(super) in_use: Option<InUse>,
     /// Whether the row is of a stream that comes into a unit of a sample.
     pub(super) is_stream: bool,
     /// Units of a sample that were accessed.
@@ -110,6 +113,7 @@ pub(super) fn run_with(
         run.cell.engine.set_now_ns(record.time_ns);
         run.cell.engine.flush_expired(&mut run.cell.machine);
         run.take(record, part);
+        run.touch_mapped();
         run.note_oom();
         after(&run.cell.engine, run.cell.group, run.compared.total.accesses);
     }
@@ -159,6 +163,7 @@ impl<'a> Run<'a> {
             is_settled: !settings.is_larger_than_recorded(loaded),
             stolen_before: 0,
             kernel_reads: KernelReads::new(loaded),
+            in_use: settings.mapped_in_use.then(|| InUse::new(loaded.part(first_limit))),
             is_stream: false,
             units: HashSet::new(),
             warm_up_ns,

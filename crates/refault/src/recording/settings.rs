@@ -25,6 +25,9 @@ pub struct Settings {
     pub large_folios: Option<u8>,
     /// Largest readahead window of any file, in pages; none: by its device.
     pub read_ahead: Option<u32>,
+    /// Whether programs touch what they have mapped all the time; else nothing but its faults is
+    /// known of it.
+    pub mapped_in_use: bool,
     /// Accesses at the start that are not compared.
     pub warm_up: WarmUp,
     /// Parts that are kept.
@@ -116,6 +119,7 @@ impl Settings {
             files_only,
             large_folios: None,
             read_ahead: None,
+            mapped_in_use: false,
             warm_up: WarmUp::Auto,
             keep: KeptParts::default(),
         }

@@ -127,6 +127,8 @@ pub(super) struct Setup {
     pub(super) min_ttl_ns: Option<u64>,
     pub(super) set: Vec<Set>,
     pub(super) seed: u64,
+    /// Whether programs use what they have mapped all the time, where the input does not say.
+    pub(super) mapped_in_use: bool,
 }
 
 impl Setup {
@@ -185,6 +187,7 @@ mod tests {
             min_ttl_ns: None,
             set: Vec::new(),
             seed: 0,
+            mapped_in_use: false,
         };
         let with = |change: WhatIfChange| today.clone().with(&change);
         let limit = |text: &str| with(WhatIfChange::Limit(text.parse().unwrap_or_else(|e| panic!("{e}")))).memory_pages;

@@ -7,6 +7,7 @@
 //! | `change` | a change, and a machine with and without it |
 //! | `subject` | what every kind of input has: its machine, its metrics, a run |
 //! | `trace`, `recording`, `scenario` | the kinds of input |
+//! | `in_use` | mapped pages that may be in use |
 //! | `effect` | the difference that a change makes, and whether it is more than its uncertainty |
 //! | `answer`, `text` | [`WhatIf`]: the result, and the sentence; a table for people |
 //! | `condition` | `--fail-if`: a difference that must not be |
@@ -17,6 +18,7 @@ mod answer;
 mod change;
 mod condition;
 mod effect;
+mod in_use;
 mod recording;
 mod request;
 mod scenario;
@@ -92,8 +94,11 @@ fn of_subject(subject: &dyn WhatIfSubject, request: &WhatIfRequest, watch: &Watc
             runs.len() - 1
         })
     };
-    let all: Vec<Vec<usize>> =
-        machines.iter().map(|of| (0..starts).map(|n| place(subject.start(of, n))).collect()).collect();
+    let runs_of = |of: &Setup| {
+        let starts = (0..starts).map(|n| subject.start(of, n));
+        starts.chain(subject.other_reading(of)).map(&mut place).collect()
+    };
+    let all: Vec<Vec<usize>> = machines.iter().map(runs_of).collect();
     let outcomes = subject.run(&runs, request.threads, watch)?;
     watch.check()?;
     let of = |at: usize| all[at].iter().map(|&run| &outcomes[run]).collect::<Vec<&Outcome>>();

@@ -2,6 +2,7 @@
 
 use super::answer::MetricTrust;
 use super::change::{FileAdvice, Setup, WhatIfChange};
+use super::in_use::{TodaysMisses, between};
 use super::request::WhatIfRequest;
 use super::subject::{FEW, MIN_TTL_IDLE, Measured, Outcome, POINTS, WhatIfSubject};
 use crate::memory_size::{Size as MemorySize, human};
@@ -11,7 +12,7 @@ use crate::size::{Confidence, Metric, counts_faults, trust};
 use crate::words::{counted, grouped};
 use crate::{Failure, Watch, on_threads, threads};
 use refault_mm::AccessAdvice;
-use refault_trace::{RecordSource, Records};
+use refault_trace::{RecordSource, Records, Via};
 use std::sync::Mutex;
 
 const PAGE_SIZE: u64 = 4096;
@@ -29,6 +30,8 @@ pub(super) struct WhatIfRecording {
     /// The kernel's own figures are of this machine.
     is_as_recorded: bool,
     read_ahead_pages: u64,
+    /// Whether programs had files mapped.
+    has_mapped: bool,
     /// Today's run beside the kernel.
     compared: Mutex<Option<Compared>>,
 }
@@ -72,13 +75,15 @@ impl WhatIfRecording {
             min_ttl_ns: None,
             set: Vec::new(),
             seed: request.seed.unwrap_or(0),
+            mapped_in_use: false,
         };
         let is_as_recorded = recorded == Some(memory_pages)
             && (today.kernel, today.policy) == (kernel_of(recording), policy_of(recording));
         let settings = Settings::of(recording, None, None, false);
         let read_ahead_pages = loaded.read_ahead_pages(&settings).into();
+        let has_mapped = loaded.records.iter().any(|record| record.op.via == Some(Via::Map));
         let compared = Mutex::default();
-        Ok(WhatIfRecording { loaded, today, limit_is, is_as_recorded, read_ahead_pages, compared })
+        Ok(WhatIfRecording { loaded, today, limit_is, is_as_recorded, read_ahead_pages, has_mapped, compared })
     }
 
     fn settings(&self, machine: &Setup) -> Settings {
@@ -86,6 +91,7 @@ impl WhatIfRecording {
         settings.memory_pages = Some(machine.memory_pages);
         settings.read_ahead = machine.read_ahead;
         settings.config.seed = machine.seed;
+        settings.mapped_in_use = machine.mapped_in_use;
         machine.set.iter().for_each(|set| set.apply(&mut settings.config));
         if machine.advice == Some(FileAdvice::Random) {
             settings.config.lru.file_advice = AccessAdvice::Random;
@@ -97,6 +103,26 @@ impl WhatIfRecording {
     fn with_today<R>(&self, of: impl FnOnce(&Compared) -> R) -> Option<R> {
         let compared = self.compared.lock().ok()?;
         compared.as_ref().filter(|compared| !compared.is_out_of_memory).map(of)
+    }
+
+    /// Brings runs with mapped pages in use as near to those without as the recorded kernel was.
+    fn weigh_in_use(&self, machines: &[Setup], outcomes: &mut [Outcome]) {
+        let idle_of = |machine: &Setup| {
+            let idle = format!("{:?}", Setup { mapped_in_use: false, ..machine.clone() });
+            machines.iter().position(|other| format!("{other:?}") == idle)
+        };
+        let in_use = machines.iter().enumerate().filter(|(_, machine)| machine.mapped_in_use);
+        let pairs: Vec<_> = in_use.filter_map(|(at, machine)| Some((idle_of(machine)?, at))).collect();
+        let misses = |outcome: &Outcome| Some(outcome.values.first().copied()??.value);
+        let todays = pairs.iter().find(|(idle, _)| *idle == 0).and_then(|&(idle, in_use)| {
+            let (idle, in_use) = (misses(&outcomes[idle])?, misses(&outcomes[in_use])?);
+            let kernel = self.with_today(|compared| (compared.total.kernel_misses, compared.total.accesses))?;
+            Some(TodaysMisses { idle, in_use, kernel: kernel.0 as f64, accesses: kernel.1 as f64 })
+        });
+        let share = todays.map_or(1.0, TodaysMisses::most_in_use);
+        for (idle, in_use) in pairs {
+            outcomes[in_use] = between(&outcomes[idle], &outcomes[in_use], share);
+        }
     }
 
     /// Whether faults on mapped files decide what misses.
@@ -189,6 +215,10 @@ impl WhatIfSubject for WhatIfRecording {
         Ok(check_acts(&machine.set, [(machine.policy.name(), Some(&config))].into_iter())?)
     }
 
+    fn other_reading(&self, machine: &Setup) -> Option<Setup> {
+        self.has_mapped.then(|| Setup { mapped_in_use: true, ..machine.clone() })
+    }
+
     fn run(&self, machines: &[Setup], of_threads: Option<u16>, watch: &Watch) -> Result<Vec<Outcome>, Failure> {
         let total = self.loaded.accesses * machines.len() as u64;
         let progress = watch.accesses(format!("replaying {}", self.loaded.name), Some(total));
@@ -204,7 +234,9 @@ impl WhatIfSubject for WhatIfRecording {
             Ok(outcome)
         });
         watch.check()?;
-        Ok(done.map_err(|e| format!("{}: {e}", self.loaded.name))?)
+        let mut outcomes = done.map_err(|e| format!("{}: {e}", self.loaded.name))?;
+        self.weigh_in_use(machines, &mut outcomes);
+        Ok(outcomes)
     }
 
     fn trust(&self, _today: &Outcome) -> Vec<MetricTrust> {

@@ -71,6 +71,7 @@ impl WhatIfScenario {
             min_ttl_ns: None,
             set: Vec::new(),
             seed: request.seed.unwrap_or(scenario.seed),
+            mapped_in_use: false,
         };
         Ok(WhatIfScenario { file: file.to_owned(), scale: request.scale, scenario, today, group, limited })
     }

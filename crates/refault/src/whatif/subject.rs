@@ -96,6 +96,12 @@ pub(super) trait WhatIfSubject {
         Setup { memory_pages, seed: machine.seed.wrapping_add(u64::from(n)), ..machine.clone() }
     }
 
+    /// A machine in the other reading of what the input leaves open, beside its starts; none: there
+    /// is no other.
+    fn other_reading(&self, _machine: &Setup) -> Option<Setup> {
+        None
+    }
+
     /// Runs machines; outcomes are in their order.
     fn run(&self, machines: &[Setup], threads: Option<u16>, watch: &Watch) -> Result<Vec<Outcome>, Failure>;
 

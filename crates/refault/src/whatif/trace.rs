@@ -80,6 +80,7 @@ impl WhatIfTrace {
             min_ttl_ns: None,
             set: Vec::new(),
             seed: request.seed.unwrap_or(0),
+            mapped_in_use: false,
         };
         let mut metrics = vec![Metric::Misses, Metric::HitRate];
         metrics.extend(has_anon.then_some(Metric::SwapInsPerAccess));
