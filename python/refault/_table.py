@@ -45,8 +45,7 @@ class Table:
         """Each row as a dictionary."""
         if self._texts is not None:
             return [json.loads(row) for row in self._texts]
-        columns = {name: self.column(name) for name in self.columns}
-        return [dict(zip(columns, values)) for values in zip(*columns.values())]
+        return list(self)
 
     @property
     def columns(self) -> list[str]:
@@ -63,7 +62,9 @@ class Table:
         return int(self._table.num_rows)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self.rows)
+        """The rows with the columns of the table, so that ``pandas.DataFrame(t)`` has them, too."""
+        columns = {name: self.column(name) for name in self.columns}
+        return (dict(zip(columns, values)) for values in zip(*columns.values()))
 
     def to_pandas(self) -> Any:
         """The table as a DataFrame of pandas; what is nested is a column for each value in it."""

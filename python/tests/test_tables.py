@@ -17,7 +17,9 @@ def test_tables_go_to_pandas_and_polars_and_print():
     pandas = pytest.importorskip("pandas")
     result = refault.replay(trace(), [0.1, 0.5], ["lru", "mglru"])
     assert list(result.to_pandas()["policy"]) == ["lru", "mglru"] * 2
-    assert list(pandas.DataFrame(result)["misses"]) == result.column("misses")
+    plain = pandas.DataFrame(result)
+    assert list(plain["misses"]) == result.column("misses")
+    assert list(plain) == list(result.to_pandas()) == result.columns
     lines = str(result).splitlines()
     assert lines[0].split()[:3] == ["trace", "policy", "memory_bytes"]
     assert len(lines) == 6 and "more columns" in lines[-1]
