@@ -15,7 +15,7 @@ def make(kit, arch, tree, out):
         kit.run(
             "cargo", "deb", "-q", "-p", crate, *(["--variant", "units"] if has_units else []),
             "--no-build", "--no-strip", "--no-separate-debug-symbols",
-            "--target", place.ARCHES[arch]["target"], "--profile", kit.profile, "--output", file,
+            "--target", place.ARCHES[arch]["target"], "--profile", "dist", "--output", file,
         )
 
 

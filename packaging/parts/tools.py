@@ -15,10 +15,8 @@ CARGO = {"deb": ("cargo-deb", "3.8.0"), "rpm": ("cargo-generate-rpm", "0.21.1")}
 class Kit:
     """The programs, the folder in which is built, and the environment of a build."""
 
-    def __init__(self, work, parts, profile):
+    def __init__(self, work, parts):
         self.work = work
-        # Profile of Cargo.toml by which programs are compiled.
-        self.profile = profile
         # Kept between clones where it is named.
         self.folder = Path(os.environ.get("REFAULT_PACKAGING_TOOLS", place.ROOT / "target/packaging/tools"))
         self.python = self.folder / "venv"
