@@ -306,7 +306,7 @@
     [...table.tHead.rows[0].cells].forEach((head, i) => {
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = head.textContent;
+      button.append(...head.childNodes);
       head.replaceChildren(button);
       button.onclick = () => {
         const down = head.getAttribute("aria-sort") !== "descending";

@@ -107,6 +107,8 @@ async function words(page, say) {
   const both = () => page.evaluate(() => [".w-misses", ".w-hits"].map(kind =>
     [...document.querySelectorAll(kind)].filter(one => one.getClientRects().length).length));
   const [misses, hits] = await both();
+  const joined = await page.evaluate(() => document.body.innerText.match(/.*misseshits.*/)?.[0]);
+  if (joined) say(`it has both words at once: ${joined}`);
   if (!misses || hits) say(`it shows ${misses} texts of misses and ${hits} of hits at first`);
   await word.click();
   const [less, more] = await both();
