@@ -310,8 +310,10 @@ fn a_trace_is_played_on_this_kernel() {
     let json = ok(&play(&fits, &["--memory", "16M", "--repeats", "2", "--strict", "--json"]));
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let row = &json["rows"][0];
-    assert_eq!((&row["agreement"], &row["kernel_agreement"], &json["via"]), (&1.0.into(), &1.0.into(), &"both".into()));
-    assert_eq!((&row["spread_points"], &row["memory_pages"]), (&0.0.into(), &4096.into()));
+    let of = |key: &str| row[key].as_f64().expect("a number");
+    // On a busy machine the kernel may take a page or two before it has to.
+    assert!(of("agreement").min(of("kernel_agreement")) > 0.999 && of("spread_points") < 0.1, "{row}");
+    assert_eq!((&row["memory_pages"], &json["via"]), (&4096.into(), &"both".into()));
     // A loop that does not fit: the kernel misses nearly always.
     let looped = s.generate("loop.parquet", &["9000: A:loop:3000"]);
     let text = ok(&play(&looped, &["--memory", "4M,8M", "--repeats", "1"]));
