@@ -12,10 +12,12 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 from mru import Mru  # noqa: E402
 from sieve import Sieve  # noqa: E402
 
+# `policy.py ROUNDS ACCESSES`
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+ACCESSES = int(sys.argv[2]) if len(sys.argv) > 2 else 2_000_000
 TRACES = {
-    "many hits": ("2000000: files:zipf:100000:skew=1.0", "30%"),
-    "half hits": ("2000000: files:zipf:100000:skew=0.8", "10%"),
+    "many hits": (f"{ACCESSES}: files:zipf:100000:skew=1.0", "30%"),
+    "half hits": (f"{ACCESSES}: files:zipf:100000:skew=0.8", "10%"),
 }
 
 

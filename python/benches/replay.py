@@ -15,8 +15,10 @@ import numpy as np
 
 import refault
 
+# `replay.py ROUNDS ACCESSES`
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-PHASE = "8000000: a:zipf:200000:skew=0.9,weight=4; b:loop:60000"
+ACCESSES = int(sys.argv[2]) if len(sys.argv) > 2 else 8_000_000
+PHASE = f"{ACCESSES}: a:zipf:200000:skew=0.9,weight=4; b:loop:60000"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -12,7 +12,7 @@ from conftest import ROOT
 @pytest.mark.parametrize(("name", "lines"), [("sweep", 5), ("policy", 13), ("replay", 6)])
 def test_a_program_prints_its_table(name, lines):
     path = ROOT / "python" / "benches" / f"{name}.py"
-    done = subprocess.run([sys.executable, path, "1"], capture_output=True, text=True, timeout=500)
+    done = subprocess.run([sys.executable, path, "1", "200000"], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     rows = done.stdout.splitlines()
     assert len(rows) == lines

@@ -117,16 +117,16 @@ def test_scenario_of_a_dictionary():
 
 
 def test_bench(run):
-    result = refault.bench("fio-zipf-2g")
-    _, out, _ = run("bench", "fio-zipf-2g", "--json")
+    result = refault.bench("db-switch", seeds=1)
+    _, out, _ = run("bench", "db-switch", "--seeds", "1", "--json")
     assert timeless(result.benchmarks) == timeless(json.loads(out)["benchmarks"])
-    assert set(result.table.column("benchmark")) == {"fio-zipf-2g"}
+    assert set(result.table.column("benchmark")) == {"db-switch"}
     with pytest.raises(ValueError, match="no-such"):
         refault.bench("no-such")
     with pytest.raises(ValueError, match="threads: 0 is not in 1..=1024"):
-        refault.bench("fio-zipf-2g", threads=0)
+        refault.bench("db-switch", threads=0)
     with pytest.raises(ValueError, match="seeds: does not go with seed"):
-        refault.bench("fio-zipf-2g", seed=1, seeds=2)
+        refault.bench("db-switch", seed=1, seeds=2)
 
 
 def test_report(sqlite, tmp_path):

@@ -50,7 +50,7 @@ def test_ctrl_c_ends_it(work):
 
 
 def test_the_lock_is_released():
-    trace = refault.Trace.generate("3000000: a:uniform:5000")
+    trace = refault.Trace.generate("400000: a:uniform:5000")
     done = []
     thread = threading.Thread(target=lambda: done.append(refault.replay(trace, policy="all", threads=1)))
     thread.start()
