@@ -3,7 +3,7 @@
 
 use crate::common::command::Sandbox;
 use crate::common::programs::{Run, memory};
-use refault_testing::{Need, absent, one_in, short_or_long};
+use refault_testing::{Need, absent, by_length, short_or_long, step};
 
 const LIMIT: u64 = 24 << 20;
 const MIB: u64 = 1 << 20;
@@ -116,7 +116,7 @@ fn what_is_said_at_the_end_is_what_there_was() {
         ["private", "populate", "locked", "noreserve", "raw-populate", "grown", "memfd-private", "zero"];
     const OTHERS: [&str; 5] = ["shared", "shared-populate", "memfd", "sysv", "hugetlb"];
     let places = short_or_long(&["plain", "both"][..], &["plain", "thread", "fork", "both"]);
-    for (i, kind) in OWN.iter().chain(&OTHERS).enumerate().step_by(one_in(2)) {
+    for (i, kind) in OWN.iter().chain(&OTHERS).enumerate().step_by(step(2, 2)) {
         // In one of the places where tests are short.
         let chosen = short_or_long(1, places.len());
         for place in places.iter().cycle().skip(i % places.len()).take(chosen) {
@@ -135,7 +135,7 @@ fn what_is_said_at_the_end_is_what_there_was() {
 #[test]
 fn regression_a_program_that_moves_page_after_page_survives() {
     for kind in ["rotate", "swap", "dontunmap", "forks"] {
-        let Some(r) = run(&[], &["move", kind, "9000", short_or_long("100", "1000")]) else { return };
+        let Some(r) = run(&[], &["move", kind, "9000", by_length("100", "300", "1000")]) else { return };
         check(&r, kind);
         assert_eq!((r.status.code(), r.number("undecided"), r.number("processes_killed")), (Some(0), 0, 0), "{kind}");
         assert!(r.number("swapped_in") > 0, "{kind}: nothing left memory: {}", r.json);
@@ -146,7 +146,7 @@ fn regression_a_program_that_moves_page_after_page_survives() {
 #[test]
 fn regression_a_program_that_moves_pages_in_threads_survives() {
     for kind in ["idle", "threads"] {
-        let Some(r) = run(&[], &["move", kind, "9000", short_or_long("40", "400")]) else { return };
+        let Some(r) = run(&[], &["move", kind, "9000", by_length("40", "150", "400")]) else { return };
         check(&r, kind);
         assert_eq!((r.status.code(), r.number("undecided"), r.number("processes_killed")), (Some(0), 0, 0), "{kind}");
         assert!(r.number("swapped_in") > 0, "{kind}: nothing left memory: {}", r.json);

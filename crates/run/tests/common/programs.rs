@@ -1,11 +1,11 @@
 //! Programs of `tests/programs`, and `/proc` of a run of one.
 
-use super::command::Sandbox;
+use super::command::{LONGEST, Sandbox};
 use refault_testing::{Need, absent};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `programs/memory.c`, compiled once. `None`: it was said why not.
 pub fn memory() -> Option<&'static Path> {
@@ -66,13 +66,18 @@ pub fn start(s: &Sandbox, flags: &[&str], words: &[&str]) -> Child {
 
 impl Run {
     /// Runs a program, and looks at all processes meanwhile. `None`: it was said why this machine
-    /// cannot.
+    /// cannot. One that does not end is killed, and fails the test by name.
     pub fn of(s: &Sandbox, flags: &[&str], words: &[&str]) -> Option<Run> {
         let mut child = start(s, flags, words);
         let mut seen = Seen::default();
+        let started = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().expect("a child") {
                 break status;
+            }
+            if started.elapsed() > LONGEST {
+                let (left, killed) = (children(child.id()), child.kill());
+                panic!("{words:?} did not end in {LONGEST:?}; processes left: {left:?}, killed: {killed:?}");
             }
             seen.look(child.id());
             std::thread::sleep(Duration::from_millis(5));
