@@ -3,7 +3,7 @@
 use crate::common::{load, one_list, opt_misses, replay};
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_mm::{CacheExtPolicy, Config, Policy};
-use refault_testing::{is_long, one_in, short_or_long, traces};
+use refault_testing::{is_long, is_whole, one_in, short_or_long, step, traces};
 use refault_trace::{PackedAccess, Trace, Via};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -123,10 +123,10 @@ fn nothing_beats_opt_on_public_traces() {
     }
     paths.sort();
     assert!(!paths.is_empty());
-    for path in paths.into_iter().step_by(one_in(5)) {
+    for (n, path) in paths.into_iter().step_by(one_in(5)).enumerate() {
         for via in [Via::Fd, Via::Map] {
             let trace = load(&path, false, via, false);
-            for &percent in short_or_long(&[20][..], &[5, 20, 60]) {
+            for percent in if is_whole() { 0..3 } else { n % 3..n % 3 + 1 }.map(|i| [20, 5, 60][i]) {
                 let pages = (u64::from(trace.footprint_pages()) * percent / 100).max(1);
                 let least = opt_misses(&trace, pages);
                 for policy in Policy::ALL {
@@ -167,7 +167,7 @@ fn policies_as_plug_ins_are_those_of_the_textbook() {
         (CacheExtPolicy::WTinyLfu, "WTinyLFU", 0.06),
     ];
     let mut wrong = Vec::new();
-    for golden in compared(&root).step_by(one_in(3)) {
+    for golden in compared(&root).step_by(step(3, 2)) {
         let mut trace = load(&file(&root, &golden.trace), golden.trace == "cphy", Via::Fd, true);
         // To the textbook a read that goes on in the page of the last one is an access like others.
         trace.accesses.iter_mut().for_each(|a| *a = PackedAccess::new(a.page(), false, Via::Fd, false));
@@ -263,10 +263,9 @@ fn measured(root: &Path) -> String {
 fn the_table_of_policies_is_what_is_measured() {
     const BEGIN: &str = "<!-- policies: begin -->\n";
     const END: &str = "<!-- policies: end -->";
-    let asked = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
-    let writes = asked("REFAULT_WRITE_POLICIES");
-    if !writes && !asked("REFAULT_LONG") {
-        return println!("the table of policies takes minutes: REFAULT_LONG=1 measures it");
+    let writes = std::env::var_os("REFAULT_WRITE_POLICIES").is_some_and(|v| !v.is_empty() && v != "0");
+    if !writes && !is_whole() {
+        return println!("the table of policies takes minutes: REFAULT_LONG=all measures it");
     }
     let Some(root) = traces() else { return };
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements/policies.md");

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 /// Inputs of each kind in a sandbox: a trace, a recording, a scenario.
 fn sandbox() -> Sandbox {
-    let s = Sandbox::new();
+    let s = Sandbox::of_release();
     s.generate("trace.parquet", &["600000: A:uniform:150000"]);
     made_up(&s.path("recording.parquet"), 200, |i| i < 100);
     s.write("tiny.toml", include_bytes!("data/tiny.toml"));

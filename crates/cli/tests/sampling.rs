@@ -6,7 +6,7 @@ use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_cli::replay::policy::RowPolicy;
 use refault_cli::replay::sample::{OneIn, Question, SampledEstimate, estimate};
 use refault_mm::{Config, Kernel, Policy};
-use refault_testing::one_in;
+use refault_testing::{one_in, step};
 use refault_trace::generate::Workload;
 use refault_trace::{LoadOptions, Sample, SampleUnit, Samples, Trace, Via};
 use serde_json::Value;
@@ -62,7 +62,7 @@ fn all_pages_are_the_whole_replay() {
     for via in [Via::Fd, Via::Map].into_iter().step_by(one_in(2)) {
         let trace = Trace::load(&mut source(), &options(via)).expect("a trace");
         let size = u64::from(trace.footprint_pages()) / 4;
-        let policies: Vec<_> = policies().into_iter().step_by(one_in(5)).collect();
+        let policies: Vec<_> = policies().into_iter().step_by(step(5, 2)).collect();
         let estimates = estimates(via, 1, SampleUnit::Page, &[size], &policies);
         assert_eq!(estimates.len(), policies.len());
         for (e, (policy, cfg)) in estimates.iter().zip(&policies) {

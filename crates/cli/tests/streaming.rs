@@ -23,7 +23,7 @@ fn rows(json: &str) -> Vec<Value> {
 
 #[test]
 fn rows_are_those_of_a_trace_in_memory() {
-    let dir = Sandbox::new();
+    let dir = Sandbox::of_release();
     let trace = dir.generate("t.parquet", &PHASES);
     let cases = [
         &["--policy", short_or_long("mglru", "lru,mglru,sieve"), "--windows", "7", "--threads", "2"][..],
@@ -44,7 +44,7 @@ fn bits_of_misses_are_the_same() {
     if !only_long("bits_of_misses_are_the_same") {
         return;
     }
-    let dir = Sandbox::new();
+    let dir = Sandbox::of_release();
     let trace = dir.generate("t.parquet", &PHASES);
     let flags = ["--policy", "mglru", "-m", "10%", "--miss-bits"];
     ok(&dir.replay(&trace, &[&flags[..], &["whole.bits"]].concat()));

@@ -4,7 +4,7 @@
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::Scenario;
 use refault_mm::CacheExtPolicy;
-use refault_testing::only_long;
+use refault_testing::{is_whole, only_long};
 
 fn run(text: &str) -> RunResult {
     let s = Scenario::parse("f.toml", text).unwrap_or_else(|e| panic!("{e}"));
@@ -113,6 +113,9 @@ fn what_is_got_is_kept_from_scans() {
         }
     };
     beside("get-scan", rates("lru", ", cache_ext = \"get-scan\"", ""), [1.4..2.1, 0.85..1.0, 0.75..0.95]);
+    if !is_whole() {
+        return;
+    }
     beside("lfu", rates("lru", ", cache_ext = \"lfu\"", ""), [1.3..1.9, 0.85..1.05, 0.7..0.95]);
     beside("mglru", rates("mglru", "", ""), [0.85..1.0, 0.9..1.1, 0.9..1.05]);
     for advice in [", advice = \"sequential\"", ", advice = \"noreuse\""] {

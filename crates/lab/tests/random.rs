@@ -1,7 +1,7 @@
 //! Machines and workloads of any shape: none panics, hangs or breaks what must hold.
 //!
-//! `REFAULT_SEEDS` sets how many are tried (15, and 200 with `REFAULT_LONG=1`), `REFAULT_SEED`
-//! tries a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before
+//! `REFAULT_SEEDS` sets how many are tried (15, 60 with `REFAULT_LONG=1`, 200 with
+//! `REFAULT_LONG=all`), `REFAULT_SEED` tries a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before
 //! and after a change that must change nothing.
 
 mod machine_events;
@@ -18,7 +18,7 @@ use refault_lab::scenario::{
 use refault_mm::{
     AccessAdvice, CacheExtPolicy, HugeAdvice, MemcgLimits, Policy, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig,
 };
-use refault_testing::short_or_long;
+use refault_testing::{by_length, short_or_long};
 use refault_trace::generate::Rng;
 use refault_trace::{ObjectKind, Via};
 
@@ -431,7 +431,7 @@ fn number(name: &str) -> Option<u64> {
 fn machines_of_any_shape() {
     let seeds = match number("REFAULT_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("REFAULT_SEEDS").unwrap_or(short_or_long(15, 200)),
+        None => 0..number("REFAULT_SEEDS").unwrap_or(by_length(15, 60, 200)),
     };
     let tried = seeds.end - seeds.start;
     let (mut kills, mut errors, mut swapped, mut events, mut excused) = (0, 0, 0, 0, 0);

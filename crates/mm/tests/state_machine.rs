@@ -7,7 +7,7 @@ use refault_mm::{
     SwapDeviceConfig, ThpConfig, ThpDefrag, ThpMode, ThpSize, Touch, ZswapConfig,
 };
 use refault_mm::{FaultAroundConfig, LruConfig, MemcgConfig, ReadaheadConfig, ShadowConfig, SwapConfig};
-use refault_testing::short_or_long;
+use refault_testing::by_length;
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -189,9 +189,9 @@ fn run_with(
     Ok(driver)
 }
 
-/// More with `REFAULT_LONG=1`; `PROPTEST_CASES` sets another number.
+/// More with `REFAULT_LONG`; `PROPTEST_CASES` sets another number.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(short_or_long(50, 500))
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(by_length(50, 200, 500))
 }
 
 proptest! {

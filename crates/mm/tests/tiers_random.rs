@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use refault_mm::tiering::{PromotionPolicy, TieringConfig};
 use refault_mm::{Advice, Config, MemcgSelection, NodeConfig, NodeId, NumaConfig, Policy, Touch, ZswapConfig};
 use refault_mm::{LruConfig, MemcgConfig, ShadowConfig, SwapConfig};
-use refault_testing::short_or_long;
+use refault_testing::{by_length, short_or_long};
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -132,7 +132,7 @@ fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, T
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: short_or_long(60, 200), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: by_length(60, 100, 200), ..ProptestConfig::default() })]
 
     /// Frames are conserved on every node, folios are on lists of their nodes, and what was written
     /// is read.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use refault_pager::store::{Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Policy, Region, RegionConfig};
-use refault_testing::only_long;
+use refault_testing::{only_long, step};
 
 use crate::common::made_for_system_calls;
 
@@ -135,13 +135,14 @@ fn one_fault_at_a_time() {
         (Stalls(20), 0),
     ] {
         let mut seen = 0;
-        for at in [0u64, 1, 2, 31, 32, 63, 64, 500, 900, 1400, 1700, 2100, 2600, 3000] {
+        let places = [0u64, 1, 2, 31, 32, 63, 64, 500, 900, 1400, 1700, 2100, 2600, 3000];
+        for &at in places.iter().step_by(step(3, 3)) {
             let Some(region) = region(Faulty::new(move |n, _| (n == at).then_some(fault))) else { return };
             let lost = run(&region);
             assert!(lost <= most, "{fault:?} at operation {at}: {lost} pages lost");
             seen += lost;
         }
-        eprintln!("{fault:?}: {seen} of 14 faults lost a page");
+        eprintln!("{fault:?}: {seen} faults lost a page");
         assert!(most == 0 || seen > 0, "{fault:?}: no fault was met");
     }
 }

@@ -6,7 +6,7 @@
 
 use refault_pager::store::Codec;
 use refault_pager::{Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpDefrag, ThpSize};
-use refault_testing::short_or_long;
+use refault_testing::by_length;
 
 use crate::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, in_lab};
 use crate::common::made;
@@ -37,7 +37,7 @@ fn in_region(pages: &[usize], thp: &ThpConfig) -> Option<f64> {
 }
 
 fn compare(thp: &ThpConfig, name: &str) {
-    for &workload in short_or_long(&["zipf"][..], &["uniform", "zipf", "scan", "phases"]) {
+    for &workload in by_length(&["zipf"][..], &["zipf", "phases"], &["uniform", "zipf", "scan", "phases"]) {
         let pages = accesses(workload);
         let Some(pager) = in_region(&pages, thp) else { return };
         let lab = in_lab(&pages, thp);

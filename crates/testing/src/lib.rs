@@ -34,6 +34,23 @@ pub fn one_in(cases: usize) -> usize {
     short_or_long(cases, 1)
 }
 
+/// Whether everything is to be compared, however long it takes: `REFAULT_LONG=all`. Tables beside
+/// kernels take minutes each; `REFAULT_LONG=1` compares a part of their rows.
+pub fn is_whole() -> bool {
+    std::env::var_os("REFAULT_LONG").is_some_and(|value| value == "all")
+}
+
+/// One of three values: of short tests, of long ones, or with `REFAULT_LONG=all`.
+pub fn by_length<T>(short: T, long: T, all: T) -> T {
+    if is_whole() { all } else { short_or_long(short, long) }
+}
+
+/// Step through like cases for `step_by`: in short tests, in long ones, and 1 with
+/// `REFAULT_LONG=all`.
+pub fn step(short: usize, long: usize) -> usize {
+    by_length(short, long, 1)
+}
+
 /// Whether a test is one of those that only run where tests are long; says so where it does not.
 pub fn only_long(test: &str) -> bool {
     if !is_long() {

@@ -149,13 +149,13 @@ fn guests() -> BTreeMap<String, Policies> {
 /// Recordings of a case, by policy.
 type Policies = BTreeMap<&'static str, Vec<Value>>;
 
-/// The cases that are compared, with the recordings of each policy: a few, unless there is time for
-/// all. `REFAULT_GUESTS`: those with this in their name.
+/// The cases that are compared, with the recordings of each policy: one in eight, in long
+/// tests one in three, or all. `REFAULT_GUESTS`: those with this in their name.
 fn compared() -> Vec<(String, Policies)> {
-    let is_whole = refault_testing::is_long() || std::env::var_os("REFAULT_WRITE_TABLES").is_some();
     let named = std::env::var("REFAULT_GUESTS").unwrap_or_default();
+    let is_whole = !named.is_empty() || std::env::var_os("REFAULT_WRITE_TABLES").is_some();
     let guests = guests().into_iter().filter(|(name, _)| name.contains(&named));
-    guests.step_by(if is_whole || !named.is_empty() { 1 } else { 8 }).collect()
+    guests.step_by(if is_whole { 1 } else { refault_testing::step(8, 3) }).collect()
 }
 
 /// Cells of the table, and the figures that miss.

@@ -8,11 +8,14 @@ use super::driver::Case;
 /// An iteration: what it prints.
 pub type Lines = Vec<String>;
 
-/// Runs of the same, by case and machine.
-pub fn load() -> BTreeMap<Case, BTreeMap<&'static str, Vec<Lines>>> {
+/// Runs of the same case, by machine.
+pub type Kernels = BTreeMap<&'static str, Vec<Lines>>;
+
+/// All of them, by case.
+pub fn load() -> BTreeMap<Case, Kernels> {
     let packed: &[u8] = include_bytes!("../data/swap_slots/recordings.txt.zst");
     let text = String::from_utf8(zstd::decode_all(packed).expect("zstd")).expect("a text");
-    let mut all: BTreeMap<Case, BTreeMap<&'static str, Vec<Lines>>> = BTreeMap::new();
+    let mut all: BTreeMap<Case, Kernels> = BTreeMap::new();
     for run in text.split("# ").skip(1) {
         let mut lines = run.lines();
         let head: Vec<&str> = lines.next().expect("a head").split(' ').collect();

@@ -15,7 +15,7 @@ use crate::store::{Faulty, PageBuf, SwapArea};
 use crate::sync::Mutex;
 
 fn check(run: impl Fn() + Send + Sync + 'static) {
-    let schedules = if std::env::var_os("REFAULT_LONG").is_some() { 20_000 } else { 1000 };
+    let schedules = refault_testing::by_length(1000, 5000, 20_000);
     // Three places at which threads change, at the most: most defects need no more.
     shuttle::check_pct(run, schedules, 3);
 }

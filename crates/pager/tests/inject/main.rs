@@ -5,8 +5,8 @@
 //! process of its own, with a watchdog. Allocations fail likewise, and pairs of calls that a seed
 //! chooses.
 //!
-//! By default some of the failures are tried, each at one call: with `REFAULT_LONG=1` about 800,
-//! without it a twentieth of these. `REFAULT_INJECT=small` tries every failure of every call of the
+//! By default some of the failures are tried, each at one call: with `REFAULT_LONG=all` about
+//! 800, with `REFAULT_LONG=1` a quarter of these, without it a twentieth. `REFAULT_INJECT=small` tries every failure of every call of the
 //! small scenarios, one by one (an hour); `REFAULT_INJECT=each` tries all failures of all
 //! scenarios, `REFAULT_INJECT=all` at every call (hours to days), `REFAULT_INJECT=all/7` at every
 //! seventh. The outcomes of each failure are in a table in `outcomes.md`; a call
@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use refault_pager::calls::{AgentFault, Call, CallFault, CallPlan};
-use refault_testing::{Need, absent, is_long};
+use refault_testing::{Need, absent, is_whole, short_or_long};
 use runner::{AT_A_TIME, Done, Inject, Job, Planned, Report, Run, SMALL_AT_A_TIME, run_all};
 use table::{Cells, SCENARIOS};
 
@@ -313,16 +313,16 @@ fn at_a_time(s: &Scenario) -> usize {
         .map_or(usual, |n| n.parse().expect("REFAULT_INJECT_AT_A_TIME is a number"))
 }
 
-/// Part of the runs with `REFAULT_LONG` that is run by default: a twentieth.
-const SHORT_PART: &str = "1/20";
+/// Part of the runs with `REFAULT_LONG=all` that is run by default, and with `REFAULT_LONG=1`.
+const PARTS: [&str; 2] = ["1/20", "1/4"];
 
 /// Whether a run is of the part that is asked for. Which part it is of depends on nothing but what
 /// fails in it, so that the parts together are all.
 fn is_in_part(job: &Job) -> bool {
     let part = match std::env::var("REFAULT_INJECT_PART") {
         Ok(part) => part,
-        Err(_) if is_long() || std::env::var_os("REFAULT_INJECT").is_some() => return true,
-        Err(_) => SHORT_PART.to_owned(),
+        Err(_) if is_whole() || std::env::var_os("REFAULT_INJECT").is_some() => return true,
+        Err(_) => short_or_long(PARTS[0], PARTS[1]).to_owned(),
     };
     let numbers = part.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
     let (k, n): (u64, u64) = numbers.expect("REFAULT_INJECT_PART is K/N");

@@ -11,7 +11,7 @@
 //!
 //! Parts below the core and above it are simulated; the core, the engine and the swap area are
 //! those that programs run on. After every step [`checkers`] look at all of it. `REFAULT_LONG=1`
-//! runs thousands of seeds, `REFAULT_SEEDS=n` so many.
+//! runs hundreds of seeds, `REFAULT_SEEDS=n` so many.
 
 mod anonymous;
 mod checkers;
@@ -34,9 +34,8 @@ pub(crate) use self::profile::Rates;
 pub(crate) use self::random::Random;
 pub(crate) use self::threads::{Model, Thread};
 
-/// Seeds of a short run, and with `REFAULT_LONG=1`, as in CI.
-const SEEDS: u64 = 40;
-const LONG_SEEDS: u64 = 1000;
+/// Seeds of a short run, with `REFAULT_LONG=1` as in CI, and with `REFAULT_LONG=all`.
+const SEEDS: [u64; 3] = [40, 250, 1000];
 /// The first of them.
 const FIRST: u64 = 1;
 
@@ -49,7 +48,8 @@ pub(crate) fn seeds() -> Vec<u64> {
     match number("REFAULT_SEED") {
         Some(seed) => vec![seed],
         None => {
-            let n = if std::env::var_os("REFAULT_LONG").is_some() { LONG_SEEDS } else { SEEDS };
+            let [short, long, all] = SEEDS;
+            let n = refault_testing::by_length(short, long, all);
             (FIRST..FIRST + number("REFAULT_SEEDS").unwrap_or(n)).collect()
         }
     }
