@@ -34,6 +34,19 @@ fn regression_a_warm_service_in_a_tight_limit_is_promised_bounds_that_hold() {
     }
 }
 
+/// Code of RocksDB that is mapped may be in use: 13M were said to do, where it would be evicted.
+#[test]
+fn regression_a_limit_holds_whether_or_not_mapped_files_are_in_use() {
+    let path = format!("{}/tests/data/lists/rocksdb-24M-mglru.parquet", env!("CARGO_MANIFEST_DIR"));
+    let words = ["size", &path, "-t", "hit_rate>60%", "--json"];
+    let json: Value = serde_json::from_str(&ok(&Sandbox::new().run(&words))).expect("JSON");
+    assert_eq!(json["answer"]["bytes"], 24 << 20, "{json}");
+    for point in json["points"].as_array().expect("points").iter().filter(|point| point["met"] == true) {
+        assert!(point["low"].as_f64().expect("a rate") >= 0.6, "{point}");
+    }
+    assert!(json["notes"].to_string().contains("of files are mapped"), "{json}");
+}
+
 /// The hit rate that a recording promises of another limit, in percent.
 fn promised(name: &str, mib: u64) -> Option<f64> {
     let path = recordings()?.join(format!("{name}.parquet"));

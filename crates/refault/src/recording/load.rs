@@ -244,8 +244,17 @@ impl LoadedRecording {
 
     /// Pages that programs touched, each once.
     pub fn footprint_pages(&self) -> u64 {
+        self.distinct_pages(|record| record.kind.is_touch())
+    }
+
+    /// Pages of files that programs have mapped, of which a recording has no touch after the fault.
+    pub fn mapped_pages(&self) -> u64 {
+        self.distinct_pages(|record| record.kind.is_touch() && record.op.via == Some(Via::Map))
+    }
+
+    fn distinct_pages(&self, is_counted: impl Fn(&Record) -> bool) -> u64 {
         let mut touched: Vec<Vec<bool>> = self.files.iter().map(|file| vec![false; file.indices().count()]).collect();
-        for record in self.records.iter().filter(|record| record.kind.is_touch()) {
+        for record in self.records.iter().filter(|record| is_counted(record)) {
             let file = &self.files[record.object as usize];
             for page in record.page..record.page + u64::from(record.pages) {
                 if let Some(place) = file.place(page) {

@@ -51,6 +51,7 @@ mod warm;
 pub use count::{Agreement, Compared};
 pub use estimate::{Estimate, Interval};
 pub use events::has_cache_events;
+pub(crate) use in_use::RecordedMisses;
 pub use load::LoadedRecording;
 pub use machine::{CellSettings, MachineFacts, RecordObserver, RecordedCell, RecordedMachine};
 pub use plan::{PAGE_SIZE, RecordedPlan};

@@ -10,6 +10,7 @@
 //! | `remarks` | what a recording leaves open, in words |
 //! | `near` | how far an answer is to be trusted |
 //! | `doubts` | columns that are not as the recorded kernel had them |
+//! | `mapped` | mapped pages, which may be in use |
 //! | `states` | sizes in which multi-gen LRU has two states |
 //! | `summary` | without a target: beyond which size memory is not worth its price, and what can be cut |
 //! | `sizing`, `serialize` | the result, and its form for programs |
@@ -19,6 +20,7 @@
 mod doubts;
 mod flags;
 mod grid;
+mod mapped;
 mod near;
 mod prepared;
 mod recording;

@@ -2,6 +2,7 @@
 //! readahead, its drops, and what the group had besides files.
 
 use super::doubts::{self, Doubt};
+use super::mapped::MappedPages;
 use super::request::SizeRequest;
 use super::search::SizeVerdict;
 use super::sizing::{Baseline, Change, Confidence, Figure, Point, Recorded, STANDARD_ERROR, SizedObject, Sizing};
@@ -50,6 +51,8 @@ pub(super) struct RecordingSubject<'a> {
     pub(super) doubts: Vec<Doubt>,
     /// Comparisons at the sizes that were tried.
     pub(super) tried: Mutex<BTreeMap<u64, Compared>>,
+    /// Pages that are mapped, and may be in use.
+    pub(super) mapped: MappedPages,
 }
 
 /// The smallest size that meets the target with all larger ones that were tried. Sizes that were
@@ -126,12 +129,14 @@ impl<'a> RecordingSubject<'a> {
             let seconds = loaded.recording.duration_ns as f64 / 1e9;
             return Err(format!("--warm-up: leaves nothing of the recording, which has {seconds:.1} s").into());
         }
+        let mapped = MappedPages::new(loaded.mapped_pages());
         let span_s = (loaded.measured_ns(request.warm_up) as f64 / 1e9).max(1e-9);
         Ok(RecordingSubject {
             request,
             watch: watch.clone(),
             target,
             loaded,
+            mapped,
             settings,
             span_s,
             counts_faults: false,
@@ -202,9 +207,10 @@ impl<'a> RecordingSubject<'a> {
         let beside: Vec<_> =
             sizes.iter().filter(|_| self.has_states()).flat_map(|&pages| states::beside(pages)).collect();
         self.replay(&[sizes, &beside].concat())?;
+        self.replay_in_use(sizes)?;
         let tried = self.tried.lock().map_err(|e| e.to_string())?;
         let point = |&pages: &u64| {
-            let mut point = self.point(pages, tried.get(&pages)?);
+            let mut point = self.with_mapped_in_use(self.point(pages, tried.get(&pages)?));
             if let Some((low, high)) = self.states(pages, &tried) {
                 let (least, most) = self.widened((low, low, high));
                 let (low, high) = point.bounds.unwrap_or((least, most));
@@ -235,14 +241,24 @@ impl<'a> RecordingSubject<'a> {
 
     /// Sees to it that these sizes were tried.
     fn replay(&self, sizes: &[u64]) -> Result<(), String> {
+        self.replay_into(&self.tried, sizes, false)
+    }
+
+    /// Sees to it that these sizes were tried in one of the readings of mapped pages.
+    pub(super) fn replay_into(
+        &self,
+        tried: &Mutex<BTreeMap<u64, Compared>>,
+        sizes: &[u64],
+        mapped_in_use: bool,
+    ) -> Result<(), String> {
         let mut wanted = sizes.to_vec();
-        wanted.retain(|pages| self.tried.lock().is_ok_and(|tried| !tried.contains_key(pages)));
+        wanted.retain(|pages| tried.lock().is_ok_and(|tried| !tried.contains_key(pages)));
         let all = on_threads(self.request.threads(), &wanted, &|pages| {
             self.watch.check()?;
-            let settings = Settings { memory_pages: Some(pages), ..self.settings.clone() };
+            let settings = Settings { memory_pages: Some(pages), mapped_in_use, ..self.settings.clone() };
             recording::run(&self.loaded, &settings).map_err(|e| format!("{}: {e}", self.loaded.name))
         })?;
-        self.tried.lock().map_err(|e| e.to_string())?.extend(wanted.into_iter().zip(all));
+        tried.lock().map_err(|e| e.to_string())?.extend(wanted.into_iter().zip(all));
         Ok(())
     }
 
@@ -308,7 +324,7 @@ impl<'a> RecordingSubject<'a> {
     }
 
     /// The metric at the least, most likely and at the most.
-    fn measured(&self, estimate: &Estimate) -> (f64, f64, f64) {
+    pub(super) fn measured(&self, estimate: &Estimate) -> (f64, f64, f64) {
         let count = |of: Interval, factor: f64| {
             let scaled = |n: u64| n as f64 * factor;
             (scaled(of.low), scaled(of.best), scaled(of.high))
@@ -329,7 +345,7 @@ impl<'a> RecordingSubject<'a> {
     }
 
     /// Bounds that hold also where the lab is as far off as it is under the recorded limit.
-    fn widened(&self, (least, _, most): (f64, f64, f64)) -> (f64, f64) {
+    pub(super) fn widened(&self, (least, _, most): (f64, f64, f64)) -> (f64, f64) {
         let Some(Baseline { kernel, lab, .. }) = self.baseline else { return (least, most) };
         if self.target.metric() == Metric::HitRate {
             let off = kernel - lab;
@@ -340,7 +356,7 @@ impl<'a> RecordingSubject<'a> {
     }
 
     /// A value that is judged: as much worse as the kernel is under the recorded limit.
-    fn safe(&self, value: f64) -> f64 {
+    pub(super) fn safe(&self, value: f64) -> f64 {
         let (least, most) = self.widened((value, value, value));
         if self.target.metric().grows() { least } else { most }
     }
@@ -349,8 +365,10 @@ impl<'a> RecordingSubject<'a> {
     fn compare_with_kernel(&mut self) -> Result<(), String> {
         let pages = self.settings.memory_pages.unwrap_or(u64::MAX);
         self.replay(&[pages])?;
+        self.replay_in_use(&[pages])?;
         let tried = self.tried.lock().map_err(|e| e.to_string())?;
         let Some(compared) = tried.get(&pages) else { return Ok(()) };
+        self.mapped.compare_with_kernel(pages, compared);
         let doubts = doubts::of(compared, &self.loaded, &self.settings, self.target.metric().name());
         let Some(kernel) = self.kernel_value(compared) else {
             drop(tried);

@@ -56,6 +56,7 @@ impl RecordingSubject<'_> {
             ));
         }
         notes.extend(self.estimated_start(points));
+        notes.extend(self.mapped_in_words(points));
         if self.counts_faults {
             notes.push(
                 "many of the misses are faults on mapped files, and how many faults there are depends on the limit: a \

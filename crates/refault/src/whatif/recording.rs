@@ -2,17 +2,17 @@
 
 use super::answer::MetricTrust;
 use super::change::{FileAdvice, Setup, WhatIfChange};
-use super::in_use::{TodaysMisses, between};
+use super::in_use::between;
 use super::request::WhatIfRequest;
 use super::subject::{FEW, MIN_TTL_IDLE, Measured, Outcome, POINTS, WhatIfSubject};
 use crate::memory_size::{Size as MemorySize, human};
-use crate::recording::{Compared, Estimate, Interval, LoadedRecording, Settings, run};
+use crate::recording::{Compared, Estimate, Interval, LoadedRecording, RecordedMisses, Settings, run};
 use crate::settings::{check_acts, kernel_of, policy_of, swappiness_of};
 use crate::size::{Confidence, Metric, counts_faults, trust};
 use crate::words::{counted, grouped};
 use crate::{Failure, Watch, on_threads, threads};
 use refault_mm::AccessAdvice;
-use refault_trace::{RecordSource, Records, Via};
+use refault_trace::{RecordSource, Records};
 use std::sync::Mutex;
 
 const PAGE_SIZE: u64 = 4096;
@@ -81,7 +81,7 @@ impl WhatIfRecording {
             && (today.kernel, today.policy) == (kernel_of(recording), policy_of(recording));
         let settings = Settings::of(recording, None, None, false);
         let read_ahead_pages = loaded.read_ahead_pages(&settings).into();
-        let has_mapped = loaded.records.iter().any(|record| record.op.via == Some(Via::Map));
+        let has_mapped = loaded.mapped_pages() > 0;
         let compared = Mutex::default();
         Ok(WhatIfRecording { loaded, today, limit_is, is_as_recorded, read_ahead_pages, has_mapped, compared })
     }
@@ -117,9 +117,9 @@ impl WhatIfRecording {
         let todays = pairs.iter().find(|(idle, _)| *idle == 0).and_then(|&(idle, in_use)| {
             let (idle, in_use) = (misses(&outcomes[idle])?, misses(&outcomes[in_use])?);
             let kernel = self.with_today(|compared| (compared.total.kernel_misses, compared.total.accesses))?;
-            Some(TodaysMisses { idle, in_use, kernel: kernel.0 as f64, accesses: kernel.1 as f64 })
+            Some(RecordedMisses { idle, in_use, kernel: kernel.0 as f64, accesses: kernel.1 as f64 })
         });
-        let share = todays.map_or(1.0, TodaysMisses::most_in_use);
+        let share = todays.map_or(1.0, RecordedMisses::most_in_use);
         for (idle, in_use) in pairs {
             outcomes[in_use] = between(&outcomes[idle], &outcomes[in_use], share);
         }
