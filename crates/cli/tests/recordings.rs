@@ -40,7 +40,7 @@ fn regression_a_limit_holds_whether_or_not_mapped_files_are_in_use() {
     let path = format!("{}/tests/data/lists/rocksdb-24M-mglru.parquet", env!("CARGO_MANIFEST_DIR"));
     let words = ["size", &path, "-t", "hit_rate>60%", "--json"];
     let json: Value = serde_json::from_str(&ok(&Sandbox::new().run(&words))).expect("JSON");
-    assert_eq!(json["answer"]["bytes"], 24 << 20, "{json}");
+    assert_eq!(json["answer_bytes"], 24 << 20, "{json}");
     for point in json["points"].as_array().expect("points").iter().filter(|point| point["met"] == true) {
         assert!(point["low"].as_f64().expect("a rate") >= 0.6, "{point}");
     }
