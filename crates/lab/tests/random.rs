@@ -1,8 +1,8 @@
 //! Machines and workloads of any shape: none panics, hangs or breaks what must hold.
 //!
 //! `REFAULT_SEEDS` sets how many are tried (15, 60 with `REFAULT_LONG=1`, 200 with
-//! `REFAULT_LONG=all`), `REFAULT_SEED` tries a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before
-//! and after a change that must change nothing.
+//! `REFAULT_LONG=all`), `REFAULT_SEED` tries a single one. With `REFAULT_DIGEST` a digest of the
+//! final state of each is printed: before and after a change that must change nothing.
 
 mod machine_events;
 

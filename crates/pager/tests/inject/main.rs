@@ -5,14 +5,14 @@
 //! process of its own, with a watchdog. Allocations fail likewise, and pairs of calls that a seed
 //! chooses.
 //!
-//! By default some of the failures are tried, each at one call: with `REFAULT_LONG=all` about
-//! 800, with `REFAULT_LONG=1` a quarter of these, without it a twentieth. `REFAULT_INJECT=small` tries every failure of every call of the
-//! small scenarios, one by one (an hour); `REFAULT_INJECT=each` tries all failures of all
-//! scenarios, `REFAULT_INJECT=all` at every call (hours to days), `REFAULT_INJECT=all/7` at every
-//! seventh. The outcomes of each failure are in a table in `outcomes.md`; a call
-//! that is not in it fails the test, and with `REFAULT_INJECT` so does an outcome that is not.
-//! `REFAULT_INJECT_WRITE=1` writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments
-//! that are no options name the scenarios and the calls that are to be run;
+//! By default some of the failures are tried, each at one call: with `REFAULT_LONG=all` about 800,
+//! with `REFAULT_LONG=1` a quarter of these, without it a twentieth. `REFAULT_INJECT=small` tries
+//! every failure of every call of the small scenarios, one by one (an hour); `REFAULT_INJECT=each`
+//! tries all failures of all scenarios, `REFAULT_INJECT=all` at every call (hours to days),
+//! `REFAULT_INJECT=all/7` at every seventh. The outcomes of each failure are in a table in
+//! `outcomes.md`; a call that is not in it fails the test, and with `REFAULT_INJECT` so does an
+//! outcome that is not. `REFAULT_INJECT_WRITE=1` writes the table anew, `REFAULT_INJECT_WRITE=add`
+//! adds to it. Arguments that are no options name the scenarios and the calls that are to be run;
 //! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make,
 //! `REFAULT_INJECT_AT_A_TIME=N` has N runs at a time, and `REFAULT_INJECT_PART=2/8` takes the
 //! second eighth of all runs.
