@@ -5,6 +5,9 @@ use super::{FOLDERS, markdown, none, pages};
 /// Most columns of prose.
 const COLUMNS: usize = 100;
 
+/// Most columns of what a command prints on a page: `fold -sw 110` keeps within it.
+const OUTPUT_COLUMNS: usize = 120;
+
 /// Most lines of all pages together.
 const LINES: usize = 8_500;
 
@@ -56,6 +59,20 @@ fn prose_is_wrapped() {
             if columns > COLUMNS && !markdown::is_one_word(line) {
                 complaints.push(format!("{}:{n}: {columns} columns, {COLUMNS} at most", page.name));
             }
+        }
+    }
+    none(&complaints);
+}
+
+/// Commands may be longer, and so may patterns, of which a reader sees a part.
+#[test]
+fn output_fits_a_window() {
+    let mut complaints = Vec::new();
+    for page in pages() {
+        let lines = page.consoles().flat_map(|block| &block.lines);
+        let is_output = |line: &&String| !line.starts_with("$ ") && !line.starts_with("    ") && !line.contains("[..]");
+        for line in lines.filter(is_output).filter(|line| line.chars().count() > OUTPUT_COLUMNS) {
+            complaints.push(format!("{}: {OUTPUT_COLUMNS} columns at most: {line}", page.name));
         }
     }
     none(&complaints);
