@@ -11,6 +11,7 @@ use crate::folio::flags::FolioFlags;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
+use crate::memory::Memory;
 use crate::world::{Ack, Content, Effect, World};
 
 /// Calls in a row without progress before swapoff gives up (`MAX_RECLAIM_RETRIES` of Linux).
@@ -46,10 +47,11 @@ enum Held {
     For(SwapoffError),
 }
 
-/// A world in which want of room kills nobody: the device stays instead.
-struct Patient<'a, W>(&'a mut W);
+/// A world in which want of room kills nobody: the device stays instead. Not generic: the engine is
+/// compiled for it once, here, and not beside each driver.
+struct Patient<'a>(&'a mut dyn World);
 
-impl<W: World> World for Patient<'_, W> {
+impl World for Patient<'_> {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
             Effect::Oom { .. } => Ack::Done,
@@ -94,6 +96,10 @@ impl<W: World> World for Patient<'_, W> {
     }
 }
 
+fn unuse_device(mem: &mut Memory, world: &mut dyn World, device: u8) -> Result<(), Held> {
+    FaultContext { mem, world: &mut Patient(world) }.unuse_device(device)
+}
+
 impl<W: World> FaultContext<'_, W> {
     /// Takes a swap device away, and brings everything on it back to memory. To be called again as
     /// long as the result is `Waiting`.
@@ -102,9 +108,7 @@ impl<W: World> FaultContext<'_, W> {
             return Swapoff::Failed(SwapoffError::NoDevice);
         }
         self.mem.swap_cache(self.world).settle_swap();
-        let mut patient = Patient(self.world);
-        let mut fault = FaultContext { mem: self.mem, world: &mut patient };
-        let result = fault.unuse_device(device);
+        let result = unuse_device(self.mem, self.world, device);
         self.mem.swap_cache(self.world).settle_swap();
         match result {
             Err(Held::For(error)) => {
