@@ -1,6 +1,7 @@
 //! The tests themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use super::change::{Change, changes};
 use crate::cost::Costs;
@@ -25,11 +26,20 @@ pub(super) fn parse(line: &str, text: &str) -> Result<Scenario, String> {
     Scenario::parse("s.toml", text).map_err(|e| format!("{line}: {e}"))
 }
 
-/// All numbers of a run, without what only repeats the scenario. How a run ends counts, too.
+/// All numbers of a run, without what only repeats the scenario. How a run ends counts, too. Most
+/// lines change the same few scenarios, so that the numbers of a text are kept.
 pub(super) fn numbers(line: &str, text: &str) -> Result<String, String> {
-    let scenario = parse(line, text)?;
-    let run = Machine::new(&scenario, &scenario.policy).and_then(|machine| machine.checked().run());
-    run.map(numbers_of).map_err(|e| format!("{line}: {e}"))
+    static KNOWN: Mutex<BTreeMap<String, Result<String, String>>> = Mutex::new(BTreeMap::new());
+    let known = KNOWN.lock().expect("nobody panicked").get(text).cloned();
+    let numbers = known.unwrap_or_else(|| {
+        let run = parse("", text).and_then(|scenario| {
+            let machine = Machine::new(&scenario, &scenario.policy)?;
+            machine.checked().run().map(numbers_of)
+        });
+        KNOWN.lock().expect("nobody panicked").insert(text.to_owned(), run.clone());
+        run
+    });
+    numbers.map_err(|e| format!("{line}: {e}"))
 }
 
 /// All numbers of a run, without what only repeats the scenario.
