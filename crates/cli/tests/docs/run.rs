@@ -1,7 +1,7 @@
 //! Runs what pages show, and compares.
 
 use super::markdown::{Block, Page};
-use refault_testing::{Need, absent};
+use refault_testing::{Need, absent, is_long, is_whole};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
@@ -61,7 +61,6 @@ fn refault() -> OsString {
 }
 
 fn run_page(root: &Path, page: &Page) -> Vec<String> {
-    let long = std::env::var_os("REFAULT_LONG").is_some_and(|v| !v.is_empty() && v != "0");
     let overwrite = std::env::var_os("REFAULT_DOCS").is_some_and(|v| v == "overwrite");
     let mut complaints = Vec::new();
     let mut changed: Vec<(usize, Vec<String>)> = Vec::new();
@@ -71,7 +70,12 @@ fn run_page(root: &Path, page: &Page) -> Vec<String> {
         std::os::unix::fs::symlink(root.join(name), dir.path().join(name)).expect("a link");
     }
     for block in page.consoles() {
-        if block.info == "console long" && !long {
+        let is_due = match block.info.as_str() {
+            "console long" => is_long(),
+            "console all" => is_whole(),
+            _ => true,
+        };
+        if !is_due {
             continue;
         }
         if block.lines.iter().any(|line| line.contains("refault run")) && !can_run() {
