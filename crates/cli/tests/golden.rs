@@ -3,7 +3,7 @@
 use crate::common::{load, one_list, opt_misses, replay};
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_mm::{CacheExtPolicy, Config, Policy};
-use refault_testing::{is_long, is_whole, one_in, short_or_long, step, traces};
+use refault_testing::{is_long, is_whole, short_or_long, step, traces};
 use refault_trace::{PackedAccess, Trace, Via};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn to_4_digits(a: f64, b: f64) -> bool {
 fn opt_is_belady_and_one_list_is_fifo() {
     let Some(root) = traces() else { return };
     println!("trace      pages   opt     Belady  one list  FIFO    by mapping  Clock");
-    for golden in compared(&root) {
+    for golden in compared(&root).step_by(step(1, 2)) {
         let path = file(&root, &golden.trace);
         let by = |via| load(&path, golden.trace == "cphy", via, true);
         let (fd, map) = (by(Via::Fd), by(Via::Map));
@@ -123,7 +123,7 @@ fn nothing_beats_opt_on_public_traces() {
     }
     paths.sort();
     assert!(!paths.is_empty());
-    for (n, path) in paths.into_iter().step_by(one_in(5)).enumerate() {
+    for (n, path) in paths.into_iter().step_by(step(5, 3)).enumerate() {
         for via in [Via::Fd, Via::Map] {
             let trace = load(&path, false, via, false);
             for percent in if is_whole() { 0..3 } else { n % 3..n % 3 + 1 }.map(|i| [20, 5, 60][i]) {
@@ -167,7 +167,7 @@ fn policies_as_plug_ins_are_those_of_the_textbook() {
         (CacheExtPolicy::WTinyLfu, "WTinyLFU", 0.06),
     ];
     let mut wrong = Vec::new();
-    for golden in compared(&root).step_by(step(3, 2)) {
+    for golden in compared(&root).step_by(step(3, 3)) {
         let mut trace = load(&file(&root, &golden.trace), golden.trace == "cphy", Via::Fd, true);
         // To the textbook a read that goes on in the page of the last one is an access like others.
         trace.accesses.iter_mut().for_each(|a| *a = PackedAccess::new(a.page(), false, Via::Fd, false));

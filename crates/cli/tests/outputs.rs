@@ -43,6 +43,11 @@ const ALL: &[Writes] = &[
     },
     Writes { need: Some(Need::Uffd), ..writes(&["run", "--memory-max", "32M", "--metrics", "OUT", "--", "true"]) },
     Writes {
+        need: Some(Need::Tracefs),
+        private: true,
+        words: &["record", "--output", "OUT", "--", "cat", "tiny.toml"],
+    },
+    Writes {
         need: Some(Need::Uffd),
         private: true,
         words: &[
@@ -58,11 +63,6 @@ const ALL: &[Writes] = &[
             "-c",
             "head -c 30000000 /dev/zero | tr '\\0' x | sort",
         ],
-    },
-    Writes {
-        need: Some(Need::Tracefs),
-        private: true,
-        words: &["record", "--output", "OUT", "--", "cat", "tiny.toml"],
     },
 ];
 

@@ -28,7 +28,7 @@ fn a_recording_has_the_rules_of_its_kernel_as_in_a_replay() {
     let mut of_mglru = Vec::new();
     for kernel in [&[][..], &["--kernel", "6.12"]] {
         let flags = [&["--policy", "lru,mglru"], kernel].concat();
-        let few = [&flags[..], &["--memory", "20%,60%"]].concat();
+        let few = [&flags[..], &["--memory", "60%"]].concat();
         let page = report(&sandbox, &[&recording], "page.html", &few);
         let document = document(&page);
         for row in rows(&ok(&sandbox.replay(&recording, &[&flags[..], &["--memory", "24M", "--json"]].concat()))) {

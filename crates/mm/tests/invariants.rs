@@ -59,7 +59,7 @@ fn i2_2_a_faulted_page_is_kept_once_a_read_page_is_not() {
 
 #[test]
 fn i3_4_shadow_nodes_stay_within_their_share() {
-    let pages = short_or_long(12_000, 20_000);
+    let pages = short_or_long(8_000, 20_000);
     let mut d = {
         let cfg = Config {
             shadow: ShadowConfig { eviction_bits_max: 64, ..ShadowConfig::default() },

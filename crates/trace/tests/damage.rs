@@ -1,6 +1,7 @@
 //! Files with a bit that is not what it was, that were cut or added to: an error, or what the file
 //! held before.
 
+use refault_testing::short_or_long;
 use refault_trace::{
     Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordSource, Recording, TraceError,
     open,
@@ -11,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Bits that are turned in a large file, evenly over it; as many at its end, where what the file
 /// says of itself is. In a small file each seventh is turned in `native`.
-const SPREAD: usize = 60;
+fn spread() -> usize {
+    short_or_long(12, 60)
+}
 
 /// A digest of all that is read, but for whether there are checksums: a turned bit may take these
 /// and nothing else.
@@ -71,8 +74,9 @@ fn regression_every_trace_that_is_shipped_carries_checksums_and_shows_damage() {
         assert!(source.header().has_checksums, "{}: refault trace convert writes them", path.display());
         let bits = fs::metadata(&path).expect("there").len() as usize * 8;
         let last = bits.min(16 * 1024);
-        let spread = (0..SPREAD).map(|i| i * (bits / SPREAD) + i % 8);
-        turn(&path, spread.chain((0..SPREAD).map(|i| bits - last + i * (last / SPREAD) + i % 8)));
+        let n = spread();
+        let all = (0..n).map(|i| i * (bits / n) + i % 8);
+        turn(&path, all.chain((0..n).map(|i| bits - last + i * (last / n) + i % 8)));
     }
 }
 
@@ -81,7 +85,8 @@ fn cut_and_add(path: &Path) {
     let dir = tempfile::tempdir().expect("a folder");
     let other = dir.path().join(path.file_name().expect("a name"));
     let whole = fs::read(path).expect("there");
-    let cuts = (0..SPREAD).map(|i| whole[..i * (whole.len() / SPREAD)].to_vec());
+    let n = spread();
+    let cuts = (0..n).map(|i| whole[..i * (whole.len() / n)].to_vec());
     let last = (1..20).map(|i| whole[..whole.len() - i].to_vec());
     let added = [&b"x"[..], b"\0", b"PAR1", b"\n"].map(|more| [&whole[..], more].concat());
     for bytes in cuts.chain(last).chain(added) {

@@ -1,6 +1,7 @@
 //! The native format: what is written is what is read, and nothing else appears on disk.
 
 use proptest::prelude::*;
+use refault_testing::one_in;
 use refault_trace::{
     Collapse, Format, Header, Input, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordKind,
     RecordSource, Recording, TraceError, Via, open, open_input,
@@ -221,7 +222,7 @@ fn a_recording_that_was_cut_is_read_up_to_its_last_footer() {
     }
     let bytes = std::fs::read(&part).expect("there");
     let cut = dir.path().join("cut.parquet");
-    for length in 0..=bytes.len() {
+    for length in (0..=bytes.len()).step_by(one_in(4)) {
         std::fs::write(&cut, &bytes[..length]).expect("writable");
         let whole = ends.iter().rev().find(|(end, _)| *end <= length).map(|(_, rows)| *rows);
         let found =
