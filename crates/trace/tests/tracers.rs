@@ -268,6 +268,23 @@ fn io_tracer_has_hits_and_misses() {
     assert_eq!(header.seen, Some(Seen::PageCache));
 }
 
+/// Its schema 2 has a line of names and a second clock, which tells events of a microsecond apart.
+#[test]
+fn regression_io_tracer_with_its_monotonic_clock_is_read() {
+    let names_of =
+        "timestamp,pid,command,event_type,inode,page_index,size_pages,cpu_id,device_id,count,mono_ns\n".to_owned();
+    let at = "2026-01-15 10:30:45.000000,7";
+    let rows = format!(
+        "{at},a,MISS,9,5,256,0,2049,1,81000000100\n{at},a,HIT,9,5,256,0,2049,1,81000000350\n\
+         {at},a,b,HIT,10,,256,0,2049,2,81000000900\n"
+    );
+    for text in [names_of + &rows, rows] {
+        let (trace, _) = load(text.as_bytes(), &OpenOptions::default()).expect("a trace");
+        assert_eq!((counts(&trace), names(&trace)), ([4, 3, 0], vec!["dev 2049 ino 9", "dev 2049 ino 10"]));
+        assert_eq!(trace.time_ns, Some(vec![0, 250, 800, 800]));
+    }
+}
+
 /// Lines that are damaged, and lines of others: each is refused with its place.
 #[test]
 fn damage_has_its_place() {
@@ -296,6 +313,14 @@ fn damage_has_its_place() {
         (
             "2024-01-15 10:30:45.0,7,a,HIT,9,5,2,0,8,1\n2024-01-15 10:30:45.0,7,a,HIT,9,x,2,0,8,1\n".into(),
             "t:2: index \"x\" is not a number",
+        ),
+        (
+            "2024-01-15 10:30:45.0,7,a,HIT,9,5,2,0,8,1\n2024-01-15 10:30:45.0,7,a,HAT,9,5,2,0,8,1\n".into(),
+            "t:2: \"HAT\" is no event",
+        ),
+        (
+            "2024-01-15 10:30:45.0,7,a,HIT,9,5,2,0,8,1,5\n2024-01-15 10:30:45.0,7,a,HAT,9,5,2,0,8,1,6\n".into(),
+            "t:2: \"HAT\" is no event",
         ),
     ] {
         let error = load(text.as_bytes(), &OpenOptions::default()).expect_err(&text).to_string();

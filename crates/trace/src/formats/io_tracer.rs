@@ -1,11 +1,11 @@
-//! Page cache events of io-tracer (cacheMon): a csv without a line of names.
+//! Page cache events of io-tracer (cacheMon): a csv, from its schema 2 on with a line of names.
 //!
 //! Definition: its description of trace files, "Cache Events":
-//! `time,pid,command,event,inode,index,pages of the file,cpu,device,count`. `HIT` is a touch of a
-//! page that the kernel had, `MISS` a page that it added, which readahead does, too: a read that
-//! misses is a MISS and then a HIT. `DIRTY` is a write. `EVICT` and `RECLAIM` are evictions, `DROP`
-//! and `INVALIDATE` pages that were given up; the end of a page by both is one record. Writeback
-//! and readahead are passed over.
+//! `time,pid,command,event,inode,index,pages of the file,cpu,device,count`, and since schema 2
+//! nanoseconds of the monotonic clock behind them. `HIT` is a touch of a page that the kernel had,
+//! `MISS` a page that it added, which readahead does, too: a read that misses is a MISS and then a
+//! HIT. `DIRTY` is a write. `EVICT` and `RECLAIM` are evictions, `DROP` and `INVALIDATE` pages that
+//! were given up; the end of a page by both is one record. Writeback and readahead are passed over.
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;
@@ -17,6 +17,8 @@ use crate::seen::Seen;
 use crate::text::{LineFormat, LinePosition};
 
 const NAMES: &[u8] = b"timestamp,pid,command,event_type,";
+/// Fields behind the event: inode, index, pages of the file, CPU, device, count.
+const BEHIND: usize = 6;
 const EVENTS: [&[u8]; 10] = [
     b"HIT",
     b"MISS",
@@ -44,6 +46,20 @@ pub(crate) struct IoTracer {
 pub(crate) fn looks_like(line: &[u8]) -> bool {
     let fields: Vec<&[u8]> = line.split(|b| *b == b',').collect();
     line.starts_with(NAMES) || fields.len() >= 8 && EVENTS.contains(&fields[3]) && nanoseconds(fields[0]).is_some()
+}
+
+/// Place of the event among fields, counted from the end, for a command may have commas in it:
+/// without the monotonic clock behind, or with it.
+fn event_at(fields: &[&[u8]]) -> Result<usize, String> {
+    let least = 4 + BEHIND;
+    let plain = (fields.len().checked_sub(1 + BEHIND).filter(|at| *at > 2))
+        .ok_or_else(|| format!("{} fields instead of {least} or {}", fields.len(), least + 1))?;
+    let places = [plain, plain - 1];
+    let is_event = |at: &usize| *at > 2 && EVENTS.contains(&fields[*at]);
+    // A line of the usual length says best which field is meant.
+    let meant = if fields.len() == least + 1 { plain - 1 } else { plain };
+    (places.into_iter().find(is_event))
+        .ok_or_else(|| format!("{} is no event, such as HIT or MISS", quote(fields[meant])))
 }
 
 /// Nanoseconds of a date, `2024-01-15 10:30:45.123456`, since the year 1970.
@@ -79,10 +95,8 @@ impl IoTracer {
     /// The record of a line; none: it is passed over.
     fn record(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
         let fields: Vec<&[u8]> = line.split(|b| *b == b',').map(<[u8]>::trim_ascii).collect();
-        // A command may have commas in it.
-        let extra = fields.len().checked_sub(10).ok_or_else(|| format!("{} fields instead of 10", fields.len()))?;
-        let field = |at: usize| fields[if at > 2 { at + extra } else { at }];
-        let number = |at: usize, what: &str| match field(at) {
+        let event = event_at(&fields)?;
+        let number = |behind: usize, what: &str| match fields[event + behind] {
             b"" => Ok(0),
             digits => {
                 let text = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
@@ -91,25 +105,27 @@ impl IoTracer {
             }
         };
         let touch = |write, kind| Some((Op { write, via: None }, kind));
-        let what = match field(3) {
+        let what = match fields[event] {
             b"HIT" => touch(false, RecordKind::Hit),
             b"MISS" => touch(false, RecordKind::Miss),
             b"DIRTY" => touch(true, RecordKind::Touch),
             b"EVICT" | b"RECLAIM" => touch(false, RecordKind::Evict),
             b"INVALIDATE" | b"DROP" => touch(false, RecordKind::Drop),
-            b"WRITEBACK_START" | b"WRITEBACK_END" | b"READAHEAD" => None,
-            other => return Err(format!("{} is no event, such as HIT or MISS", quote(other))),
+            _ => None,
         };
-        let time = nanoseconds(field(0))
-            .ok_or_else(|| format!("{} is no time, such as 2024-01-15 10:30:45.123456", quote(field(0))))?;
-        let (inode, index, count) = (number(4, "inode")?, number(5, "index")?, number(9, "count")?);
+        let time = nanoseconds(fields[0])
+            .ok_or_else(|| format!("{} is no time, such as 2024-01-15 10:30:45.123456", quote(fields[0])))?;
+        // Events of one microsecond are told apart by the other clock.
+        let is_monotonic = fields.get(event + BEHIND + 1).is_some_and(|clock| !clock.is_empty());
+        let time = if is_monotonic { number(BEHIND + 1, "monotonic time")? } else { time };
+        let (inode, index, count) = (number(1, "inode")?, number(2, "index")?, number(6, "count")?);
         // Memory that is no file has no inode.
         let Some((op, kind)) = what.filter(|_| inode > 0) else { return Ok(None) };
-        let device = number(8, "device")?;
+        let device = number(5, "device")?;
         let (page, pages) = pages::of_blocks(index, count.max(1), None, self.header.page_size)?;
         let name = format!("dev {device} ino {inode}");
         let object = self.objects.number(name.as_bytes(), ObjectKind::File, &mut self.header)?;
-        let task = self.tasks.number(field(1))?;
+        let task = self.tasks.number(fields[1])?;
         Ok(Some(Record {
             time_ns: self.clock.since_first(time),
             object,
