@@ -132,7 +132,7 @@ fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, T
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: by_length(60, 100, 200), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: by_length(30, 100, 200), ..ProptestConfig::default() })]
 
     /// Frames are conserved on every node, folios are on lists of their nodes, and what was written
     /// is read.

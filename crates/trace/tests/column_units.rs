@@ -1,7 +1,7 @@
 //! Columns, written in every unit that somebody could have written: what is not read as it was
 //! meant is doubted, and the flags of the doubt read it as it was meant.
 
-use refault_testing::{reports, traces};
+use refault_testing::{one_in, reports, traces};
 use refault_trace::{Columns, Input, OpenOptions, RecordSource, TraceError, open_input, read_header};
 use std::io::Cursor;
 
@@ -215,7 +215,7 @@ fn nothing_tells(of: &Described, field: &str, unit: u64) -> Option<&'static str>
 
 #[test]
 fn every_unit_of_places_and_sizes_is_doubted_but_the_own_one() {
-    for of in described() {
+    for of in described().into_iter().step_by(one_in(3)) {
         let own = of.own();
         if of.unit("offset").is_none() {
             continue;
@@ -248,7 +248,7 @@ fn every_unit_of_places_and_sizes_is_doubted_but_the_own_one() {
 
 #[test]
 fn every_date_in_another_unit_is_doubted() {
-    for of in described().into_iter().filter(|of| of.unit("time").is_some()) {
+    for of in described().into_iter().filter(|of| of.unit("time").is_some()).step_by(one_in(3)) {
         for clock in DATES {
             let what = format!("{}: {clock:?}", of.name);
             let doubted = is_doubted(&of, Writing { clock, ..of.own() }, &what);

@@ -5,6 +5,7 @@ use super::tests::{base, data, is_excepted, numbers_of, reasons};
 use crate::machine::Machine;
 use crate::scenario::Scenario;
 use refault_mm::Effect;
+use refault_testing::one_in;
 
 /// Result of a run whose machine ignores an effect: numbers, an error, or a defect that the engine
 /// finds. `None`: it ignores no effect.
@@ -28,6 +29,7 @@ fn every_effect_is_missed() {
     let heard: Vec<String> = texts.iter().map(|text| run(text, None)).collect();
     assert!(heard.iter().all(|result| result.starts_with("Ok(Ok(")), "{heard:?}");
     let is_missed = |name: &'static str| texts.iter().zip(&heard).any(|(text, heard)| run(text, Some(name)) != *heard);
-    let wrong: Vec<_> = Effect::NAMES.iter().filter(|name| is_missed(name) == is_excepted(&reasons, name)).collect();
+    let tried = Effect::NAMES.iter().step_by(one_in(3));
+    let wrong: Vec<_> = tried.filter(|name| is_missed(name) == is_excepted(&reasons, name)).collect();
     assert!(wrong.is_empty(), "not missed, or missed although it has a reason not to be: {wrong:?}");
 }

@@ -318,13 +318,13 @@ fn thousands(n: f64) -> String {
     digits.chars().enumerate().map(cut).collect()
 }
 
-/// The guests that are compared: one in forty, in long tests one in five, or all. `REFAULT_GUESTS`:
+/// The guests that are compared: one in eighty, in long tests one in five, or all. `REFAULT_GUESTS`:
 /// those with this in their name.
 fn compared() -> Vec<((u64, String), Vec<Value>)> {
     let named = std::env::var("REFAULT_GUESTS").unwrap_or_default();
     let is_whole = !named.is_empty() || std::env::var_os("REFAULT_WRITE_TABLES").is_some();
     let guests = groups().into_iter().filter(|((_, name), _)| name.contains(&named));
-    guests.step_by(if is_whole { 1 } else { refault_testing::step(40, 5) }).collect()
+    guests.step_by(if is_whole { 1 } else { refault_testing::step(80, 5) }).collect()
 }
 
 /// The cases, and which comparisons miss the bars.
