@@ -4,7 +4,6 @@
 
 use crate::flags::time::time;
 use crate::replay::{check_output, write};
-use crate::trace_cmd::InputArgs;
 use crate::{Failure, bars, print};
 use clap::Args;
 use refault::explain::{Counters, Explanation, explain, explain_below, explain_live, explain_recording};
@@ -51,9 +50,6 @@ pub struct ExplainArgs {
     /// Write the result into a file, whole or not at all [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-
-    #[command(flatten)]
-    input: InputArgs,
 }
 
 const NO_GROUP: &str = "--cgroup: is for --live, and for a dump of below";
@@ -72,7 +68,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
         (false, [file]) => match (explain_below(file, args.cgroup.as_deref()), &args.cgroup) {
             (Some(explained), _) => explained?,
             (None, Some(_)) => return Err(NO_GROUP.into()),
-            (None, None) => of_recording(&args.input, file)?,
+            (None, None) => of_recording(file)?,
         },
         (false, [..]) if args.cgroup.is_some() => return Err(NO_GROUP.into()),
         (false, [before, after]) => explain(&Counters::read(before)?, &Counters::read(after)?, seconds)?,
@@ -88,8 +84,9 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     }
 }
 
-fn of_recording(input: &InputArgs, path: &Path) -> Result<Explanation, Failure> {
-    let source = input.open(path).map_err(|e| format!("{e}; readings of the kernel's files are two, BEFORE AFTER"))?;
+fn of_recording(path: &Path) -> Result<Explanation, Failure> {
+    let opened = refault_trace::open(path, &refault_trace::OpenOptions::default());
+    let source = opened.map_err(|e| format!("{e}; readings of the kernel's files are two, BEFORE AFTER"))?;
     let name = source.name().to_owned();
     match &source.header().recording {
         Some(recording) => explain_recording(recording, &name),

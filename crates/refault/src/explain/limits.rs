@@ -2,12 +2,16 @@
 
 use super::rules::{file_refaults, finding, scanned, waited};
 use super::view::{Scope, View};
-use super::{Cause, Finding};
+use super::{Cause, Explanation, Finding};
 use crate::memory_size::human;
 use crate::words::{counted, grouped, times};
 
 /// Pages that were looked at, from which reclaim is more than chance.
 const FEW: u64 = 256;
+
+/// Beginnings of questions that a recording answers otherwise.
+const FILES_UNKNOWN: &str = "which files come back:";
+const SWAP_UNKNOWN: &str = "swap:";
 
 /// The group is at its limit, or was killed for it.
 pub(super) fn limit(view: &View<'_>) -> Option<Finding> {
@@ -101,12 +105,32 @@ pub(super) fn of_group_alone(views: &[View<'_>], findings: &mut Vec<Finding>) {
 pub(super) fn unknown(views: &[View<'_>], findings: &[Finding]) -> Vec<String> {
     let mut all = Vec::new();
     let has = |causes: &[Cause]| findings.iter().any(|finding| causes.contains(&finding.cause));
-    if findings.is_empty() {
+    let scopes: Vec<_> = views.iter().filter(|view| !view.says_what_was_reclaimed()).collect();
+    if findings.is_empty() && scopes.is_empty() {
         all.push(
-            "nothing was reclaimed and nothing came back beyond a few pages: memory was not short in this time"
+            "a cause: nothing was reclaimed and nothing came back beyond a few pages, so that memory was not short"
                 .to_owned(),
         );
-    } else if findings.iter().all(|finding| finding.cause == Cause::Pressure) {
+    }
+    for view in scopes {
+        let file = match view.scope {
+            Scope::Group => "memory.stat of the second version of cgroups has them",
+            Scope::Machine => "/proc/vmstat has them",
+        };
+        all.push(format!(
+            "whether the memory of {} was short: pgscan and workingset_refault are not both in both readings; {file}",
+            view.scope.words()
+        ));
+    }
+    for (view, missing) in views.iter().map(|view| (view, view.missing())).filter(|(_, missing)| !missing.is_empty()) {
+        let (n, words) = (missing.len(), view.scope.words());
+        all.push(format!(
+            "{} of {words} in the first reading, which the second lacks, such as {}: was it cut?",
+            counted(n as u64, "counter", "counters"),
+            missing[0]
+        ));
+    }
+    if !findings.is_empty() && findings.iter().all(|finding| finding.cause == Cause::Pressure) {
         all.push(
             "why tasks waited: no counter here moved; a group below, or above, may be at its limit: read its files"
                 .to_owned(),
@@ -119,12 +143,39 @@ pub(super) fn unknown(views: &[View<'_>], findings: &[Finding]) -> Vec<String> {
         all.push("which part of the time tasks waited: say how far apart the readings are (--for)".to_owned());
     }
     if lacks("pswpout") {
-        all.push("swap: neither file has pswpin and pswpout, which /proc/vmstat has".to_owned());
+        all.push(format!("{SWAP_UNKNOWN} neither file has pswpin and pswpout, which /proc/vmstat has"));
     }
     if has(&[Cause::Files]) {
-        all.push("which files come back: counters do not say; a recording does".to_owned());
+        all.push(format!("{FILES_UNKNOWN} counters do not say; a recording does"));
     }
     all
+}
+
+/// Error about a time in which tasks waited longer than it lasted, 1 % of clocks apart.
+pub(super) fn waited_too_long(view: &View<'_>) -> Option<String> {
+    let of = |resource: &str| {
+        let share = waited(view, resource, "some").filter(|share| *share > 101.0)?;
+        let (seconds, waited) = (view.seconds?, share / 100.0 * view.seconds?);
+        Some(format!(
+            "tasks of {} waited {waited:.1} s for {resource} in {seconds:.1} s: the readings are further apart \
+             than --for says",
+            view.scope.words()
+        ))
+    };
+    ["memory", "io"].into_iter().find_map(of)
+}
+
+/// The same of a recording: what a recording would tell is at hand.
+pub(super) fn in_hand(mut explained: Explanation, name: &str) -> Explanation {
+    for unknown in explained.unknown.iter_mut().filter(|unknown| unknown.starts_with(FILES_UNKNOWN)) {
+        *unknown = format!("{FILES_UNKNOWN} counters do not say; refault report {name} does");
+    }
+    for unknown in explained.unknown.iter_mut().filter(|unknown| unknown.starts_with(SWAP_UNKNOWN)) {
+        *unknown = format!("{SWAP_UNKNOWN} the recording has no pswpin and pswpout");
+    }
+    explained.next.retain(|next| !next.starts_with("refault record "));
+    explained.next.iter_mut().for_each(|next| *next = next.replace("web.parquet", name));
+    explained
 }
 
 /// Commands that tell more of what was found.

@@ -102,7 +102,8 @@ impl fmt::Display for Explanation {
 /// Explains the time between two readings.
 ///
 /// # Errors
-/// The second reading is the earlier one, or they have no counter in common.
+/// The second reading is the earlier one, they have no counter in common, or tasks waited longer
+/// than they are apart.
 pub fn explain(before: &Counters, after: &Counters, seconds: Option<f64>) -> Result<Explanation, Failure> {
     let views: Vec<View<'_>> =
         [Scope::Group, Scope::Machine].into_iter().filter_map(|of| View::new(of, before, after, seconds)).collect();
@@ -111,6 +112,9 @@ pub fn explain(before: &Counters, after: &Counters, seconds: Option<f64>) -> Res
     }
     if let Some(name) = views.iter().find_map(View::falling) {
         return Err(format!("{name} is smaller in the second reading: give the earlier one first").into());
+    }
+    if let Some(why) = views.iter().find_map(limits::waited_too_long) {
+        return Err(why.into());
     }
     let mut findings: Vec<Finding> = views.iter().flat_map(|view| rules::findings(view)).collect();
     findings.extend(limits::group_or_machine(&views));
@@ -158,7 +162,8 @@ pub fn explain_recording(recording: &Recording, name: &str) -> Result<Explanatio
     }
     let of = |values: &[u64]| Counters::of_series(&series.names, values, recording);
     let seconds = (last.time_ns - first.time_ns) as f64 / 1e9;
-    explain(&of(&first.values), &of(&last.values), Some(seconds))
+    let explained = explain(&of(&first.values), &of(&last.values), Some(seconds))?;
+    Ok(limits::in_hand(explained, name))
 }
 
 #[cfg(test)]

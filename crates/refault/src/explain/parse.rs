@@ -50,17 +50,22 @@ impl Counters {
     /// Reads what was pasted; lines of other files are passed over.
     ///
     /// # Errors
-    /// No line has a counter. `name` is what the error calls the text.
+    /// No line has a counter, or one has no number. `name` is what the error calls the text.
     pub fn parse(text: &str, name: &str) -> Result<Counters, String> {
         let (mut all, mut part) = (Counters::default(), None);
         let (mut folder, mut generations) = (None, String::new());
-        for line in text.lines().map(str::trim) {
+        for (at, line) in text.lines().map(str::trim).enumerate() {
             match heading(line) {
                 Some(of) => {
                     folder = folder.or_else(|| folder_of(line).filter(|_| of == KernelFile::Stat));
                     part = Some(of);
                 }
-                None => part = all.line(line, part),
+                None => {
+                    part = all.line(line, part);
+                    if let Some(value) = damaged(line, part) {
+                        return Err(format!("{name}:{}: {value} is not a number", at + 1));
+                    }
+                }
             }
             if part == Some(KernelFile::LruGen) {
                 generations.extend([line, "\n"]);
@@ -167,6 +172,17 @@ impl Counters {
     }
 }
 
+/// The counter of a line, and what stands for its value although it is no number.
+fn damaged(line: &str, part: Option<KernelFile>) -> Option<String> {
+    use KernelFile::{Events, Stat, SwapEvents, Vmstat};
+    let mut words = line.split_whitespace();
+    let (name, value, None) = (words.next()?, words.next()?, words.next()) else { return None };
+    let is_counter = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let is_number = value.parse::<u64>().is_ok();
+    (matches!(part, Some(Vmstat | Stat | Events | SwapEvents)) && is_counter && !is_number)
+        .then(|| format!("{name} {value:?}"))
+}
+
 /// The folder of the file that a heading names.
 fn folder_of(line: &str) -> Option<&str> {
     let path = line.strip_prefix("==>").and_then(|rest| rest.strip_suffix("<=="))?.trim();
@@ -229,8 +245,19 @@ mod tests {
 
     #[test]
     fn a_text_without_counters_says_what_to_give() {
-        for text in ["", "hello world\n", "==> memory.stat <==\n", "pgscan -1\n", "anon x"] {
+        for text in ["", "hello world\n", "==> memory.stat <==\n", "pgscan -1\n"] {
             assert!(Counters::parse(text, "f").is_err_and(|e| e.starts_with("f: has no counter")), "{text}");
+        }
+    }
+
+    #[test]
+    fn regression_a_value_that_is_no_number_has_its_line() {
+        for (text, wrong) in [
+            ("anon x", "f:1: anon \"x\" is not a number"),
+            ("anon 5\npgscan -1\n", "f:2: pgscan \"-1\" is not a number"),
+            ("nr_free_pages 5\n\npswpin 3k\n", "f:3: pswpin \"3k\" is not a number"),
+        ] {
+            assert_eq!(Counters::parse(text, "f"), Err(wrong.to_owned()));
         }
     }
 }

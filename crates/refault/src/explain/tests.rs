@@ -89,6 +89,39 @@ fn readings_that_cannot_be_compared_are_errors() {
     };
     assert!(error(&with(&[("pgscan 5", "pgscan 9")]), GROUP).contains("give the earlier one first"));
     assert!(error("nr_free_pages 4\n", "anon 4\n").contains("no counter in common"));
+    assert!(error(&with(&[("pswpout 0", "pswpout 9")]), GROUP).contains("pswpout is smaller in the second"));
+}
+
+/// Memory was short in the same readings, whole.
+#[test]
+fn regression_a_reading_that_was_cut_does_not_say_that_memory_was_not_short() {
+    let after = with(&[("refault_file 5", "refault_file 90000")]);
+    let cut = &after[..after.find("workingset_refault").expect("there")];
+    for (before, after) in
+        [(GROUP, cut), ("MemTotal: 9 kB\n", "MemTotal: 9 kB\n"), ("nr_free_pages 4\n", "nr_free_pages 4\n")]
+    {
+        let said = of(before, after).unknown;
+        assert!(said.iter().any(|line| line.starts_with("whether the memory of ")), "{said:?}");
+        assert!(!said.iter().any(|line| line.contains("memory was not short")), "{said:?}");
+    }
+    assert!(of(GROUP, cut).unknown.iter().any(|line| line.contains("was it cut?")));
+}
+
+#[test]
+fn regression_nobody_waits_longer_than_time_passed() {
+    let waits = with(&[("some avg10=0.00 total=0", "some avg10=0.00 total=30000000")]);
+    let error = explain(&counters(GROUP), &counters(&waits), Some(5.0)).expect_err("a wrong --for").to_string();
+    assert!(error.starts_with("tasks of the group waited 30.0 s for memory in 5.0 s"), "{error}");
+}
+
+/// A recording is not told to record.
+#[test]
+fn regression_a_recording_is_what_would_tell_more() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/orders.parquet");
+    let source = refault_trace::open(path.as_ref(), &refault_trace::OpenOptions::default()).expect("a recording");
+    let recording = source.header().recording.clone().expect("a recording");
+    let all = explain_recording(&recording, "orders.parquet").expect("explained").to_string();
+    assert!(all.contains("refault size orders.parquet") && !all.contains("refault record"), "{all}");
 }
 
 /// Generations of a group: pages of files in the oldest of three, and in the two others.

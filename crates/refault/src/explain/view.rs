@@ -8,9 +8,24 @@ use std::collections::BTreeMap;
 
 const PAGE_SIZE: u64 = 4096;
 
-/// Counters that never fall, by which the order of two readings shows.
-const GROWING: [&str; 6] =
-    ["workingset_refault_file", "pgscan", "pgscan_kswapd", "pgmajfault", "memory.some_us", "pgfault"];
+/// Beginnings of counters that never fall, by which the order of two readings shows.
+const GROWING: [&str; 10] = [
+    "workingset_refault",
+    "workingset_activate",
+    "workingset_restore",
+    "pgscan",
+    "pgsteal",
+    "pgmajfault",
+    "pgfault",
+    "pswp",
+    "allocstall",
+    "events.",
+];
+
+/// Whether a counter never falls.
+fn grows(name: &str) -> bool {
+    name.ends_with("_us") || GROWING.iter().any(|start| name.starts_with(start))
+}
 
 /// A group, or the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -58,9 +73,23 @@ impl<'a> View<'a> {
     }
 
     /// A counter that fell.
-    pub(super) fn falling(&self) -> Option<&'static str> {
-        let falls = |name: &str| self.before.get(name).zip(self.after.get(name)).is_some_and(|(a, b)| b < a);
-        GROWING.into_iter().find(|name| falls(name))
+    pub(super) fn falling(&self) -> Option<&'a str> {
+        let falls = |(name, before): &(&String, &u64)| self.after.get(*name).is_some_and(|after| after < *before);
+        self.before.iter().filter(|(name, _)| grows(name)).find(falls).map(|(name, _)| name.as_str())
+    }
+
+    /// Counters of the first reading that the second lacks: it may have been cut.
+    pub(super) fn missing(&self) -> Vec<&'a str> {
+        let lacks = |name: &&String| grows(name) && !self.after.contains_key(*name);
+        self.before.keys().filter(lacks).map(String::as_str).collect()
+    }
+
+    /// Whether both readings have what says that reclaim ran, and that pages came back.
+    pub(super) fn says_what_was_reclaimed(&self) -> bool {
+        let has = |starts: &[&str]| {
+            self.before.keys().any(|name| starts.iter().any(|s| name.starts_with(s)) && self.after.contains_key(name))
+        };
+        has(&["pgscan", "pgsteal"]) && has(&["workingset_refault"])
     }
 
     /// Growth of a counter; none: it is not in both.
