@@ -4,11 +4,11 @@
 //! A block that begins with three backticks and `console` holds commands, in lines that begin with
 //! a dollar sign, each followed by its output. `console long` marks a block that takes longer than
 //! a second or two: such blocks run only where `REFAULT_LONG=1` is set, as `.ci/run` does.
-//! `console all` marks one that takes a minute: `REFAULT_LONG=all` runs it. Blocks of any other kind
-//! are not run.
+//! `console all` marks one that takes a minute: `REFAULT_LONG=all` runs it. Blocks of any other
+//! kind are not run.
 //!
-//! `REFAULT_LONG=all REFAULT_DOCS=overwrite cargo test -p refault-cli --test docs` writes what the commands say into
-//! the pages.
+//! `REFAULT_LONG=all REFAULT_DOCS=overwrite cargo test -p refault-cli --test docs` writes what the
+//! commands say into the pages.
 
 #[path = "docs/lengths.rs"]
 mod lengths;

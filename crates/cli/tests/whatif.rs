@@ -70,6 +70,28 @@ fn a_condition_that_holds_is_exit_status_one() {
     assert!(error(&run(&["--fail-if", "misses>5%"])).contains("is not a difference"));
 }
 
+/// The kernel of a recording is beside its own machine, whichever is today's.
+#[test]
+fn regression_doubts_of_a_recording_stay_whatever_today_is() {
+    let s = Sandbox::new();
+    let orders = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/orders.parquet");
+    let of = |from: &[&str]| ok(&s.run(&[&["whatif", orders, "--starts", "1", "--limit", "75%"], from].concat()));
+    let [as_recorded, other] = [of(&[]), of(&["--from-kernel", "6.12"])];
+    let line = |text: &str, start: &str| text.lines().find(|line| line.starts_with(start)).map(str::to_owned);
+    assert!(line(&as_recorded, "the recorded kernel: ").is_some(), "{as_recorded}");
+    assert_eq!(line(&other, "the recorded kernel: "), line(&as_recorded, "the recorded kernel: "));
+    assert!(other.contains("Linux 6.12 in 24.0M (its limit as recorded)"), "{other}");
+}
+
+#[test]
+fn regression_a_change_that_is_none_is_refused_or_said() {
+    let s = sandbox();
+    let same = ["whatif", "zipf.parquet", "--kernel", "6.12", "--fail-if", "misses>+5%"];
+    assert!(error(&s.run(&same)).contains("kernel 6.12: is as today's machine, so that nothing changes"));
+    let both = ok(&s.run(&["whatif", "zipf.parquet", "--kernel", "6.12,6.18", "--starts", "1"]));
+    assert!(both.lines().any(|line| line.starts_with("kernel 6.12 ") && line.ends_with("today's machine")), "{both}");
+}
+
 #[test]
 fn a_change_that_an_input_cannot_show_is_refused_with_a_reason() {
     let s = sandbox();

@@ -5,6 +5,9 @@ use std::ops::Range;
 /// Widest line of a table that [gives up columns](Table::spare) or [folds](Table::folded).
 const COLUMNS: usize = 100;
 
+/// Widest line with a remark at its end; a longer one has it below.
+const WIDEST: usize = 120;
+
 /// Columns with a heading of two lines; all but the first `left` are aligned at the right.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -91,8 +94,17 @@ impl Table {
             for row in &self.rows {
                 let cells = block.iter().filter_map(|&at| row.get(shown[at]));
                 let remarks = row.iter().skip(self.heads.len()).filter(|_| n + 1 == blocks.len());
-                let row: Vec<_> = cells.chain(remarks).map(String::as_str).collect();
-                self.line(&mut text, &row, &widths);
+                let (cells, remarks): (Vec<_>, Vec<_>) =
+                    (cells.map(String::as_str).collect(), remarks.map(String::as_str).collect());
+                let remark = remarks.join("  ");
+                let is_long = line_width(&widths) + 2 + remark.chars().count() > WIDEST;
+                match is_long && !remark.is_empty() {
+                    true => {
+                        self.line(&mut text, &cells, &widths);
+                        text += &format!("    {remark}\n");
+                    }
+                    false => self.line(&mut text, &[cells, remarks].concat(), &widths),
+                }
             }
         }
         text

@@ -18,7 +18,9 @@ pub fn run(args: &WhatIfArgs, given: &GivenFlags) -> Result<bool, Failure> {
         check_output(iter::once(args.subject.as_path()), path)?;
     }
     let result = args.result(given)?;
-    let (held, is_free) = held(&args.fail_if, &result)?;
+    args.fail_if.iter().try_for_each(|condition| condition.applies(&result))?;
+    // The table says why nothing is known.
+    let held = held(&args.fail_if, &result);
     let text = match args.json {
         true => json(&result, args, given)?,
         false => result.text(&given.settings(&[]).line(&[])),
@@ -27,7 +29,8 @@ pub fn run(args: &WhatIfArgs, given: &GivenFlags) -> Result<bool, Failure> {
         Some(path) => write(path, text.as_bytes())?,
         None => print(&text)?,
     }
-    held.iter().for_each(|line| say(line));
+    let (lines, is_free) = held?;
+    lines.iter().for_each(|line| say(line));
     Ok(is_free)
 }
 
@@ -50,13 +53,12 @@ fn held(conditions: &[FailIf], result: &WhatIf) -> Result<(Vec<String>, bool), F
     for condition in conditions {
         let held = condition.check(result)?;
         is_free &= held.holds.is_empty();
-        let unknown = match held.unknown.as_slice() {
-            [] => String::new(),
-            names => format!("; not known: {}", names.join(", ")),
-        };
+        let rest = [("within doubt", &held.within_doubt), ("not known", &held.unknown)];
+        let rest = rest.iter().filter(|(_, names)| !names.is_empty());
+        let rest: String = rest.map(|(lead, names)| format!("; {lead}: {}", names.join(", "))).collect();
         lines.push(match held.holds.as_slice() {
-            [] => format!("ok: {condition} holds for no change{unknown}"),
-            names => format!("failed: {condition} ({}) holds: {}{unknown}", condition.unit(), names.join(", ")),
+            [] => format!("ok: {condition} holds for no change{rest}"),
+            names => format!("failed: {condition} ({}) holds: {}{rest}", condition.unit(), names.join(", ")),
         });
     }
     Ok((lines, is_free))

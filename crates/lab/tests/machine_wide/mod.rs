@@ -318,8 +318,8 @@ fn thousands(n: f64) -> String {
     digits.chars().enumerate().map(cut).collect()
 }
 
-/// The guests that are compared: one in eighty, in long tests one in five, or all. `REFAULT_GUESTS`:
-/// those with this in their name.
+/// The guests that are compared: one in eighty, in long tests one in five, or all.
+/// `REFAULT_GUESTS`: those with this in their name.
 fn compared() -> Vec<((u64, String), Vec<Value>)> {
     let named = std::env::var("REFAULT_GUESTS").unwrap_or_default();
     let is_whole = !named.is_empty() || std::env::var_os("REFAULT_WRITE_TABLES").is_some();

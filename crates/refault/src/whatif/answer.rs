@@ -116,7 +116,10 @@ impl Alternative {
             effects,
             failed,
             doubts,
-            remark: first.and_then(|outcome| outcome.remark.clone()),
+            remark: match machine.is_same(subject.today()) {
+                true => Some("today's machine".to_owned()),
+                false => first.and_then(|outcome| outcome.remark.clone()),
+            },
         }
     }
 
@@ -135,7 +138,7 @@ fn off(of: &MetricTrust) -> f64 {
 fn too_far(of: &MetricTrust) -> String {
     let metric = of.metric;
     format!(
-        "{}: the lab has {} under today's limit and the kernel had {}, too far apart for an answer",
+        "{}: of the recorded machine the lab has {} and the kernel had {}, too far apart for an answer",
         metric.name(),
         metric.show(of.lab),
         metric.show(of.kernel)

@@ -132,6 +132,11 @@ pub(super) struct Setup {
 }
 
 impl Setup {
+    /// Whether both are one machine.
+    pub(super) fn is_same(&self, other: &Setup) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+
     /// The same with something else.
     pub(super) fn with(mut self, change: &WhatIfChange) -> Setup {
         match change {

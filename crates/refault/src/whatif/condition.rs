@@ -44,36 +44,55 @@ impl FromStr for FailIf {
 pub struct ConditionResult {
     /// Names of changes for which it holds, each with the difference.
     pub holds: Vec<String>,
+    /// Names of changes with a difference beyond the bound that is within doubt, and so is none.
+    pub within_doubt: Vec<String>,
     /// Names of changes of which it is not known.
     pub unknown: Vec<String>,
 }
 
 impl FailIf {
-    /// Looks at every change. A difference that is called the same is none; a change with which
-    /// memory runs out is worse in everything.
+    /// Fails where no change can say whether it holds.
     ///
     /// # Errors
-    /// The input does not have the metric, or nothing is known of any change.
-    pub fn check(&self, result: &WhatIf) -> Result<ConditionResult, String> {
+    /// The input does not have the metric, or today's machine says nothing.
+    pub fn applies(&self, result: &WhatIf) -> Result<(), String> {
         if !result.values.iter().any(|(metric, _)| *metric == self.metric) {
             let known: Vec<_> = result.values.iter().map(|(metric, _)| metric.name()).collect();
             return Err(format!("--fail-if {self}: {} has {}", result.name, known.join(", ")));
         }
+        match result.failed {
+            Some(why) => Err(format!("--fail-if {self}: today's machine is {why}, so that nothing is beside it")),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at every change. A difference that is called the same is none; a change with which
+    /// memory runs out is worse in everything.
+    ///
+    /// # Errors
+    /// It does not [apply](FailIf::applies), or nothing is known of any change.
+    pub fn check(&self, result: &WhatIf) -> Result<ConditionResult, String> {
+        self.applies(result)?;
         let mut held = ConditionResult::default();
         for of in &result.alternatives {
             match (of.failed, of.effect(self.metric)) {
                 (Some(why), _) if self.is_of_worse() => held.holds.push(format!("{} ({why})", of.name)),
                 (None, Some(effect)) if effect.verdict != EffectVerdict::Unknown => {
                     let is_beyond = if self.is_above { effect.change > self.bound } else { effect.change < self.bound };
-                    if is_beyond && effect.verdict != EffectVerdict::Same {
-                        held.holds.push(format!("{} ({})", of.name, effect.difference(effect.change)));
+                    let named = || format!("{} ({})", of.name, effect.difference(effect.change));
+                    match effect.verdict {
+                        _ if !is_beyond => {}
+                        EffectVerdict::Same => held.within_doubt.push(named()),
+                        _ => held.holds.push(named()),
                     }
                 }
                 _ => held.unknown.push(of.name.clone()),
             }
         }
         if held.unknown.len() == result.alternatives.len() {
-            return Err(format!("--fail-if {self}: is not known of any change; without --fail-if the output says why"));
+            return Err(format!(
+                "--fail-if {self}: is not known of any change; the lines that begin with \"not known\" say why"
+            ));
         }
         Ok(held)
     }

@@ -84,6 +84,15 @@ fn of_subject(subject: &dyn WhatIfSubject, request: &WhatIfRequest, watch: &Watc
     for machine in &machines {
         subject.check(machine)?;
     }
+    if let [today, others @ ..] = machines.as_slice()
+        && !others.is_empty()
+        && others.iter().all(|other| other.is_same(today))
+    {
+        let names: Vec<String> = changes.iter().flatten().map(ToString::to_string).collect();
+        return Err(
+            format!("{}: is as today's machine, so that nothing changes; name another", names.join(", ")).into()
+        );
+    }
     let starts = request.starts.unwrap_or(subject.usual_starts()).max(1);
     // Machines that are the same run once.
     let mut places: BTreeMap<String, usize> = BTreeMap::new();

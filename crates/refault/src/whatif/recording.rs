@@ -27,12 +27,13 @@ pub(super) struct WhatIfRecording {
     loaded: LoadedRecording,
     today: Setup,
     limit_is: &'static str,
-    /// The kernel's own figures are of this machine.
-    is_as_recorded: bool,
+    /// The machine of which the kernel's own figures are, whatever today's is; none: its limit is
+    /// not known.
+    recorded: Option<Setup>,
     read_ahead_pages: u64,
     /// Whether programs had files mapped.
     has_mapped: bool,
-    /// Today's run beside the kernel.
+    /// The run of the recorded machine beside the kernel.
     compared: Mutex<Option<Compared>>,
 }
 
@@ -55,8 +56,10 @@ impl WhatIfRecording {
         let footprint = loaded.footprint_pages();
         let recorded = recording.memory_max.map(|bytes| bytes / PAGE_SIZE).filter(|&pages| pages > 0);
         let besides = loaded.besides_files_pages();
+        let is_of_other = request.from_kernel.is_some() || request.from_policy.is_some();
         let (memory_pages, limit_is) = match (&request.memory, recorded) {
             (Some(size), _) => (size.pages(PAGE_SIZE as u32, footprint), "as given"),
+            (None, Some(pages)) if is_of_other => (pages, "its limit as recorded"),
             (None, Some(pages)) => (pages, "as recorded"),
             (None, None) => (besides + footprint / 2, "half of its files; it had none, --memory says another"),
         };
@@ -77,13 +80,17 @@ impl WhatIfRecording {
             seed: request.seed.unwrap_or(0),
             mapped_in_use: false,
         };
-        let is_as_recorded = recorded == Some(memory_pages)
-            && (today.kernel, today.policy) == (kernel_of(recording), policy_of(recording));
+        let recorded = recorded.map(|memory_pages| Setup {
+            kernel: kernel_of(recording),
+            policy: policy_of(recording),
+            memory_pages,
+            ..today.clone()
+        });
         let settings = Settings::of(recording, None, None, false);
         let read_ahead_pages = loaded.read_ahead_pages(&settings).into();
         let has_mapped = loaded.mapped_pages() > 0;
         let compared = Mutex::default();
-        Ok(WhatIfRecording { loaded, today, limit_is, is_as_recorded, read_ahead_pages, has_mapped, compared })
+        Ok(WhatIfRecording { loaded, today, limit_is, recorded, read_ahead_pages, has_mapped, compared })
     }
 
     fn settings(&self, machine: &Setup) -> Settings {
@@ -99,27 +106,24 @@ impl WhatIfRecording {
         settings
     }
 
-    /// Today's run beside the kernel, if that is what was recorded.
-    fn with_today<R>(&self, of: impl FnOnce(&Compared) -> R) -> Option<R> {
+    /// The run of the recorded machine beside the kernel.
+    fn with_recorded<R>(&self, of: impl FnOnce(&Compared) -> R) -> Option<R> {
         let compared = self.compared.lock().ok()?;
         compared.as_ref().filter(|compared| !compared.is_out_of_memory).map(of)
     }
 
     /// Brings runs with mapped pages in use as near to those without as the recorded kernel was.
-    fn weigh_in_use(&self, machines: &[Setup], outcomes: &mut [Outcome]) {
-        let idle_of = |machine: &Setup| {
-            let idle = format!("{:?}", Setup { mapped_in_use: false, ..machine.clone() });
-            machines.iter().position(|other| format!("{other:?}") == idle)
-        };
+    fn weigh_in_use(&self, machines: &[Setup], recorded: Option<usize>, outcomes: &mut [Outcome]) {
+        let idle_of = |machine: &Setup| place(machines, &Setup { mapped_in_use: false, ..machine.clone() });
         let in_use = machines.iter().enumerate().filter(|(_, machine)| machine.mapped_in_use);
         let pairs: Vec<_> = in_use.filter_map(|(at, machine)| Some((idle_of(machine)?, at))).collect();
         let misses = |outcome: &Outcome| Some(outcome.values.first().copied()??.value);
-        let todays = pairs.iter().find(|(idle, _)| *idle == 0).and_then(|&(idle, in_use)| {
+        let recorded = pairs.iter().find(|(idle, _)| Some(*idle) == recorded).and_then(|&(idle, in_use)| {
             let (idle, in_use) = (misses(&outcomes[idle])?, misses(&outcomes[in_use])?);
-            let kernel = self.with_today(|compared| (compared.total.kernel_misses, compared.total.accesses))?;
+            let kernel = self.with_recorded(|compared| (compared.total.kernel_misses, compared.total.accesses))?;
             Some(RecordedMisses { idle, in_use, kernel: kernel.0 as f64, accesses: kernel.1 as f64 })
         });
-        let share = todays.map_or(1.0, RecordedMisses::most_in_use);
+        let share = recorded.map_or(1.0, RecordedMisses::most_in_use);
         for (idle, in_use) in pairs {
             outcomes[in_use] = between(&outcomes[idle], &outcomes[in_use], share);
         }
@@ -127,8 +131,13 @@ impl WhatIfRecording {
 
     /// Whether faults on mapped files decide what misses.
     fn counts_faults(&self) -> bool {
-        self.with_today(counts_faults).unwrap_or(false)
+        self.with_recorded(counts_faults).unwrap_or(false)
     }
+}
+
+/// The place of a machine among others.
+fn place(machines: &[Setup], machine: &Setup) -> Option<usize> {
+    machines.iter().position(|other| other.is_same(machine))
 }
 
 fn outcome(compared: &Compared) -> Outcome {
@@ -186,13 +195,13 @@ impl WhatIfSubject for WhatIfRecording {
     fn refuses(&self, change: &WhatIfChange) -> Option<String> {
         match change {
             WhatIfChange::Swappiness(_) | WhatIfChange::Swap(_) => Some(
-                "is not known of a recording as a machine, which has touches of files; with --page-by-page it has \
-                 those of anonymous memory that refault record --touches 1s samples"
+                "is not known of a recording as a machine, which has touches of files. One that `refault record \
+                 --touches 1s` made has those of anonymous memory: add --page-by-page to it"
                     .to_owned(),
             ),
             WhatIfChange::MinTtl(_) => Some(MIN_TTL_IDLE.to_owned()),
             WhatIfChange::Limit(limit) => match limit.pages(PAGE_SIZE as u32, self.today.memory_pages) {
-                0 => Some("is less than a page".to_owned()),
+                0 => Some(format!("{change} is less than a page; write 64M or 50%")),
                 u64::MAX => Some("max: with no limit nothing is reclaimed; write 512M or 150%".to_owned()),
                 _ => None,
             },
@@ -220,22 +229,32 @@ impl WhatIfSubject for WhatIfRecording {
     }
 
     fn run(&self, machines: &[Setup], of_threads: Option<u16>, watch: &Watch) -> Result<Vec<Outcome>, Failure> {
-        let total = self.loaded.accesses * machines.len() as u64;
+        // The recorded machine is run, too, in both readings: the kernel is beside it.
+        let mut all = machines.to_vec();
+        let recorded = self.recorded.iter().flat_map(|of| [Some(of.clone()), self.other_reading(of)]).flatten();
+        for machine in recorded {
+            if place(&all, &machine).is_none() {
+                all.push(machine);
+            }
+        }
+        let recorded = self.recorded.as_ref().and_then(|of| place(&all, of));
+        let total = self.loaded.accesses * all.len() as u64;
         let progress = watch.accesses(format!("replaying {}", self.loaded.name), Some(total));
-        let places: Vec<usize> = (0..machines.len()).collect();
+        let places: Vec<usize> = (0..all.len()).collect();
         let done = on_threads(threads(of_threads), &places, &|at| {
             watch.check()?;
-            let compared = run(&self.loaded, &self.settings(&machines[at]))?;
+            let compared = run(&self.loaded, &self.settings(&all[at]))?;
             progress.add(self.loaded.accesses);
             let outcome = outcome(&compared);
-            if at == 0 && self.is_as_recorded {
+            if Some(at) == recorded {
                 *self.compared.lock().map_err(|e| e.to_string())? = Some(compared);
             }
             Ok(outcome)
         });
         watch.check()?;
         let mut outcomes = done.map_err(|e| format!("{}: {e}", self.loaded.name))?;
-        self.weigh_in_use(machines, &mut outcomes);
+        self.weigh_in_use(&all, recorded, &mut outcomes);
+        outcomes.truncate(machines.len());
         Ok(outcomes)
     }
 
@@ -257,7 +276,7 @@ impl WhatIfSubject for WhatIfRecording {
                 MetricTrust { metric, kernel, lab, trust }
             })
         };
-        self.with_today(of).map_or(Vec::new(), Vec::from)
+        self.with_recorded(of).map_or(Vec::new(), Vec::from)
     }
 
     fn least(&self, metric: Metric) -> f64 {
@@ -301,16 +320,9 @@ impl WhatIfSubject for WhatIfRecording {
     }
 
     fn unknown(&self) -> Vec<String> {
-        let mut all = vec![
-            "swap, swappiness: touches of anonymous memory are not replayed; it takes the room that it had \
-                  (--page-by-page)"
-                .to_owned(),
-        ];
-        if !self.is_as_recorded {
-            all.push(
-                "how near the lab is: today's machine is not the one that was recorded, so that no kernel is beside it"
-                    .to_owned(),
-            );
+        let mut all = vec!["swap, swappiness: anonymous memory is not replayed, and keeps its room".to_owned()];
+        if self.recorded.is_none() {
+            all.push("how near the lab is: no limit was recorded, so that no kernel is beside it".to_owned());
         }
         let lost = self.loaded.recording.lost;
         if lost > 0 {
