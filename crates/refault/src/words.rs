@@ -35,6 +35,29 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if turns_text(c) { '?' } else { c }).collect()
 }
 
+/// Widest line of words that a terminal shows without a break of its own.
+const WIDEST: usize = 120;
+
+/// A line of words, in lines of at most 120 characters; all but the first begin with two blanks.
+pub fn folded(line: &str) -> String {
+    let words = line.trim_start();
+    let mut text = line[..line.len() - words.len()].to_owned();
+    let mut width = text.chars().count();
+    for (n, word) in words.split(' ').enumerate() {
+        let more = word.chars().count();
+        if n > 0 && width + 1 + more > WIDEST {
+            text.push_str("\n  ");
+            width = 2;
+        } else if n > 0 {
+            text.push(' ');
+            width += 1;
+        }
+        text.push_str(word);
+        width += more;
+    }
+    text
+}
+
 /// Four digits that count, and no more than it has.
 pub fn number(n: f64) -> String {
     match n.abs() {
@@ -71,6 +94,15 @@ pub fn duration(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_line_goes_on_below() {
+        assert_eq!(folded("  (a line that fits)"), "  (a line that fits)");
+        let text = folded(&"word, ".repeat(60));
+        assert!(text.lines().all(|line| line.chars().count() <= 120) && text.lines().count() == 4, "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("  word")), "{text}");
+        assert_eq!(folded(&"x".repeat(200)).lines().count(), 1);
+    }
 
     #[test]
     fn digits_are_grouped() {

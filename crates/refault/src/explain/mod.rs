@@ -23,7 +23,7 @@ pub use live::explain_live;
 pub use parse::Counters;
 
 use crate::Failure;
-use crate::words::printable;
+use crate::words::{folded, printable};
 use refault_trace::Recording;
 use serde::Serialize;
 use std::fmt;
@@ -91,10 +91,11 @@ impl fmt::Display for Explanation {
             writeln!(f, "in {seconds:.1} s:")?;
         }
         for finding in &self.findings {
-            writeln!(f, "- {}", printable(&finding.sentence))?;
-            writeln!(f, "  ({})", printable(&finding.because.join(", ")))?;
+            writeln!(f, "{}", folded(&format!("- {}", printable(&finding.sentence))))?;
+            writeln!(f, "{}", folded(&format!("  ({})", printable(&finding.because.join(", ")))))?;
         }
-        self.unknown.iter().try_for_each(|unknown| writeln!(f, "not known: {}", printable(unknown)))?;
+        let unknown = self.unknown.iter().map(|unknown| format!("not known: {}", printable(unknown)));
+        unknown.map(|line| folded(&line)).try_for_each(|line| writeln!(f, "{line}"))?;
         self.next.iter().try_for_each(|next| writeln!(f, "more: {next}"))
     }
 }

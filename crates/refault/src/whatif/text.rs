@@ -4,25 +4,26 @@ use super::answer::{Alternative, WhatIf};
 use super::effect::WhatIfEffect;
 use crate::size::{Confidence, Metric};
 use crate::table::Table;
-use crate::words::printable;
+use crate::words::{folded, printable};
 use std::fmt::Write as _;
 
 /// The answer, a table, and what is not known; `settings` is a line of flags.
 pub(super) fn text(result: &WhatIf, settings: &str) -> String {
     let mut out = format!("{}: {}\n", printable(&result.name), printable(&result.about));
     let values = result.values.iter().filter_map(|(metric, value)| Some(figure(*metric, (*value)?)));
-    let _ = writeln!(out, "today: {} ({}): {}", result.today, result.limit_is, values.collect::<Vec<_>>().join(", "));
+    let values = values.collect::<Vec<_>>().join(", ");
+    let _ = writeln!(out, "{}", folded(&format!("today: {} ({}): {values}", result.today, result.limit_is)));
     out += &trust(result);
     out += settings;
     out.push('\n');
     for line in result.answer() {
-        let _ = writeln!(out, "{line}");
+        let _ = writeln!(out, "{}", folded(&line));
     }
     out.push('\n');
     out += &table(result);
     out.push('\n');
     for line in &result.unknown {
-        let _ = writeln!(out, "not known: {}", printable(line));
+        let _ = writeln!(out, "{}", folded(&format!("not known: {}", printable(line))));
     }
     out
 }
