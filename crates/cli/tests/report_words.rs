@@ -61,6 +61,50 @@ fn the_kernel_page_says_that_others_have_its_misses() {
     assert!(from.is_sorted() && (from[63] - 0.000_985).abs() < 1e-9, "{from:?}");
     let verdict = document(&page)["verify"]["verdict"]["text"].as_str().expect("text").to_owned();
     assert!(verdict.to_lowercase().starts_with("trust it for ") && !verdict.contains("within"), "{verdict}");
+    // The line that answers begins with the doubt.
+    let (_, why) = verdict.split_once("not for hit rate: ").expect("no trust in hit rates");
+    let why = why.split([',', ';']).next().expect("a reason");
+    assert!(text(&page).contains(&format!("<p class=\"lead\">Not to be trusted for hit rates: {why}. ")), "{why}");
+}
+
+#[test]
+fn regression_results_of_one_policy_each_name_the_policies_and_are_compared() {
+    let sandbox = Sandbox::new();
+    let trace = sandbox.generate("t.parquet", &["20000: A:zipf:500"]);
+    let pages = ["lru", "mglru"].map(|policy| {
+        let name = format!("{policy}.html");
+        report(&sandbox, &[&trace], &name, &["--policy", policy, "--memory", "20%,50%", "--at", "20%"])
+    });
+    let alone = text(&pages[0]);
+    assert!(alone.contains("Under lru with ") && !alone.contains(" is best: "));
+    assert!(text(&report(&sandbox, &[&trace], "many.html", &["--memory", "20%,50%"])).contains(" is best: "));
+    let replays = ["lru", "mglru"].map(|policy| {
+        let json = ok(&sandbox.replay(&trace, &["--policy", policy, "--memory", "20%,50%", "--json"]));
+        sandbox.write(&format!("{policy}.json"), json.as_bytes())
+    });
+    for ([a, b], names) in [(&pages, ["t.parquet (1)", "t.parquet (2)"]), (&replays, ["lru.json", "mglru.json"])] {
+        let text = text(&report(&sandbox, &[a, b], "both.html", &[]));
+        let [a, b] = names;
+        assert!(text.contains(&format!("Differs in policy lru in {a}, mglru in {b}.")), "{names:?}");
+        assert!(text.contains(&format!("{b} (mglru) is ")) && text.contains(&format!(" than {a} (lru) in ")));
+        assert!(text.contains("Rows of mglru stand beside those of lru with the same memory."));
+        assert!(!text.contains("it is of other work"));
+    }
+}
+
+#[test]
+fn regression_results_of_two_commands_on_one_trace_are_not_called_other_work() {
+    let sandbox = Sandbox::new();
+    let trace = sandbox.generate("t.parquet", &["20000: A:zipf:500"]);
+    let replay = ok(&sandbox.replay(&trace, &["--memory", "20%,50%", "--kernel", "6.12", "--json"]));
+    let replay = sandbox.write("replay.json", replay.as_bytes());
+    let whatif = ok(&sandbox.run(&["whatif", "t.parquet", "--limit", "50%,150%", "--json"]));
+    let whatif = sandbox.write("whatif.json", whatif.as_bytes());
+    let text = text(&report(&sandbox, &[&replay, &whatif], "both.html", &[]));
+    assert!(
+        text.contains("it is a result of refault whatif, and replay.json of refault replay of a trace; their figures")
+    );
+    assert!(!text.contains("it is of other work") && !text.contains("<p class=\"differs\">"));
 }
 
 /// Actions of the kernel on pages are in a recording as well, and take no place among its accesses.

@@ -44,24 +44,45 @@ pub(crate) fn pages(sources: &[Source]) -> Vec<Page> {
 }
 
 fn in_words(first: &str, other: &OtherResult) -> String {
-    let OtherResult { name, apart, differs, better, worse, neither, within } = other;
+    let OtherResult { name, apart, differs, better, worse, neither, within, .. } = other;
     let all = counted(other.common() as u64, "number");
     match apart {
-        _ if other.common() == 0 => format!("{name} has no number in common with {first}."),
+        _ if other.common() == 0 => nothing_in_common(first, other),
         Some(why) => format!(
             "{name} has {all} in common with {first}, but is of other work ({why}): no difference is called better or worse."
         ),
         None => {
             format!(
-                "{name} has {all} in common with {first}: {better} better, {worse} worse, {neither} the same or neither{}.{}",
+                "{name} has {all} in common with {first}: {better} better, {worse} worse, {neither} the same or neither{}.{}{}",
                 if *within > 0 { format!(" ({within} within their spread)") } else { String::new() },
                 match differs.as_slice() {
                     [] => String::new(),
                     all => format!(" It differs in {}.", all.join("; ")),
-                }
+                },
+                of_policies(other)
             )
         }
     }
+}
+
+/// Why nothing of both stands beside each other.
+fn nothing_in_common(first: &str, other: &OtherResult) -> String {
+    let OtherResult { name, apart, commands, .. } = other;
+    match (commands, apart) {
+        (Some((of_first, of_other)), _) => format!(
+            "{name} cannot be compared with {first}: it is a result of {of_other}, and {first} of {of_first}; their figures \
+             have no rows in common."
+        ),
+        (None, Some(why)) => format!("{name} cannot be compared with {first}: it is of other work ({why})."),
+        (None, None) => format!("{name} has no number in common with {first}."),
+    }
+}
+
+/// The rows that stand beside each other of results with one policy each.
+fn of_policies(other: &OtherResult) -> String {
+    other.own_policies.as_ref().map_or(String::new(), |(of_first, own)| {
+        format!(" Rows of {own} stand beside those of {of_first} with the same memory.")
+    })
 }
 
 /// Row of the table: a number of the first input, and of each other input that is shown.
@@ -112,15 +133,23 @@ fn curves(sources: &[Source]) -> Option<Chart> {
     Some(Chart::of_misses(Shape::Lines, Axis::new("memory", Unit::Bytes), xs, all_series))
 }
 
-/// Settings in which the results differ, for the head of the page; none: they differ in none.
+/// Settings in which the results differ, for the head of the page; none: nothing of them can be
+/// compared, and what they say of settings is not the same.
 pub(crate) fn difference(sources: &[Source]) -> Option<String> {
     let [first, others @ ..] = sources else { return None };
+    let others_beside = compare(first, others).others;
+    if others_beside.iter().all(|other| other.common() == 0 && other.commands.is_some()) {
+        return None;
+    }
     let one = |other: OtherResult| {
         let head = if others.len() > 1 { format!("{}: ", other.name) } else { String::new() };
         (!other.differs.is_empty()).then(|| format!("{head}{}", other.differs.join("; ")))
     };
-    let all: Vec<_> = compare(first, others).others.into_iter().filter_map(one).collect();
-    (!all.is_empty()).then(|| all.join(". "))
+    let all: Vec<_> = others_beside.into_iter().filter_map(one).collect();
+    Some(match all.is_empty() {
+        true => "No setting that is known differs.".to_owned(),
+        false => format!("Differs in {}.", all.join(". ")),
+    })
 }
 
 /// Comparison in a line: how many outcomes are better and worse, and the largest of each kind.
@@ -128,19 +157,29 @@ pub(crate) fn in_a_line(sources: &[Source]) -> Option<String> {
     let [first, others @ ..] = sources else { return None };
     let comparison = compare(first, others);
     let of = |(n, other): (usize, &OtherResult)| {
-        let OtherResult { name, apart, better, worse, within, .. } = other;
-        if other.common() == 0 || apart.is_some() {
+        let OtherResult { name, apart, own_policies, better, worse, within, .. } = other;
+        if other.common() == 0 {
+            return nothing_in_common(&first.name, other);
+        }
+        if apart.is_some() {
             return format!("{name} cannot be compared with {}: it is of other work.", first.name);
         }
+        let (name, beside) = match own_policies {
+            Some((of_first, own)) => (format!("{name} ({own})"), format!("{} ({of_first})", first.name)),
+            None => (name.clone(), first.name.clone()),
+        };
         let most = |verdict: Verdict| comparison.largest(n, verdict).map_or(String::new(), in_brackets);
         let spread = if *within > 0 { format!("; {within} within their spread") } else { String::new() };
         match (better, worse) {
-            (0, 0) => format!("{name} is neither better nor worse than {} in anything{spread}.", first.name),
+            (0, 0) => {
+                format!("{name} is neither better nor worse than {beside} in anything{spread}.{}", of_policies(other))
+            }
             _ => format!(
-                "{name} is better than {} in {better} numbers{} and worse in {worse}{}{spread}.",
-                first.name,
+                "{name} is better than {beside} in {}{} and worse in {worse}{}{spread}.{}",
+                counted(*better as u64, "number"),
                 most(Verdict::Better),
-                most(Verdict::Worse)
+                most(Verdict::Worse),
+                of_policies(other)
             ),
         }
     };
@@ -221,11 +260,45 @@ mod tests {
         let answer = &pages[0].answer;
         assert!(
             answer.contains(
-                "b has 9 numbers in common with a, but is of other work (9 accesses to 300 pages there, \
-                                 1 access to 300 pages here)"
+                "b has 9 numbers in common with a, but is of other work (9 accesses to 300 pages in a, \
+                                 1 access to 300 pages in b)"
             ),
             "{answer}"
         );
-        assert!(answer.contains("c has no number in common with a."), "{answer}");
+        assert!(answer.contains("c cannot be compared with a: it is a result of refault size,"), "{answer}");
+    }
+
+    #[test]
+    fn regression_pages_of_one_policy_each_name_the_policies_and_compare_their_rows() {
+        let only = |name: &str, policy: &str, misses| {
+            let mut source = trace(name, 9, misses);
+            if let Document::Trace(d) = &mut source.document {
+                d.curves.truncate(1);
+                d.curves[0].policy = policy.into();
+            }
+            source
+        };
+        let both = [only("a", "lru", [0.8, 0.3, 0.1]), only("b", "mglru", [0.7, 0.3, 0.1])];
+        assert_eq!(difference(&both).as_deref(), Some("Differs in policy lru in a, mglru in b."));
+        let line = words::plain(&in_a_line(&both).expect("a line"));
+        assert_eq!(
+            line,
+            "b (mglru) is better than a (lru) in 1 number (most: own policy, 400 KiB: misses −10.0 points) and worse in 0. \
+             Rows of mglru stand beside those of lru with the same memory."
+        );
+        assert!(pages(&both)[0].answer.ends_with(&of_policies(&compare(&both[0], &both[1..]).others[0])));
+    }
+
+    #[test]
+    fn regression_results_of_other_commands_are_not_said_to_be_of_other_work() {
+        let both = [trace("a", 9, [0.8, 0.3, 0.1]), Source::new("w", Document::WhatIf(Box::default()))];
+        assert_eq!(difference(&both), None);
+        assert_eq!(
+            in_a_line(&both).as_deref(),
+            Some(
+                "w cannot be compared with a: it is a result of refault whatif, and a of refault report of a trace; their \
+                 figures have no rows in common."
+            )
+        );
     }
 }

@@ -10,6 +10,7 @@ use refault::curve::{CurveAnswer, Curves, EnoughMemory, MoreMemory, OtherPolicy,
 use refault::document::bench::Benchmark;
 use refault::document::scenario::{Run, ScenarioDocument};
 use refault::document::trace::TraceDocument;
+use refault::document::verify::VerifyDocument;
 use refault::document::whatif::WhatIfDocument;
 use refault::document::{Document, Source};
 use refault::units::{Unit, bytes, counted};
@@ -23,12 +24,9 @@ pub(crate) fn html(sources: &[Source]) -> String {
         let _ = writeln!(out, "<p class=\"{class}\">{name}{}</p>", words::html(text));
     };
     if sources.len() > 1 {
-        let differs = compare::difference(sources);
-        line(
-            "differs",
-            None,
-            &differs.map_or("No setting that is known differs.".into(), |d| format!("Differs in {d}.")),
-        );
+        if let Some(differs) = compare::difference(sources) {
+            line("differs", None, &differs);
+        }
         line("lead", None, &compare::in_a_line(sources).unwrap_or_default());
     }
     for source in sources {
@@ -43,7 +41,7 @@ pub(crate) fn html(sources: &[Source]) -> String {
 /// The answer in a line.
 fn answer(document: &Document) -> String {
     match document {
-        Document::Trace(d) => of_curves(&Curves::of_trace(d), other_policy(d)),
+        Document::Trace(d) => doubted(d.verify.as_ref(), of_curves(&Curves::of_trace(d), other_policy(d))),
         Document::Replay(d) => match d.traces()[..] {
             [trace] => {
                 let curves = Curves::of_replay(d, trace);
@@ -59,6 +57,14 @@ fn answer(document: &Document) -> String {
         }
         Document::WhatIf(d) => of_whatif(d),
         Document::Size(_) | Document::Run(_) | Document::Verify(_) | Document::Sweep(_) => first(document),
+    }
+}
+
+/// The answer after the doubt of a recording whose hit rates the lab does not have.
+fn doubted(verify: Option<&VerifyDocument>, answer: String) -> String {
+    match verify.and_then(VerifyDocument::hit_rate_doubt) {
+        Some(why) => format!("Not to be trusted for hit rates: {why}. In the lab: {answer}"),
+        None => answer,
     }
 }
 
@@ -103,7 +109,8 @@ fn enough_in_words(enough: EnoughMemory) -> String {
     let target = either(&format!("{TARGET} % misses"), &format!("{} % hits", 100.0 - TARGET));
     match enough {
         EnoughMemory::From { bytes: from, is_smallest } => {
-            format!("For {target} {}{}", bytes(from), if is_smallest { " or less" } else { "" })
+            let of = if is_smallest { ", the smallest size tried" } else { " of the sizes tried" };
+            format!("For {target} at most {}{of} (refault size finds the least)", bytes(from))
         }
         EnoughMemory::Never { misses_percent, near_from_bytes } => {
             let near = near_from_bytes.map_or(String::new(), |b| format!(", within a point from {} on", bytes(b)));
@@ -249,10 +256,29 @@ mod tests {
         let falls = [(M, 60.0), (2.0 * M, 30.0), (4.0 * M, 12.0), (8.0 * M, 4.0), (16.0 * M, 3.9)];
         assert_eq!(
             said(&falls, Some(4.0 * M)),
-            "For 5 % misses 8 MiB; today 4 MiB (12.0 % misses); more memory helps (up to 8 MiB: 4.00 %)."
+            "For 5 % misses at most 8 MiB of the sizes tried (refault size finds the least); today 4 MiB (12.0 % misses); \
+             more memory helps (up to 8 MiB: 4.00 %)."
         );
         assert!(said(&falls, Some(8.0 * M)).ends_with("more memory does not help."));
+        let smallest = said(&falls[3..], None);
+        assert!(smallest.starts_with("For 5 % misses at most 8 MiB, the smallest size tried ("), "{smallest}");
         let flat = [(M, 60.0), (2.0 * M, 59.5)];
         assert_eq!(said(&flat, None), "No size has 5 % misses: 59.5 % is the best, within a point from 1 MiB on.");
+    }
+
+    #[test]
+    fn regression_a_recording_that_is_not_to_be_trusted_for_hit_rates_says_so_first() {
+        let json = serde_json::json!({"verdict": {"text": "", "not_for": [
+            {"metric": "disk_reads", "why": "many"},
+            {"metric": "hit_rate", "why": "the lab hits 3.37 points more than this kernel"},
+        ]}});
+        let mut verify = VerifyDocument::from_value(json).expect("a result of verify");
+        assert_eq!(
+            doubted(Some(&verify), "For 5 % misses 1 MiB.".into()),
+            "Not to be trusted for hit rates: the lab hits 3.37 points more than this kernel. In the lab: For 5 % misses 1 MiB."
+        );
+        verify.verdict.not_for.pop();
+        assert_eq!(doubted(Some(&verify), "For".into()), "For");
+        assert_eq!(doubted(None, "For".into()), "For");
     }
 }

@@ -80,10 +80,53 @@ pub(super) fn settings(document: &Document) -> BTreeMap<String, String> {
     }
 }
 
-pub(super) fn metrics(document: &Document) -> Vec<NamedNumber> {
+/// The policies of a result of one trace or several, in its order; of other results none.
+pub(super) fn policies(document: &Document) -> Vec<&str> {
+    let all: Vec<&str> = match document {
+        Document::Trace(d) => {
+            let of_curves = d.curves.iter().map(|curve| curve.policy.as_str());
+            of_curves.chain(d.details.iter().map(|x| x.policy.as_str())).collect()
+        }
+        Document::Replay(d) => d.rows.iter().map(|row| row.policy.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    let mut once = Vec::new();
+    for policy in all {
+        if !once.contains(&policy) {
+            once.push(policy);
+        }
+    }
+    once
+}
+
+/// The only policy of a result beside OPT, if there is one alone.
+pub(super) fn only_policy(document: &Document) -> Option<&str> {
+    match policies(document).into_iter().filter(|policy| *policy != "opt").collect::<Vec<_>>()[..] {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// The command whose result it is.
+pub(super) fn command(document: &Document) -> &'static str {
     match document {
-        Document::Trace(d) => of_trace(d),
-        Document::Replay(d) => of_replay(d),
+        Document::Trace(_) => "refault report of a trace",
+        Document::Replay(_) => "refault replay of a trace",
+        Document::Scenario(_) => "refault replay of a scenario",
+        Document::Bench(_) => "refault bench",
+        Document::Size(_) => "refault size",
+        Document::Run(_) => "refault run",
+        Document::Verify(_) => "refault verify",
+        Document::WhatIf(_) => "refault whatif",
+        Document::Sweep(_) => "refault.sweep",
+    }
+}
+
+/// The numbers; those of the policy `own` are called so, in the place of its name.
+pub(super) fn metrics(document: &Document, own: Option<&str>) -> Vec<NamedNumber> {
+    match document {
+        Document::Trace(d) => of_trace(d, own),
+        Document::Replay(d) => of_replay(d, own),
         Document::Scenario(d) => of_scenario(d),
         Document::Bench(d) => of_bench(d),
         Document::Size(d) => {
@@ -116,12 +159,18 @@ pub(super) fn metrics(document: &Document) -> Vec<NamedNumber> {
     }
 }
 
-/// Miss percentage of a policy. OPT's is a fact of the trace, neither better nor worse.
-fn misses(policy: &str, memory: &str, percent: f64) -> NamedNumber {
-    metric(format!("{policy}, {memory}: misses"), Unit::Percent, percent, (policy != "opt").then_some(true))
+/// A policy as numbers name it: `own` is the one that stands beside another policy.
+fn named<'a>(policy: &'a str, own: Option<&str>) -> &'a str {
+    if own == Some(policy) { "own policy" } else { policy }
 }
 
-fn of_replay(d: &ReplayDocument) -> Vec<NamedNumber> {
+/// Miss percentage of a policy. OPT's is a fact of the trace, neither better nor worse.
+fn misses(policy: &str, own: Option<&str>, memory: &str, percent: f64) -> NamedNumber {
+    let name = format!("{}, {memory}: misses", named(policy, own));
+    metric(name, Unit::Percent, percent, (policy != "opt").then_some(true))
+}
+
+fn of_replay(d: &ReplayDocument, own: Option<&str>) -> Vec<NamedNumber> {
     let many = d.traces().len() > 1;
     let lines: Vec<_> = d.traces().iter().map(|trace| (trace.to_string(), Curves::of_replay(d, trace))).collect();
     let near = |r: &ReplayRow| {
@@ -136,8 +185,9 @@ fn of_replay(d: &ReplayDocument) -> Vec<NamedNumber> {
         let trace = if many { format!(" of {}", r.trace) } else { String::new() };
         let memory = format!("{memory}{group}{trace}");
         let refaults = r.sum(&["workingset_refault_anon", "workingset_refault_file"]);
-        let misses = misses(&r.policy, &memory, 100.0 * r.miss_ratio()).spread(near(r));
-        let refaults = metric(format!("{}, {memory}: refaults", r.policy), Unit::Count, refaults as f64, None);
+        let misses = misses(&r.policy, own, &memory, 100.0 * r.miss_ratio()).spread(near(r));
+        let policy = named(&r.policy, own);
+        let refaults = metric(format!("{policy}, {memory}: refaults"), Unit::Count, refaults as f64, None);
         if r.counters.is_empty() { vec![misses] } else { vec![misses, refaults] }
     };
     d.rows.iter().flat_map(of).collect()
@@ -149,26 +199,28 @@ fn spread(x: &TraceDetail) -> f64 {
     x.near.iter().map(|&(_, misses)| apart(misses)).fold(0.0, f64::max)
 }
 
-fn of_trace(d: &TraceDocument) -> Vec<NamedNumber> {
+fn of_trace(d: &TraceDocument, own: Option<&str>) -> Vec<NamedNumber> {
     let mut all = Vec::new();
     for line in &Curves::of_trace(d).all {
-        let knee = line.knee().map(|(at, _)| metric(format!("{}: knee", line.policy), Unit::Bytes, at, None));
+        let policy = named(&line.policy, own);
+        let knee = line.knee().map(|(at, _)| metric(format!("{policy}: knee"), Unit::Bytes, at, None));
         all.extend(knee.filter(|_| line.policy != "opt"));
         let detail = d.detail(&line.policy).map_or(0.0, spread);
         let of = |&(at, percent): &(f64, f64)| {
             let here = if at == d.bytes(d.detail_pages as f64) { detail } else { 0.0 };
-            misses(&line.policy, &bytes(at), percent).spread(here.max(line.near(at)))
+            misses(&line.policy, own, &bytes(at), percent).spread(here.max(line.near(at)))
         };
         all.extend(line.points.iter().map(of));
     }
     let memory = bytes(d.bytes(d.detail_pages as f64));
     for x in &d.details {
         let percent = 100.0 * x.misses as f64 / x.accesses.max(1) as f64;
-        let own = misses(&x.policy, &memory, percent).spread(spread(x));
-        all.extend((!all.iter().any(|m| m.name == own.name)).then_some(own));
+        let number = misses(&x.policy, own, &memory, percent).spread(spread(x));
+        all.extend((!all.iter().any(|m| m.name == number.name)).then_some(number));
         for name in ["pgscan_anon", "pgscan_file", "pgsteal_anon", "pgsteal_file", "pswpin", "pswpout"] {
             if let Some(&n) = x.counters.get(name) {
-                all.push(metric(format!("{}, {memory}: {name}", x.policy), Unit::Count, n as f64, None));
+                let name = format!("{}, {memory}: {name}", named(&x.policy, own));
+                all.push(metric(name, Unit::Count, n as f64, None));
             }
         }
     }

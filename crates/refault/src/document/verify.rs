@@ -1,9 +1,9 @@
 //! Output of `refault verify --json`.
 
 use crate::names::{sentence, shown};
-use crate::recording::Agreement;
+use crate::recording::{Agreement, TrustMetric};
 use crate::units::{bytes, counted, number};
-use crate::verify::Verified;
+use crate::verify::{NotFor, Verified};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -65,6 +65,17 @@ pub struct BothSides {
 pub struct Verdict {
     pub is_within: bool,
     pub text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_for: Vec<Doubt>,
+}
+
+/// A number that the lab does not have as the kernel has it, and both values in words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Doubt {
+    pub metric: String,
+    pub why: String,
 }
 
 /// Windows and objects at most: more than `refault verify` has.
@@ -97,7 +108,11 @@ impl VerifyDocument {
             accesses: compared.total.accesses,
             kernel_pages: KernelPages { added: compared.added, evicted: compared.evicted, dropped: compared.dropped },
             window_from_s: compared.window_from_s(),
-            verdict: Verdict { is_within: verdict.is_within, text: verdict.text.clone() },
+            verdict: Verdict {
+                is_within: verdict.is_within,
+                text: verdict.text.clone(),
+                not_for: verdict.not_for.iter().map(Doubt::of).collect(),
+            },
             ..VerifyDocument::default()
         };
         if compared.is_out_of_memory {
@@ -128,8 +143,18 @@ impl VerifyDocument {
             *text = shown(text);
         }
         self.verdict.text = sentence(&self.verdict.text);
+        self.verdict.not_for.truncate(MOST);
+        for doubt in &mut self.verdict.not_for {
+            (doubt.metric, doubt.why) = (shown(&doubt.metric), sentence(&doubt.why));
+        }
         self.objects.iter_mut().for_each(|object| object.name = shown(&object.name));
         self
+    }
+}
+
+impl Doubt {
+    fn of(not_for: &NotFor) -> Doubt {
+        Doubt { metric: not_for.metric.name().to_owned(), why: not_for.why.clone() }
     }
 }
 
@@ -156,6 +181,13 @@ impl VerifyDocument {
             lab_misses: sum.lab_misses + w.lab_misses,
             same: sum.same + w.same,
         })
+    }
+
+    /// Why hit rates of the lab are not to be trusted, in words; none: they are, or the page is
+    /// older than this field.
+    pub fn hit_rate_doubt(&self) -> Option<&str> {
+        let doubt = self.verdict.not_for.iter().find(|doubt| doubt.metric == TrustMetric::HitRate.name())?;
+        Some(doubt.why.trim_end_matches('.'))
     }
 
     /// Summary in a line.

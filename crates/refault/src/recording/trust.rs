@@ -40,6 +40,17 @@ pub enum TrustMetric {
 }
 
 impl TrustMetric {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            TrustMetric::HitRate => "hit_rate",
+            TrustMetric::Misses => "misses",
+            TrustMetric::Refaults => "refaults",
+            TrustMetric::DiskReads => "disk_reads",
+            TrustMetric::SingleAccesses => "single_accesses",
+        }
+    }
+
     /// Its name in a sentence.
     pub fn words(self) -> &'static str {
         match self {
@@ -138,6 +149,14 @@ mod tests {
         let mut trust = Trust::default();
         trust.count(metric, kernel, lab, few);
         trust
+    }
+
+    #[test]
+    fn metrics_have_one_name() {
+        use TrustMetric::{DiskReads, HitRate, Misses, Refaults, SingleAccesses};
+        for metric in [HitRate, Misses, Refaults, DiskReads, SingleAccesses] {
+            assert_eq!(serde_json::to_value(metric).ok(), Some(metric.name().into()));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::share;
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table, Verdict};
 use crate::words;
 use refault::document::trace::{TraceDetail, TraceDocument};
+use refault::document::verify::VerifyDocument;
 use refault::units::{Unit, bytes};
 
 const DOC: &str = "how-to/read-a-report.md#choice-of-a-policy";
@@ -37,12 +38,12 @@ fn answer(d: &TraceDocument) -> String {
     let mut by_misses: Vec<_> = linux.collect();
     by_misses.sort_by_key(|x| x.misses);
     let Some(best) = by_misses.first() else { return format!("With {memory} no policy gets through.") };
-    let mut out = format!(
-        "With {memory} {} is best: {} of the accesses {}",
-        best.policy,
-        words::share(ratio(best)),
-        words::miss()
-    );
+    // With one policy there is nothing to be best of.
+    let begin = match by_misses[..] {
+        [only] => format!("Under {} with {memory}", only.policy),
+        _ => format!("With {memory} {} is best:", best.policy),
+    };
+    let mut out = format!("{begin} {} of the accesses {}", words::share(ratio(best)), words::miss());
     let others: Vec<_> = by_misses[1..].iter().map(|x| format!("{} {}", x.policy, words::share(ratio(x)))).collect();
     if !others.is_empty() {
         out += &format!("; {}", others.join(", "));
@@ -59,6 +60,9 @@ fn answer(d: &TraceDocument) -> String {
         {
             out += " With a little less or more memory their spans overlap: take them for equal.";
         }
+    }
+    if let Some(why) = d.verify.as_ref().and_then(VerifyDocument::hit_rate_doubt) {
+        out += &format!(" Hit rates are not to be trusted: {why}.");
     }
     out
 }
