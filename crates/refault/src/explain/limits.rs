@@ -105,7 +105,10 @@ pub(super) fn of_group_alone(views: &[View<'_>], findings: &mut Vec<Finding>) {
 pub(super) fn unknown(views: &[View<'_>], findings: &[Finding]) -> Vec<String> {
     let mut all = Vec::new();
     let has = |causes: &[Cause]| findings.iter().any(|finding| causes.contains(&finding.cause));
-    let scopes: Vec<_> = views.iter().filter(|view| !view.says_what_was_reclaimed()).collect();
+    let is_silent = |view: &&View<'_>| {
+        !view.says_what_was_reclaimed() && !findings.iter().any(|finding| finding.scope == view.scope)
+    };
+    let scopes: Vec<_> = views.iter().filter(is_silent).collect();
     if findings.is_empty() && scopes.is_empty() {
         all.push(
             "a cause: nothing was reclaimed and nothing came back beyond a few pages, so that memory was not short"

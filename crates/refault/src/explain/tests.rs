@@ -122,6 +122,7 @@ fn regression_a_recording_is_what_would_tell_more() {
     let recording = source.header().recording.clone().expect("a recording");
     let all = explain_recording(&recording, "orders.parquet").expect("explained").to_string();
     assert!(all.contains("refault size orders.parquet") && !all.contains("refault record"), "{all}");
+    assert!(!all.contains("whether the memory of"), "{all}");
 }
 
 /// Generations of a group: pages of files in the oldest of three, and in the two others.
