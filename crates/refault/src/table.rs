@@ -5,8 +5,9 @@ use std::ops::Range;
 /// Widest line of a table that [gives up columns](Table::spare) or [folds](Table::folded).
 const COLUMNS: usize = 100;
 
-/// Widest line with a remark at its end; a longer one has it below.
+/// Widest line with a remark at its end; a longer one has it below, but for a word or two.
 const WIDEST: usize = 120;
+const A_WORD: usize = 24;
 
 /// Columns with a heading of two lines; all but the first `left` are aligned at the right.
 #[derive(Clone, Debug)]
@@ -97,8 +98,8 @@ impl Table {
                 let (cells, remarks): (Vec<_>, Vec<_>) =
                     (cells.map(String::as_str).collect(), remarks.map(String::as_str).collect());
                 let remark = remarks.join("  ");
-                let is_long = line_width(&widths) + 2 + remark.chars().count() > WIDEST;
-                match is_long && !remark.is_empty() {
+                let length = remark.chars().count();
+                match length > A_WORD && line_width(&widths) + 2 + length > WIDEST {
                     true => {
                         self.line(&mut text, &cells, &widths);
                         text += &format!("    {remark}\n");
