@@ -65,9 +65,9 @@ fn a_request_that_cannot_be_met_says_why() -> Result<(), Failure> {
 fn a_group_of_a_scenario_is_sized() -> Result<(), Failure> {
     let scenario = Scenario::load(data("tenants.toml"))?;
     let request =
-        SizeRequest { group: Some("/web".to_owned()), limit: Limit::Min, scale: 8.0, ..request("p99<200us")? };
+        SizeRequest { group: Some("/web".to_owned()), limit: Limit::Min, scale: 2.0, ..request("p99<200us")? };
     let sizing = size(Subject::Scenario { scenario: &scenario, file: "tenants" }, &request, &Watch::default())?;
-    assert_eq!((sizing.limit.file(), &*sizing.group, sizing.scale), ("memory.min", "/web", 8.0));
+    assert_eq!((sizing.limit.file(), &*sizing.group, sizing.scale), ("memory.min", "/web", 2.0));
     assert!(sizing.points.iter().all(|point| point.value.is_some()));
     let stated = SizeRequest { group: None, ..request };
     let error = size(Subject::Scenario { scenario: &scenario, file: "tenants" }, &stated, &Watch::default());
