@@ -186,7 +186,7 @@ mod tests {
     const TRACES: [&str; 8] = ["traces", "trace", "from", "inputs", "subject", "recording", "play", "names"];
 
     fn unbounded(command: &clap::Command, words: &str, found: &mut Vec<String>) {
-        // Of a recording it reads the header, of dumps 256 MiB at most, of other files 16.
+        // It reads the header of a recording, and at most 256 MiB of a dump, 16 of other files.
         let is_bounded = command.get_name() == "explain";
         let reads = !is_bounded && command.get_arguments().any(|arg| TRACES.contains(&arg.get_id().as_str()));
         if reads && !crate::has_max_memory(command) {
