@@ -188,7 +188,7 @@ fn the_reference_has_every_flag() {
         ("replay", &["reference/replay.md", "reference/replay-scenario.md"][..]),
         ("size", &["reference/size.md", "reference/formats.md"]),
         ("whatif", &["reference/whatif.md", "reference/formats.md"]),
-        ("explain", &["reference/explain.md", "reference/formats.md"]),
+        ("explain", &["reference/explain.md"]),
         ("bench", &["reference/bench.md"]),
         ("report", &["reference/report.md", "reference/formats.md"]),
         ("run", &["../crates/run/docs/run.md"]),

@@ -1,12 +1,12 @@
 //! Text in columns, for people.
 
+use crate::words::WIDEST;
 use std::ops::Range;
 
 /// Widest line of a table that [gives up columns](Table::spare) or [folds](Table::folded).
 const COLUMNS: usize = 100;
 
-/// Widest line with a remark at its end; a longer one has it below, but for a word or two.
-const WIDEST: usize = 120;
+/// Longest remark that stays at the end of a line that is wider than a terminal; others go below.
 const A_WORD: usize = 24;
 
 /// Columns with a heading of two lines; all but the first `left` are aligned at the right.

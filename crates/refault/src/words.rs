@@ -35,8 +35,8 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if turns_text(c) { '?' } else { c }).collect()
 }
 
-/// Widest line of words that a terminal shows without a break of its own.
-const WIDEST: usize = 120;
+/// Widest line, in characters, that a terminal shows without a break of its own.
+pub(crate) const WIDEST: usize = 120;
 
 /// A line of words, in lines of at most 120 characters; all but the first begin with two blanks.
 pub fn folded(line: &str) -> String {
